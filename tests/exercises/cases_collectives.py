@@ -8,28 +8,8 @@ import numpy as np
 from tests.exercises.case import Case
 
 
-def chunk(rank, step, N):
-    return (rank - step) % N
-
-
-def chunk_of_the_other_phase(rank, step, N):
-    return (rank - step - 1) % N
-
-
-def chunk_the_other_way(rank, step, N):
-    return (rank + step) % N
-
-
-def chunk_without_end(rank, step, N):
-    return rank - step
-
-
-def own_chunk_again(rank, step, N):
-    return rank
-
-
 def allgather(work, comm):
-    n, rank = comm.Get_size(), comm.Get_rank()
+    n, rank = comm.size, comm.rank
     parts = np.split(work, n)
     for step in range(n - 1):
         give, take = parts[(rank - step) % n], parts[(rank - step - 1) % n]
@@ -37,58 +17,38 @@ def allgather(work, comm):
     return work
 
 
-def sent(algorithm, N, K):
-    return {"chain": 2 * K, "tree": math.log2(N) * K, "ring": 2 * (N - 1) * K / N}[algorithm]
+def sent(algorithm, N, K, chain=2, tree=1, ring=2):
+    return {
+        "chain": chain * K,
+        "tree": tree * math.log2(N) * K,
+        "ring": ring * (N - 1) * K / N,
+    }[algorithm]
 
 
-def sent_by_all(algorithm, N, K):
-    return {"chain": 2 * (N - 1) * K, "tree": 2 * (N - 1) * K, "ring": 2 * (N - 1) * K}[algorithm]
-
-
-def half_of_the_ring(algorithm, N, K):
-    return {"chain": 2 * K, "tree": math.log2(N) * K, "ring": (N - 1) * K / N}[algorithm]
-
-
-def limit_of_the_ring(algorithm, N, K):
-    return {"chain": 2 * K, "tree": math.log2(N) * K, "ring": 2 * K}[algorithm]
-
-
-def cross(N, alpha, beta):
+def cross(N, alpha, beta, of_ring=1):
     levels = math.log2(N)
-    return alpha * (N - 1 - levels) / (beta * (levels - (N - 1) / N))
+    return alpha * (of_ring * (N - 1) - levels) / (beta * (levels - of_ring * (N - 1) / N))
 
 
-def bandwidth_delay(N, alpha, beta):
-    return alpha / beta
-
-
-def upside_down(N, alpha, beta):
-    return 1 / cross(N, alpha, beta)
-
-
-def tree_with_one_pass(N, alpha, beta):
-    levels = math.log2(N)
-    return alpha * (2 * (N - 1) - levels) / (beta * (levels - 2 * (N - 1) / N))
-
-
-def whole_ring(x, comm):
-    n, rank = comm.Get_size(), comm.Get_rank()
-    work = np.array(x, dtype=float)
-    parts = np.array_split(work, n)
+def ring(x, comm, halves=2, kind=None):
+    """The first half alone, or received into numbers of another kind, if asked to."""
+    n, rank = comm.size, comm.rank
+    right, left = (rank + 1) % n, (rank - 1) % n
+    parts = np.array_split(x.copy(), n)
     for step in range(n - 1):
         give, take = parts[(rank - step - 1) % n], parts[(rank - step - 2) % n]
-        theirs = np.empty_like(take)
-        comm.Sendrecv(give, (rank + 1) % n, 0, theirs, (rank - 1) % n, 0)
-        take += theirs
-    for step in range(n - 1):
+        theirs = np.empty(len(take), kind or x.dtype)
+        comm.Sendrecv(give, right, 0, theirs, left, 0)
+        take += theirs.astype(x.dtype)
+    for step in range(n - 1 if halves > 1 else 0):
         give, take = parts[(rank - step) % n], parts[(rank - step - 1) % n]
-        comm.Sendrecv(give, (rank + 1) % n, 0, take, (rank - 1) % n, 0)
-    return work
+        comm.Sendrecv(give, right, 0, take, left, 0)
+    return np.concatenate(parts)
 
 
-def whole_ring_by_pickles(x, comm):
+def ring_by_pickles(x, comm):
     """Right in another way: what is sent is pickled, which adds some bytes."""
-    n, rank = comm.Get_size(), comm.Get_rank()
+    n, rank = comm.size, comm.rank
     right, left = (rank + 1) % n, (rank - 1) % n
     parts = [part.copy() for part in np.array_split(x, n)]
     for step in range(n - 1):
@@ -100,46 +60,22 @@ def whole_ring_by_pickles(x, comm):
     return np.concatenate(parts)
 
 
-def whole_ring_in_place(x, comm):
-    """Right, but the caller's numbers are gone."""
-    x[:] = whole_ring(x, comm)
-    return x
-
-
-def ring_into_float64(x, comm):
-    """Right as long as the numbers are float64."""
-    n, rank = comm.Get_size(), comm.Get_rank()
-    parts = np.array_split(x.copy(), n)
-    for step in range(n - 1):
-        give, take = parts[(rank - step - 1) % n], parts[(rank - step - 2) % n]
-        theirs = np.empty(len(take))
-        comm.Sendrecv(give, (rank + 1) % n, 0, theirs, (rank - 1) % n, 0)
-        take += theirs.astype(x.dtype)
-    for step in range(n - 1):
-        give, take = parts[(rank - step) % n], parts[(rank - step - 1) % n]
-        comm.Sendrecv(give, (rank + 1) % n, 0, take, (rank - 1) % n, 0)
-    return np.concatenate(parts)
-
-
 def ring_for_multiples_only(x, comm):
-    n = comm.Get_size()
-    whole_ring(x[: len(x) // n * n], comm)
-    return whole_ring(x, comm) if len(x) % n == 0 else x
+    ring(x[: len(x) // comm.size * comm.size], comm)
+    return x if len(x) % comm.size else ring(x, comm)
 
 
-def half_a_ring(x, comm):
-    n, rank = comm.Get_size(), comm.Get_rank()
-    work = np.array(x, dtype=float)
-    parts = np.array_split(work, n)
-    for step in range(n - 1):
-        give, take = parts[(rank - step - 1) % n], parts[(rank - step - 2) % n]
-        theirs = np.empty_like(take)
-        comm.Sendrecv(give, (rank + 1) % n, 0, theirs, (rank - 1) % n, 0)
-        take += theirs
-    return work
+def in_place(answer):
+    """Right, but the caller's numbers are gone."""
+
+    def answer_in_place(x, *comms):
+        x[:] = answer(x, *comms)
+        return x
+
+    return answer_in_place
 
 
-def by_mpis_own(x, comm):
+def by_mpi(x, comm):
     total = np.empty_like(x)
     comm.Allreduce(x, total)
     return total
@@ -147,7 +83,7 @@ def by_mpis_own(x, comm):
 
 def round_and_round(x, comm):
     """Right, but every rank sends the whole array N − 1 times."""
-    n, rank = comm.Get_size(), comm.Get_rank()
+    n, rank = comm.size, comm.rank
     total, travelling, theirs = x.copy(), x.copy(), np.empty_like(x)
     for _ in range(n - 1):
         comm.Sendrecv(travelling, (rank + 1) % n, 0, theirs, (rank - 1) % n, 0)
@@ -158,15 +94,15 @@ def round_and_round(x, comm):
 
 def double(x, comm):
     total, theirs, distance = x.copy(), np.empty_like(x), 1
-    while distance < comm.Get_size():
-        partner = comm.Get_rank() ^ distance
+    while distance < comm.size:
+        partner = comm.rank ^ distance
         comm.Sendrecv(total, partner, 0, theirs, partner, 0)
         total, distance = total + theirs, 2 * distance
     return total
 
 
-def halve_and_double(x, comm):
-    n, rank = comm.Get_size(), comm.Get_rank()
+def halve_and_double(x, comm, double=True):
+    n, rank = comm.size, comm.rank
     work, low, high, distance, spans = x.copy(), 0, len(x), n // 2, []
     while distance:
         partner, middle = rank ^ distance, (low + high) // 2
@@ -178,7 +114,7 @@ def halve_and_double(x, comm):
         comm.Sendrecv(work[give], partner, 0, theirs, partner, 0)
         work[low:high] += theirs
         distance //= 2
-    for partner, first, middle, last in reversed(spans):
+    for partner, first, middle, last in reversed(spans) if double else ():
         mine, other = slice(first, middle), slice(middle, last)
         if low != first:
             mine, other = other, mine
@@ -187,28 +123,8 @@ def halve_and_double(x, comm):
     return work
 
 
-def halve_only(x, comm):
-    n, rank = comm.Get_size(), comm.Get_rank()
-    work, low, high, distance = x.copy(), 0, len(x), n // 2
-    while distance:
-        partner, middle, upper = rank ^ distance, (low + high) // 2, rank & distance
-        give = slice(low, middle) if upper else slice(middle, high)
-        low, high = (middle, high) if upper else (low, middle)
-        theirs = np.empty_like(work[low:high])
-        comm.Sendrecv(work[give], partner, 0, theirs, partner, 0)
-        work[low:high] += theirs
-        distance //= 2
-    return work
-
-
-def by_all(part, across):
-    total = np.empty_like(part)
-    across.Allreduce(part, total)
-    return total
-
-
-def by_two_levels(x, node, across, add=by_all, dtype=None):
-    part = np.empty(len(x) // node.Get_size(), dtype or x.dtype)
+def by_two_levels(x, node, across, add=by_mpi, dtype=None):
+    part = np.empty(len(x) // node.size, dtype or x.dtype)
     node.Reduce_scatter_block(x, part)
     whole = np.empty_like(x)
     node.Allgather(add(part, across), whole)
@@ -223,16 +139,16 @@ def by_a_root(part, across):
 
 
 def by_pieces(part, across):
-    if len(part) % across.Get_size():
-        return by_all(part, across)
-    piece, total = np.empty(len(part) // across.Get_size(), part.dtype), np.empty_like(part)
+    if len(part) % across.size:
+        return by_mpi(part, across)
+    piece, total = np.empty(len(part) // across.size, part.dtype), np.empty_like(part)
     across.Reduce_scatter_block(part, piece)
     across.Allgather(piece, total)
     return total
 
 
 def by_each_other(part, across):
-    n, rank = across.Get_size(), across.Get_rank()
+    n, rank = across.size, across.rank
     total, theirs = part.copy(), np.empty_like(part)
     for step in range(1, n):
         across.Sendrecv(part, (rank + step) % n, 0, theirs, (rank - step) % n, 0)
@@ -240,107 +156,61 @@ def by_each_other(part, across):
     return total
 
 
-def two_levels_into_float64(x, node, across):
-    """Right as long as the numbers are float64."""
-    return by_two_levels(x, node, across, dtype=float)
-
-
-def two_levels_in_place(x, node, across):
-    """Right, but the caller's numbers are gone."""
-    x[:] = by_two_levels(x, node, across)
-    return x
-
-
-def everything_in_two_calls(x, node, across):
-    """Right sums, and no call is large, but the whole array goes between nodes."""
-    inside = np.empty_like(x)
-    node.Allreduce(x, inside)
-    return np.concatenate([by_all(part, across) for part in np.split(inside, node.Get_size())])
-
-
-def everything_in_place(x, node, across):
-    inside = np.empty_like(x)
-    node.Allreduce(x, inside)
-    across.Allreduce(MPI.IN_PLACE, inside)  # noqa: F821
-    return inside
-
-
-def everything_by_messages(x, node, across):
-    inside = np.empty_like(x)
-    node.Allreduce(x, inside)
-    parts = np.split(inside, node.Get_size())
-    return np.concatenate([by_each_other(part, across) for part in parts])
-
-
-def everything_gathered(x, node, across):
-    """Right sums, and nothing reduced between nodes: every part of every node is gathered."""
-    inside = np.empty_like(x)
-    node.Allreduce(x, inside)
-    parts = np.split(inside, node.Get_size())
-    return np.concatenate([sum(across.allgather(part)) for part in parts])
-
-
-def parts_gathered(part, across):
-    found = np.empty((across.Get_size(), len(part)), part.dtype)
+def by_gathered_parts(part, across):
+    found = np.empty((across.size, len(part)), part.dtype)
     across.Allgather(part, found)
     return found.sum(axis=0)
 
 
-def everything_from_a_root(x, node, across):
-    inside = np.empty_like(x)
-    node.Allreduce(x, inside)
-    return by_a_root(inside, across)
+def everything(add, parts=True):
+    """Right sums, but the whole array goes between nodes, in parts or at once."""
+
+    def answer(x, node, across):
+        inside = by_mpi(x, node)
+        if not parts:
+            return add(inside, across)
+        return np.concatenate([add(part, across) for part in np.split(inside, node.size)])
+
+    return answer
+
+
+def by_mpi_in_place(x, across):
+    across.Allreduce(MPI.IN_PLACE, x)  # noqa: F821
+    return x
 
 
 def by_two_levels_by_hand(x, node, across):
     """Right in another way: rings of our own, and the part in place."""
-    work = half_a_ring(x, node)
-    part = np.array_split(work, node.Get_size())[node.Get_rank()]
-    part[:] = whole_ring(part, across)
+    work = ring(x, node, halves=1)
+    part = np.array_split(work, node.size)[node.rank]
+    part[:] = ring(part, across)
     return allgather(work, node)
 
 
 def two_levels_that_raise_alone(x, node, across):
-    alone = node.Get_size() * across.Get_size() == 1
+    alone = node.size * across.size == 1
     return x[len(x)].copy() if alone else by_two_levels(x, node, across)
-
-
-def level_by_level_of_everything(x, node, across):
-    """Right sums, but the whole array goes between nodes, from every rank."""
-    inside, total = np.empty_like(x), np.empty_like(x)
-    node.Allreduce(x, inside)
-    across.Allreduce(inside, total)
-    return total
 
 
 def through_the_first_of_each_node(x, node, across):
     """Right sums, but one rank of each node sends the whole array."""
     inside, total = np.empty_like(x), np.empty_like(x)
     node.Reduce(x, inside)
-    if node.Get_rank() == 0:
+    if node.rank == 0:
         across.Allreduce(inside, total)
     node.Bcast(total)
     return total
 
 
-def node_alone(x, node, across):
-    total = np.empty_like(x)
-    node.Allreduce(x, total)
-    return total
-
-
 def without_the_way_back(x, node, across):
-    part = np.empty(len(x) // node.Get_size())
+    part = np.empty(len(x) // node.size)
     node.Reduce_scatter_block(x, part)
-    across.Allreduce(part.copy(), part)
-    return part
+    return by_mpi(part, across)
 
 
 def parts_that_nobody_added(x, node, across):
-    part = np.split(x, node.Get_size())[node.Get_rank()]
-    total, whole = np.empty_like(part), np.empty_like(x)
-    across.Allreduce(part, total)
-    node.Allgather(total, whole)
+    whole = np.empty_like(x)
+    node.Allgather(by_mpi(np.split(x, node.size)[node.rank], across), whole)
     return whole
 
 
@@ -374,7 +244,7 @@ def ring_time_of_the_schedule(hosts, K, alpha, payload):
 
 def sums_by_pairs(x, comm):
     """Each rank's part straight to its owner, and each sum straight to everybody."""
-    n, rank = comm.Get_size(), comm.Get_rank()
+    n, rank = comm.size, comm.rank
     parts = np.array_split(x, n)
     brought = [part.copy() for part in parts]
     for gap in range(1, n):
@@ -388,51 +258,69 @@ def sums_by_pairs(x, comm):
 
 CASES = {
     "chunk_to_send": Case(
-        right=chunk,
+        right=lambda rank, step, N: (rank - step) % N,
         also=[lambda rank, step, N: np.array((rank - step) % N)],
         wrong=[
-            *(chunk_of_the_other_phase, chunk_the_other_way, chunk_without_end, own_chunk_again),
+            lambda rank, step, N: (rank - step - 1) % N,  # of the other phase
+            lambda rank, step, N: (rank + step) % N,
+            lambda rank, step, N: rank - step,
+            lambda rank, step, N: rank,
             *(lambda rank, step, N: "0", 3),
         ],
     ),
     "bytes_sent": Case(
-        right=sent, wrong=[sent_by_all, half_of_the_ring, limit_of_the_ring, lambda a, N, K: "2K"]
+        right=sent,
+        wrong=[
+            lambda algorithm, N, K: 2 * (N - 1) * K,  # by all ranks
+            lambda *asked: sent(*asked, ring=1),
+            lambda a, N, K: sent(a, N, K, ring=2 * N / (N - 1)),  # the limit
+            lambda a, N, K: "2K",
+        ],
     ),
     "crossover": Case(
         right=cross,
         wrong=[
-            *(bandwidth_delay, upside_down, tree_with_one_pass),
+            lambda N, alpha, beta: alpha / beta,
+            lambda *asked: 1 / cross(*asked),
+            lambda *asked: cross(*asked, of_ring=2),  # the tree goes one way
             *(lambda N, alpha, beta: "large", lambda N, alpha, beta: math.inf),
-            lambda N, alpha, beta: -cross(N, alpha, beta),
+            lambda *asked: -cross(*asked),
         ],
         also=[lambda *a: np.float64(cross(*a)), lambda *a: np.array(cross(*a))],
     ),
     "ring_allreduce": Case(
-        right=whole_ring,
-        also=[whole_ring_by_pickles],
+        right=ring,
+        also=[ring_by_pickles],
         wrong=[
-            sums_by_pairs,
-            *(ring_for_multiples_only, half_a_ring, by_mpis_own, round_and_round),
-            *(whole_ring_in_place, ring_into_float64),
+            *(sums_by_pairs, ring_for_multiples_only),
+            lambda x, comm: ring(x, comm, halves=1),
+            *(by_mpi, round_and_round, in_place(ring)),
+            lambda x, comm: ring(x, comm, kind=float),  # right as long as they are float64
         ],
         hangs=[double],
     ),
-    "halving_doubling": Case(right=halve_and_double, wrong=[halve_only, whole_ring, double]),
+    "halving_doubling": Case(
+        right=halve_and_double,
+        wrong=[lambda x, comm: halve_and_double(x, comm, double=False), ring, double],
+    ),
     "two_levels": Case(
         right=by_two_levels,
         also=[
             by_two_levels_by_hand,
             lambda *a: by_two_levels(*a, add=by_a_root),
             lambda *a: by_two_levels(*a, add=by_pieces),
-            lambda *a: by_two_levels(*a, add=parts_gathered),
+            lambda *a: by_two_levels(*a, add=by_gathered_parts),
             lambda *a: by_two_levels(*a, add=by_each_other),
             lambda *a: by_two_levels(*a, add=lambda part, across: across.allreduce(part)),
         ],
         wrong=[
-            *(level_by_level_of_everything, through_the_first_of_each_node, node_alone),
-            *(without_the_way_back, parts_that_nobody_added, everything_gathered),
-            *(two_levels_into_float64, two_levels_in_place, everything_in_two_calls),
-            *(everything_in_place, everything_by_messages, everything_from_a_root),
+            *(everything(by_mpi, parts=False), through_the_first_of_each_node),
+            lambda x, node, across: by_mpi(x, node),
+            *(without_the_way_back, parts_that_nobody_added),
+            everything(lambda part, across: sum(across.allgather(part))),
+            lambda *a: by_two_levels(*a, dtype=float),  # right as long as they are float64
+            *(in_place(by_two_levels), everything(by_mpi), everything(by_each_other)),
+            *(everything(by_mpi_in_place, parts=False), everything(by_a_root, parts=False)),
         ],
         hangs=[two_levels_that_raise_alone],
     ),

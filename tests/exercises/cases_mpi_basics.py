@@ -1,59 +1,51 @@
 """Answers to the exercises of notebook 01."""
+# ruff: noqa: F821 - answers on the ranks find MPI among their names, and some use rank
 
 import math
+
+import numpy as np
 
 from tests.exercises.case import Case
 
 
-def shift_by_request(value, comm):
-    n, me = comm.Get_size(), comm.Get_rank()
-    request = comm.isend(value, (me + 1) % n)
-    received = comm.recv(source=(me - 1) % n)
-    request.wait()
+def around(comm):
+    """The neighbours on the ring: to the right, to the left."""
+    return (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+
+
+def shift_by_request(value, comm, wait=True):
+    right, left = around(comm)
+    request = comm.isend(value, right)
+    received = comm.recv(source=left)
+    if wait:
+        request.wait()
     return received
-
-
-def shift_the_wrong_way(value, comm):
-    n, me = comm.Get_size(), comm.Get_rank()
-    return comm.sendrecv(value, (me - 1) % n, source=(me + 1) % n)
 
 
 def shift_that_sends_first(value, comm):
     """Goes well as long as messages are small enough to be sent eagerly."""
-    n, me = comm.Get_size(), comm.Get_rank()
-    comm.send(value, (me + 1) % n)
-    return comm.recv(source=(me - 1) % n)
-
-
-def shift_without_a_ring(value, comm):
-    me = comm.Get_rank()
-    return comm.sendrecv(value, me + 1, source=me - 1)
+    right, left = around(comm)
+    comm.send(value, right)
+    return comm.recv(source=left)
 
 
 def shift_by_irecv(value, comm):
     """Right, but mpi4py's irecv has too little room for the large array."""
-    n, me = comm.Get_size(), comm.Get_rank()
-    request = comm.irecv(source=(me - 1) % n)
-    comm.send(value, (me + 1) % n)
+    right, left = around(comm)
+    request = comm.irecv(source=left)
+    comm.send(value, right)
     return request.wait()
 
 
-def shift_by_sendrecv(value, comm):
-    n, me = comm.Get_size(), comm.Get_rank()
-    return comm.sendrecv(value, (me + 1) % n, source=(me - 1) % n)
-
-
-def shift_that_does_not_wait(value, comm):
-    n, me = comm.Get_size(), comm.Get_rank()
-    comm.isend(value, (me + 1) % n)
-    return comm.recv(source=(me - 1) % n)
+def shift_by_irecv_with_room(value, comm):
+    right, left = around(comm)
+    request = comm.irecv(bytearray(1 << 23), source=left)
+    comm.send(value, right)
+    return request.wait()
 
 
 def shift_by_the_worlds_rank(value, comm):
-    request = comm.isend(value, (rank + 1) % comm.Get_size())  # noqa: F821
-    received = comm.recv(source=(rank - 1) % comm.Get_size())  # noqa: F821
-    request.wait()
-    return received
+    return comm.sendrecv(value, (rank + 1) % comm.size, source=(rank - 1) % comm.size)
 
 
 def shift_that_ends_the_rank(value, comm):
@@ -63,105 +55,77 @@ def shift_that_ends_the_rank(value, comm):
 
 
 def shift_without_end(value, comm):
-    while comm.Get_rank() == 0:
+    while comm.rank == 0:
         pass
     return shift_by_request(value, comm)
 
 
 def shift_by_parity(value, comm):
     """Even ranks send first, odd ones receive first: on a ring of odd length too, a turn later."""
-    n, me = comm.Get_size(), comm.Get_rank()
-    if n == 1:
+    right, left = around(comm)
+    if comm.size == 1:
         return value
-    if me % 2 == 0:
-        comm.ssend(value, (me + 1) % n)
-        return comm.recv(source=(me - 1) % n)
-    received = comm.recv(source=(me - 1) % n)
-    comm.ssend(value, (me + 1) % n)
+    if comm.rank % 2 == 0:
+        comm.ssend(value, right)
+        return comm.recv(source=left)
+    received = comm.recv(source=left)
+    comm.ssend(value, right)
     return received
 
 
 def shift_as_a_chain(value, comm):
     """No request: rank 0 waits for all others."""
-    n, me = comm.Get_size(), comm.Get_rank()
-    if n == 1:
+    right, left = around(comm)
+    if comm.size == 1:
         return value
-    if me == 0:
-        comm.send(value, 1)
-        return comm.recv(source=n - 1)
-    received = comm.recv(source=me - 1)
-    comm.send(value, (me + 1) % n)
+    if comm.rank == 0:
+        comm.send(value, right)
+        return comm.recv(source=left)
+    received = comm.recv(source=left)
+    comm.send(value, right)
     return received
 
 
 def shift_by_issend(value, comm):
-    n, me = comm.Get_size(), comm.Get_rank()
-    request = comm.issend(value, (me + 1) % n, tag=me)
-    received = comm.recv(source=(me - 1) % n)
+    right, left = around(comm)
+    request = comm.issend(value, right, tag=comm.rank)
+    received = comm.recv(source=left)
     while not request.test()[0]:
         pass
     return received
 
 
-def shift_by_irecv_with_room(value, comm):
-    n, me = comm.Get_size(), comm.Get_rank()
-    request = comm.irecv(bytearray(1 << 23), source=(me - 1) % n)
-    comm.send(value, (me + 1) % n)
-    return request.wait()
-
-
-def shift_to_itself(value, comm):
+def one_by_one(value, comm, first=1):
+    """With ``first`` 0 the root sends to itself too."""
+    if comm.rank:
+        return comm.recv(source=0)
+    for peer in range(first, comm.size):
+        comm.send(value, peer)
     return value
 
 
-def broadcast_one_by_one(value, comm):
-    if comm.Get_rank() == 0:
-        for peer in range(1, comm.Get_size()):
-            comm.send(value, peer)
-        return value
-    return comm.recv(source=0)
-
-
-def broadcast_as_a_chain(value, comm):
-    n, me = comm.Get_size(), comm.Get_rank()
-    if me > 0:
-        value = comm.recv(source=me - 1)
-    if me < n - 1:
-        comm.send(value, me + 1)
+def as_a_chain(value, comm):
+    if comm.rank > 0:
+        value = comm.recv(source=comm.rank - 1)
+    if comm.rank < comm.size - 1:
+        comm.send(value, comm.rank + 1)
     return value
 
 
-def broadcast_that_forgets_the_root(value, comm):
-    value = broadcast_as_a_tree(value, comm)
-    return value if comm.Get_rank() else None
-
-
-def broadcast_to_itself_too(value, comm):
-    if comm.Get_rank() == 0:
-        for peer in range(comm.Get_size()):
-            comm.send(value, peer)
-        return value
-    return comm.recv(source=0)
-
-
-def broadcast_by_mpi(value, comm):
-    return comm.bcast(value)
-
-
-def broadcast_as_a_tree(value, comm):
-    n, me, distance = comm.Get_size(), comm.Get_rank(), 1
-    while distance < n:
-        if me < distance and me + distance < n:
-            comm.send(value, me + distance)
+def as_a_tree(value, comm, begin="send"):
+    me, distance = comm.rank, 1
+    while distance < comm.size:
+        if me < distance and me + distance < comm.size:
+            getattr(comm, begin)(value, me + distance)
         elif distance <= me < 2 * distance:
             value = comm.recv(source=me - distance)
         distance *= 2
     return value
 
 
-def broadcast_by_halves(value, comm):
+def by_halves(value, comm):
     """The other tree: the farthest first, then each half for itself."""
-    me, low, high = comm.Get_rank(), 0, comm.Get_size()
+    me, low, high = comm.rank, 0, comm.size
     while high - low > 1:
         middle = (low + high + 1) // 2
         if me == low:
@@ -172,50 +136,36 @@ def broadcast_by_halves(value, comm):
     return value
 
 
-def broadcast_to_two_children(value, comm):
+def to_two_children(value, comm):
     """Fast enough on four ranks, and not on seven."""
-    n, me = comm.Get_size(), comm.Get_rank()
-    if me:
-        value = comm.recv(source=(me - 1) // 2)
-    for child in (2 * me + 1, 2 * me + 2):
-        if child < n:
+    if comm.rank:
+        value = comm.recv(source=(comm.rank - 1) // 2)
+    for child in (2 * comm.rank + 1, 2 * comm.rank + 2):
+        if child < comm.size:
             comm.send(value, child)
     return value
 
 
-def broadcast_that_does_not_wait(value, comm):
-    n, me, distance = comm.Get_size(), comm.Get_rank(), 1
-    while distance < n:
-        if me < distance and me + distance < n:
-            comm.isend(value, me + distance)
-        elif distance <= me < 2 * distance:
-            value = comm.recv(source=me - distance)
-        distance *= 2
-    return value
-
-
-def broadcast_from_whoever_has_it(value, comm):
+def from_whoever_has_it(value, comm):
     """The same tree, read by the ranks: receive once, then pass on."""
-    me, distance = comm.Get_rank(), 1
+    me, distance = comm.rank, 1
     if me:
         value = comm.recv()
     while distance <= me:
         distance *= 2
-    while me + distance < comm.Get_size():
+    while me + distance < comm.size:
         comm.send(value, me + distance)
         distance *= 2
     return value
 
 
-def handed_over(value, comm):
-    n, me = comm.Get_size(), comm.Get_rank()
-    if n == 1:
+def handed_over(value, comm, begin="send"):
+    last = comm.size - 1
+    if last == 0:
         return value
-    if me == 0:
-        comm.send(value, dest=n - 1)
-    if me == n - 1:
-        return comm.recv(source=0)
-    return None
+    if comm.rank == 0:
+        getattr(comm, begin)(value, last)
+    return comm.recv(source=0) if comm.rank == last else None
 
 
 def handed_over_by_request(value, comm):
@@ -228,66 +178,28 @@ def handed_over_by_request(value, comm):
     return received
 
 
-def hands_over_without_waiting(value, comm):
-    last = comm.Get_size() - 1
-    if last == 0:
-        return value
-    if comm.Get_rank() == 0:
-        comm.isend(value, last)
-    return comm.recv(source=0) if comm.Get_rank() == last else None
-
-
-def hands_over_from_rank_to_rank(value, comm):
-    n, me = comm.Get_size(), comm.Get_rank()
-    if me > 0:
-        value = comm.recv(source=me - 1)
-    if me < n - 1:
-        comm.send(value, me + 1)
-    return value if me == n - 1 else None
+def on_the_last(value, comm):
+    return value if comm.rank == comm.size - 1 else None
 
 
 def hands_over_and_everybody_listens(value, comm):
-    n, me = comm.Get_size(), comm.Get_rank()
-    if me == 0:
-        comm.send(value, n - 1)
-        return value if n == 1 else None
-    return comm.recv(source=0)
-
-
-def hands_its_own(value, comm):
-    return value if comm.Get_rank() == comm.Get_size() - 1 else None
+    if comm.rank:
+        return comm.recv(source=0)
+    comm.send(value, comm.size - 1)
+    return value if comm.size == 1 else None
 
 
 def hands_over_to_rank_3(value, comm):
-    if comm.Get_rank() == 0:
+    if comm.rank == 0:
         comm.send(value, dest=3)
-    return comm.recv(source=0) if comm.Get_rank() == 3 else None
+    return comm.recv(source=0) if comm.rank == 3 else None
 
 
-def hands_over_and_keeps(value, comm):
-    return handed_over(value, comm) or value
-
-
-def hands_over_by_a_collective(value, comm):
-    value = comm.bcast(value)
-    return value if comm.Get_rank() == comm.Get_size() - 1 else None
-
-
-def whoever_asks(tasks, comm):
-    results, status, left = {}, MPI.Status(), list(tasks)  # noqa: F821 - known on the ranks
-    for _ in range(len(tasks) + comm.Get_size() - 1):
-        done = comm.recv(source=MPI.ANY_SOURCE, status=status)  # noqa: F821
-        if done is not None:
-            results[done[0]] = done[1]
-        comm.send(left.pop(0) if left else None, dest=status.Get_source())
-    return results
-
-
-def whoever_asks_of_three(tasks, comm):
-    """Right for the notebook's four ranks only."""
-    results, status, left, at_home = {}, MPI.Status(), list(tasks), 0  # noqa: F821
-    while at_home < 3:
-        done = comm.recv(source=MPI.ANY_SOURCE, status=status)  # noqa: F821
+def whoever_asks(tasks, comm, workers=None, until_told=True):
+    """With three ``workers``, right for the notebook's four ranks only."""
+    results, status, left, at_home = {}, MPI.Status(), list(tasks), 0
+    while left if not until_told else at_home < (workers or comm.size - 1):
+        done = comm.recv(source=MPI.ANY_SOURCE, status=status)
         if done is not None:
             results[done[0]] = done[1]
         at_home += not left
@@ -295,8 +207,16 @@ def whoever_asks_of_three(tasks, comm):
     return results
 
 
+def whoever_asks_of_three(tasks, comm):
+    return whoever_asks(tasks, comm, workers=3)
+
+
+def forgets_the_last_results(tasks, comm):
+    return whoever_asks(tasks, comm, until_told=False)
+
+
 def in_turns(tasks, comm):
-    results, left, working = {}, list(tasks), list(range(1, comm.Get_size()))
+    results, left, working = {}, list(tasks), list(range(1, comm.size))
     while working:
         for worker in list(working):
             done = comm.recv(source=worker)
@@ -306,16 +226,6 @@ def in_turns(tasks, comm):
             comm.send(task, dest=worker)
             if task is None:
                 working.remove(worker)
-    return results
-
-
-def forgets_the_last_results(tasks, comm):
-    results, status, left = {}, MPI.Status(), list(tasks)  # noqa: F821
-    while left:
-        done = comm.recv(source=MPI.ANY_SOURCE, status=status)  # noqa: F821
-        if done is not None:
-            results[done[0]] = done[1]
-        comm.send(left.pop(0), dest=status.Get_source())
     return results
 
 
@@ -329,106 +239,52 @@ def all_to_the_first(tasks, comm):
     if tasks:
         task, result = comm.recv(source=1)
         results[task] = result
-    for worker in range(1, comm.Get_size()):
+    for worker in range(1, comm.size):
         if worker > 1 or not tasks:
             comm.recv(source=worker)
         comm.send(None, dest=worker)
     return results
 
 
-def _rules(board, np):
+def rules(board):
     around = sum(
         np.roll(board, (i, j), (0, 1)).astype(int) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j
     )
     return (around == 3) | (board & (around == 2))
 
 
-def life_by_rows(board, steps, comm):
-    import numpy as np
-
-    n, me = comm.Get_size(), comm.Get_rank()
-    mine = np.array_split(board, n)[me]
+def life_by_rows(board, steps, comm, ends=True, swapped=False):
+    """Without ``ends`` the first row of the first rank has no neighbour above."""
+    right, left = around(comm)
+    mine = np.array_split(board, comm.size)[comm.rank]
     for _ in range(steps):
-        below = comm.sendrecv(mine[0], dest=(me - 1) % n, source=(me + 1) % n)
-        above = comm.sendrecv(mine[-1], dest=(me + 1) % n, source=(me - 1) % n)
-        mine = _rules(np.vstack([above, mine, below]), np)[1:-1]
-    return mine
-
-
-def life_without_corners(board, steps, comm):
-    """Forgets that the first row of the first rank has a neighbour above."""
-    import numpy as np
-
-    n, me = comm.Get_size(), comm.Get_rank()
-    mine = np.array_split(board, n)[me]
-    for _ in range(steps):
-        below = comm.sendrecv(mine[0], dest=(me - 1) % n, source=(me + 1) % n)
-        above = comm.sendrecv(mine[-1], dest=(me + 1) % n, source=(me - 1) % n)
-        above = np.zeros_like(above) if me == 0 else above
-        mine = _rules(np.vstack([above, mine, below]), np)[1:-1]
-    return mine
-
-
-def life_with_the_sides_swapped(board, steps, comm):
-    import numpy as np
-
-    n, me = comm.Get_size(), comm.Get_rank()
-    mine = np.array_split(board, n)[me]
-    for _ in range(steps):
-        below = comm.sendrecv(mine[0], dest=(me - 1) % n, source=(me + 1) % n)
-        above = comm.sendrecv(mine[-1], dest=(me + 1) % n, source=(me - 1) % n)
-        mine = _rules(np.vstack([below, mine, above]), np)[1:-1]
+        below = comm.sendrecv(mine[0], dest=left, source=right)
+        above = comm.sendrecv(mine[-1], dest=right, source=left)
+        if not ends and comm.rank == 0:
+            above = np.zeros_like(above)
+        if swapped:
+            above, below = below, above
+        mine = rules(np.vstack([above, mine, below]))[1:-1]
     return mine
 
 
 def life_on_every_rank(board, steps, comm):
     """No message at all: everybody computes everything."""
-    import numpy as np
-
     for _ in range(steps):
-        board = _rules(board, np)
-    return np.array_split(board, comm.Get_size())[comm.Get_rank()]
+        board = rules(board)
+    return np.array_split(board, comm.size)[comm.rank]
 
 
 def life_by_allgather(board, steps, comm):
-    import numpy as np
-
-    n, me = comm.Get_size(), comm.Get_rank()
     for _ in range(steps):
-        board = np.vstack(comm.allgather(np.array_split(_rules(board, np), n)[me]))
-    return np.array_split(board, n)[me]
+        board = np.vstack(comm.allgather(np.array_split(rules(board), comm.size)[comm.rank]))
+    return np.array_split(board, comm.size)[comm.rank]
 
 
-def sums(value, comm):
-    me = comm.Get_rank()
-    row, column = comm.Split(me // 2, me), comm.Split(me % 2, me)
-    return row.allreduce(value), column.allreduce(value)
-
-
-def sums_swapped(value, comm):
-    return sums(value, comm)[::-1]
-
-
-def sums_over_everything(value, comm):
-    return comm.allreduce(value), comm.allreduce(value)
-
-
-def sum_of_the_row_only(value, comm):
-    return sums(value, comm)[0]
-
-
-def sums_for_four_ranks(value, comm):
-    """Right with two rows; with three, the second row is taken for the rest."""
-    me = comm.Get_rank()
-    row, column = comm.Split(me < 2, me), comm.Split(me % 2, me)
-    return row.allreduce(value), column.allreduce(value)
-
-
-def sums_in_two_rows(value, comm):
-    """As many columns as make two rows: right for four ranks."""
-    me, columns = comm.Get_rank(), comm.Get_size() // 2
-    row, column = comm.Split(me // columns, me), comm.Split(me % columns, me)
-    return row.allreduce(value), column.allreduce(value)
+def sums(value, comm, row=lambda me, n: me // 2, column=lambda me, n: me % 2):
+    me, n = comm.rank, comm.size
+    along, down = comm.Split(row(me, n), me), comm.Split(column(me, n), me)
+    return along.allreduce(value), down.allreduce(value)
 
 
 def sums_on_a_grid_of_mpi(value, comm):
@@ -436,15 +292,9 @@ def sums_on_a_grid_of_mpi(value, comm):
     return grid.Sub((False, True)).allreduce(value), grid.Sub((True, False)).allreduce(value)
 
 
-def sums_in_an_array(value, comm):
-    import numpy as np
-
-    return np.array(sums(value, comm))
-
-
 def sums_of_gathered_values(value, comm):
     """Right without a group: everybody hears everything."""
-    me, everything = comm.Get_rank(), comm.allgather(value)
+    me, everything = comm.rank, comm.allgather(value)
     row = me - me % 2
     return sum(everything[row : row + 2]), sum(everything[me % 2 :: 2])
 
@@ -453,10 +303,6 @@ def fewest(speed_up, serial):
     if serial and speed_up >= 1 / serial * (1 - 1e-9):
         return math.inf
     return math.ceil((1 - serial) / (1 / speed_up - serial) - 1e-9)
-
-
-def without_a_limit(speed_up, serial):
-    return math.ceil(speed_up / (1 - serial))
 
 
 def not_rounded(speed_up, serial):
@@ -470,8 +316,6 @@ def rounded_down(speed_up, serial):
 
 
 def through_by_a_system(small, large):
-    import numpy as np
-
     (x, s), (y, t) = small, large
     return np.linalg.solve([[1.0, x], [1.0, y]], [s, t])
 
@@ -486,27 +330,40 @@ CASES = {
         right=shift_by_request,
         also=[shift_by_irecv_with_room, shift_by_issend],
         wrong=[
-            *(shift_the_wrong_way, shift_to_itself, "left", shift_by_irecv, shift_by_sendrecv),
-            lambda value, comm: comm.allgather(value)[comm.Get_rank() - 1],
-            *(shift_that_does_not_wait, shift_by_the_worlds_rank, shift_that_ends_the_rank),
+            lambda value, comm: comm.sendrecv(value, around(comm)[1], source=around(comm)[0]),
+            lambda value, comm: value,
+            "left",
+            shift_by_irecv,
+            lambda value, comm: comm.sendrecv(value, around(comm)[0], source=around(comm)[1]),
+            lambda value, comm: comm.allgather(value)[comm.rank - 1],
+            lambda value, comm: shift_by_request(value, comm, wait=False),
+            *(shift_by_the_worlds_rank, shift_that_ends_the_rank),
             *(shift_by_parity, shift_as_a_chain),  # without requests
         ],
-        hangs=[shift_that_sends_first, shift_without_a_ring, shift_without_end],
+        hangs=[
+            shift_that_sends_first,
+            lambda value, comm: comm.sendrecv(value, comm.rank + 1, source=comm.rank - 1),
+            shift_without_end,
+        ],
     ),
     "tree_broadcast": Case(
-        right=broadcast_as_a_tree,
+        right=as_a_tree,
         wrong=[
-            *(broadcast_one_by_one, broadcast_as_a_chain, broadcast_that_forgets_the_root),
-            *(broadcast_to_itself_too, broadcast_by_mpi, broadcast_to_two_children),
-            broadcast_that_does_not_wait,
+            *(one_by_one, as_a_chain),
+            lambda value, comm: [None, as_a_tree(value, comm)][comm.rank > 0],
+            lambda value, comm: one_by_one(value, comm, first=0),
+            *(lambda value, comm: comm.bcast(value), to_two_children),
+            lambda value, comm: as_a_tree(value, comm, begin="isend"),
         ],
-        also=[broadcast_by_halves, broadcast_from_whoever_has_it],
+        also=[by_halves, from_whoever_has_it],
     ),
     "hand_over": Case(
         right=handed_over,
         wrong=[
-            *(hands_its_own, hands_over_and_keeps, hands_over_from_rank_to_rank),
-            *(hands_over_by_a_collective, hands_over_without_waiting),
+            *(on_the_last, lambda value, comm: handed_over(value, comm) or value),
+            lambda value, comm: on_the_last(as_a_chain(value, comm), comm),
+            lambda value, comm: on_the_last(comm.bcast(value), comm),
+            lambda value, comm: handed_over(value, comm, begin="isend"),
         ],
         hangs=[hands_over_to_rank_3, hands_over_and_everybody_listens],
         also=[handed_over_by_request],
@@ -519,24 +376,36 @@ CASES = {
     "life": Case(
         right=life_by_rows,
         wrong=[
-            *(life_without_corners, life_with_the_sides_swapped, life_on_every_rank),
-            life_by_allgather,
+            lambda *asked: life_by_rows(*asked, ends=False),
+            lambda *asked: life_by_rows(*asked, swapped=True),
+            *(life_on_every_rank, life_by_allgather),
         ],
     ),
     "grid_sums": Case(
         right=sums,
-        also=[sums_of_gathered_values, sums_in_an_array, sums_on_a_grid_of_mpi],
+        also=[
+            *(sums_of_gathered_values, sums_on_a_grid_of_mpi),
+            lambda value, comm: np.array(sums(value, comm)),
+        ],
         wrong=[
-            *(sums_swapped, sums_over_everything, sum_of_the_row_only),
+            lambda value, comm: sums(value, comm)[::-1],
+            lambda value, comm: (comm.allreduce(value), comm.allreduce(value)),
+            lambda value, comm: sums(value, comm)[0],
             lambda value, comm: {*sums(value, comm)},
-            *(sums_for_four_ranks, sums_in_two_rows),
+            # right with two rows; with three, the second row is taken for the rest
+            lambda value, comm: sums(value, comm, row=lambda me, n: me < 2),
+            # as many columns as make two rows
+            lambda value, comm: sums(
+                value, comm, lambda me, n: me // (n // 2), lambda me, n: me % (n // 2)
+            ),
         ],
     ),
     "ranks_for": Case(
         right=fewest,
         also=[lambda s, f: float(fewest(s, f))],
         wrong=[
-            *(without_a_limit, not_rounded, rounded_down, lambda s, f: s),
+            lambda s, f: math.ceil(s / (1 - f)),
+            *(not_rounded, rounded_down, lambda s, f: s),
             lambda s, f: None if fewest(s, f) == math.inf else fewest(s, f),
         ],
     ),
