@@ -18,8 +18,8 @@ and :mod:`.checkpoint` says what a chain may forget and compute again.
 
 from helpers.autodiff import arithmetic  # noqa: F401  # gives variables + - * / @ [ ]
 from helpers.autodiff.broadcasting import broadcast, sum
-from helpers.autodiff.constants import arange, constant, full, full_like
-from helpers.autodiff.convolution import conv2d, max_pool2d
+from helpers.autodiff.constants import constant, full, full_like
+from helpers.autodiff.convolution import conv2d
 from helpers.autodiff.eager import eager
 from helpers.autodiff.elementwise import (
     abs,
@@ -61,10 +61,10 @@ from helpers.autodiff.matmul import matmul
 from helpers.autodiff.memory import Allocator, Plan, plan
 from helpers.autodiff.operator import Operator
 from helpers.autodiff.parallel import Line, average_gradients
-from helpers.autodiff.reductions import max, maxout, mean
+from helpers.autodiff.reductions import max, mean
 from helpers.autodiff.run import function
 from helpers.autodiff.shaping import reshape, transpose
-from helpers.autodiff.softmax import cross_entropy, log_softmax, softmax
+from helpers.autodiff.softmax import softmax
 from helpers.autodiff.state import State, add_update, state, update
 from helpers.autodiff.watch import watch
 
@@ -79,7 +79,6 @@ __all__ = [
     "add",
     "add_update",
     "apply",
-    "arange",
     "average_gradients",
     "broadcast",
     "cast",
@@ -87,7 +86,6 @@ __all__ = [
     "constant",
     "conv2d",
     "cos",
-    "cross_entropy",
     "divide",
     "eager",
     "equal",
@@ -101,12 +99,9 @@ __all__ = [
     "less",
     "listing",
     "log",
-    "log_softmax",
     "matmul",
     "max",
-    "max_pool2d",
     "maximum",
-    "maxout",
     "mean",
     "minimum",
     "multiply",

@@ -1,4 +1,4 @@
-"""Operators without operands: one number in a whole shape, an array, 0 to n − 1."""
+"""Operators without operands: one number in a whole shape, an array."""
 
 from __future__ import annotations
 
@@ -58,19 +58,6 @@ class Array(Operator):
         return "array"
 
 
-@dataclass(frozen=True)
-class Range(Operator):
-    """0, 1, ..., size − 1."""
-
-    size: int | Size
-
-    def infer(self) -> Type:
-        return Type(np.dtype("int64"), (self.size,))
-
-    def run(self, out: np.ndarray) -> None:
-        out[...] = np.arange(len(out))
-
-
 def full(
     number: float | Size, shape: Iterable[int | str | Size] = (), dtype: Any = "float64"
 ) -> Variable:
@@ -98,8 +85,3 @@ def constant(value: Any) -> Variable:
     if value.ndim == 0:
         return full(value.item(), (), value.dtype)
     return apply(Array(value.tobytes(), value.shape, value.dtype))
-
-
-def arange(size: int | str | Size) -> Variable:
-    """Return 0, 1, ..., size − 1, in int64."""
-    return apply(Range(*shape_of((size,))))

@@ -1,4 +1,4 @@
-"""Two-dimensional convolution and pooling, by patches.
+"""Two-dimensional convolution, by patches.
 
 ``Patches`` lays out, for every position of a window, what the window sees; ``Fold`` adds patches
 back to where they came from. Both are linear and each is the other's gradient, so everything built
@@ -20,7 +20,6 @@ from helpers.autodiff.graph import Variable, apply
 from helpers.autodiff.matmul import matmul
 from helpers.autodiff.operator import Operator, Type
 from helpers.autodiff.parts import Embed, Slice
-from helpers.autodiff.reductions import max
 from helpers.autodiff.shaping import reshape
 from helpers.autodiff.sizes import Size, count
 from helpers.machine.compilers import CompilerError
@@ -161,15 +160,3 @@ def conv2d(
     y = matmul(reshape(w, (o, columns.shape[1])), columns)  # (B, O, P Q)
     y = reshape(y, (b, o, p, q))
     return y if bias is None else add(y, reshape(bias, (o, 1, 1)))
-
-
-def max_pool2d(x: Variable, size: int, stride: int | None = None) -> Variable:
-    """Keep the largest number under each position of a square window, for images (B, C, H, W).
-
-    ``stride`` are pixels from one position to the next; ``size``, the window's, unless given.
-    """
-    return max(_windows(x, size, stride), axis=(2, 3))
-
-
-def _windows(x: Variable, size: int, stride: int | None) -> Variable:
-    return apply(Patches(Window(size, size, stride or size)), x)  # (B, C, size, size, P, Q)

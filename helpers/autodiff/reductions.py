@@ -12,8 +12,7 @@ from helpers.autodiff.constants import full_like
 from helpers.autodiff.elementwise import divide, equal, where
 from helpers.autodiff.graph import Variable, apply
 from helpers.autodiff.operator import Operator, Type
-from helpers.autodiff.shaping import reshape
-from helpers.autodiff.sizes import Size, count
+from helpers.autodiff.sizes import count
 
 
 @dataclass(frozen=True)
@@ -44,9 +43,3 @@ def mean(x: Variable, axis: int | Iterable[int] | None = None, keepdims: bool = 
     """Average along some axes (all unless given); ``keepdims`` keeps them, at size 1."""
     elements = count(x.shape[a] for a in reduced(x, axis))  # perhaps a symbol: n, known later
     return divide(sum(x, axis, keepdims), elements)
-
-
-def maxout(x: Variable, pieces: int | Size) -> Variable:
-    """Take the largest of each group of neighbours in (n, m) (Goodfellow et al. 2013)."""
-    n, m = x.shape
-    return max(reshape(x, (n, m // pieces, pieces)), axis=2)

@@ -12,13 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from helpers.autodiff.broadcasting import reduced, sum
-from helpers.autodiff.constants import arange
-from helpers.autodiff.elementwise import cast, divide, equal, exp, log, multiply, subtract
+from helpers.autodiff.elementwise import divide, exp, multiply, subtract
 from helpers.autodiff.gradient import stop_gradient
 from helpers.autodiff.graph import Variable, apply
 from helpers.autodiff.operator import Operator, Type
-from helpers.autodiff.reductions import max, mean
-from helpers.autodiff.shaping import reshape
+from helpers.autodiff.reductions import max
 
 
 @dataclass(frozen=True)
@@ -54,15 +52,3 @@ def softmax(x: Variable, axis: int = -1, fine: bool = False) -> Variable:
         return apply(Softmax(axis), x)
     e = exp(subtract(x, stop_gradient(max(x, axis, keepdims=True))))
     return divide(e, sum(e, axis, keepdims=True))
-
-
-def log_softmax(x: Variable, axis: int = -1) -> Variable:
-    """Take the logarithm of the softmax, without overflow."""
-    shifted = subtract(x, stop_gradient(max(x, axis, keepdims=True)))
-    return subtract(shifted, log(sum(exp(shifted), axis, keepdims=True)))
-
-
-def cross_entropy(scores: Variable, labels: Variable) -> Variable:
-    """Average −log p(label), p being the softmax of the scores (B, K); labels (B,) are int64."""
-    right = equal(reshape(labels, (*labels.shape, 1)), arange(scores.shape[-1]))  # (B, K)
-    return -mean(sum(multiply(cast(right, scores.dtype), log_softmax(scores)), axis=-1))

@@ -9,7 +9,6 @@ from helpers.autodiff import passes
 ALL = [
     passes.simplify,
     passes.fast_math.collect_terms,
-    passes.fold_constants,
     passes.share_subexpressions,
     passes.fuse,
 ]

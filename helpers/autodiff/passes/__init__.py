@@ -17,7 +17,6 @@ keep values, not the rules for differentiating them: differentiate first.
 """
 
 from helpers.autodiff.passes import fast_math
-from helpers.autodiff.passes.constants import fold_constants
 from helpers.autodiff.passes.fusion import fuse
 from helpers.autodiff.passes.identities import simplify
 from helpers.autodiff.passes.subexpressions import share_subexpressions
@@ -25,7 +24,6 @@ from helpers.autodiff.passes.updates import order_updates
 
 __all__ = [
     "fast_math",
-    "fold_constants",
     "fuse",
     "order_updates",
     "share_subexpressions",
