@@ -11,7 +11,6 @@ To find out takes one allreduce of a few numbers (:mod:`.agreement`);
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +21,7 @@ from helpers.collectives import chain, ring, rooted, tree
 from helpers.collectives.agreement import same_call
 from helpers.collectives.combiner import Combiner
 from helpers.collectives.hosts import Hosts
-from helpers.collectives.parts import FIRST_TAG, lengths
+from helpers.collectives.parts import FIRST_TAG, lengths, split
 from helpers.collectives.registry import ALGORITHMS
 
 if TYPE_CHECKING:
@@ -183,7 +182,6 @@ def scatter(
     array: npt.ArrayLike | None,
     comm: MPI.Intracomm,
     root: int = 0,
-    counts: Sequence[int] | None = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
     """Hand out the parts of one rank's array, cut along its first axis.
@@ -192,8 +190,6 @@ def scatter(
     ----------
     array : array_like or None
         The whole, on ``root``; None elsewhere.
-    counts : sequence of int, optional
-        How long each rank's part is, on ``root``; None: as equal as possible.
     out : numpy.ndarray
         Where this rank's part goes. Only the root knows its shape, and may leave it out.
 
@@ -207,7 +203,7 @@ def scatter(
         root = check.check_root(root, n)
         if rank == root:
             rows = check.with_axis(array)  # type: ignore[arg-type]
-            parts = check.cut(len(rows), n, counts)
+            parts = split(len(rows), n)
             out = check.fitting(out, (lengths(parts)[root], *rows.shape[1:]), rows.dtype)
             whole = check.rows(np.ascontiguousarray(rows))
         elif out is None:
@@ -229,7 +225,6 @@ def gather(
     array: npt.ArrayLike,
     comm: MPI.Intracomm,
     root: int = 0,
-    counts: Sequence[int] | None = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray | None:
     """Lay all ranks' arrays end to end along the first axis, on one rank.
@@ -238,8 +233,6 @@ def gather(
     ----------
     array : array_like
         This rank's part.
-    counts : sequence of int, optional
-        How long each rank's part is, on ``root``; None: all as long as the root's own.
     out : numpy.ndarray, optional
         Where the whole goes, on ``root``; None: into a new array.
 
@@ -256,10 +249,10 @@ def gather(
         parts: list[slice] = []
         work = np.empty(0)
         if rank == root:
-            parts, shape = check.assembled(array, n, root, counts)
+            parts, shape = check.assembled(array, n)
             result = check.fitting(out, shape, array.dtype)
             work = check.rows(np.empty(shape, array.dtype))
-        passes(array, dict(enumerate(lengths(parts))) or {rank: len(array)}, root=root)
+        passes(array, root=root)
     rooted.gather(part, work, comm, root, parts)
     return check.deliver(work, result) if rank == root else None
 
@@ -267,7 +260,6 @@ def gather(
 def allgather(
     array: npt.ArrayLike,
     comm: MPI.Intracomm,
-    counts: Sequence[int] | None = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
     """Lay all ranks' arrays end to end along the first axis, on every rank (by a ring).
@@ -276,8 +268,6 @@ def allgather(
     ----------
     array : array_like
         This rank's part.
-    counts : sequence of int, optional
-        How long each rank's part is, the same on all ranks; None: all equally long.
     out : numpy.ndarray, optional
         Where the whole goes; None: into a new array.
 
@@ -289,10 +279,10 @@ def allgather(
     n, rank = check.check_communicator(comm), comm.Get_rank()
     with same_call("allgather", comm) as passes:
         array = check.with_axis(array)
-        parts, shape = check.assembled(array, n, rank, counts)
+        parts, shape = check.assembled(array, n)
         result = check.fitting(out, shape, array.dtype)
         work = check.rows(np.empty(shape, array.dtype))
         work[parts[rank]] = check.rows(np.ascontiguousarray(array))
-        passes(array, {}, counts=lengths(parts))
+        passes(array)
     ring.allgather(work, comm, parts)
     return check.deliver(work, result)

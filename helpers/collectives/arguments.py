@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from helpers.collectives.hosts import Hosts, numbered
-from helpers.collectives.parts import consecutive, split
+from helpers.collectives.parts import split
 
 Entry = TypeVar("Entry")
 
@@ -115,42 +115,10 @@ def as_array(array: npt.ArrayLike) -> np.ndarray:
     return np.asarray(array)
 
 
-def cut(length: int, n: int, counts: Iterable[Any] | None) -> list[slice]:
-    """Cut rows into a part for each rank: as ``counts`` says, or as equal as possible."""
-    if counts is None:
-        return split(length, n)
-    numbers = check_counts(counts, n)
-    if sum(numbers) != length:
-        raise ValueError(
-            f"counts must add up to the {length} rows of the array; got {numbers}, {sum(numbers)}"
-        )
-    return consecutive(numbers)
-
-
-def check_counts(counts: Any, n: int) -> list[int]:
-    """Return ``counts`` as n lengths of 0 or more: ValueError if it is something else."""
-    try:
-        numbers = [operator.index(count) for count in counts]
-    except TypeError:
-        numbers = []
-    if len(numbers) != n or min(numbers) < 0:
-        raise ValueError(f"counts must be {n} lengths, one for each rank; got {counts!r}")
-    return numbers
-
-
-def assembled(
-    part: np.ndarray, n: int, rank: int, counts: Iterable[Any] | None
-) -> tuple[list[slice], tuple[int, ...]]:
-    """Return where every rank's part goes along the first axis of the whole, and the whole's shape.
-
-    Without ``counts`` all parts are as long as this one; ValueError if they contradict it.
-    """
-    numbers = [len(part)] * n if counts is None else check_counts(counts, n)
-    if numbers[rank] != len(part):
-        raise ValueError(
-            f"counts says that rank {rank} has {numbers[rank]} rows, but its array has {len(part)}"
-        )
-    return consecutive(numbers), (sum(numbers), *part.shape[1:])
+def assembled(part: np.ndarray, n: int) -> tuple[list[slice], tuple[int, ...]]:
+    """Return where the ranks' parts, all as long as this one, go in the whole; and its shape."""
+    whole = (n * len(part), *part.shape[1:])
+    return split(whole[0], n), whole
 
 
 def rows(array: np.ndarray) -> np.ndarray:

@@ -27,7 +27,7 @@ CHECKS = [
 def test_on_ranks(n):
     """All on the same ranks: to start them takes longer than a check."""
     millions = [on_ranks.check_allreduce_of_millions] if n == 3 else []
-    run_ranks(n, on_ranks.in_turn, CHECKS + millions)
+    run_ranks(n, on_ranks.in_turn, CHECKS + millions, timeout=150)
 
 
 def test_import_is_light():
