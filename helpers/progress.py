@@ -133,7 +133,8 @@ def show() -> None:
     from IPython.display import Markdown, display
 
     path = notebook()
-    display(Markdown(table(path.parent if path else Path.cwd())))
+    elsewhere = "In JupyterLab this cell shows what you have solved, and where to go on."
+    display(Markdown(table(path.parent) if path else elsewhere))
 
 
 def plain(value: object) -> float | str | None:

@@ -315,7 +315,12 @@ if check.shares.passed(shares):
 # | read the code behind a call | `report??` in a cell |
 # | read the course without running it | `make html` executes the notebooks and writes pages to `build/html` |
 #
-# Your notebooks are copies in the folder `work`. An update of the course does not touch them.
+# Your notebooks are copies in the folder `work`. An update of the course does not touch them. What you predicted and solved is kept beside them, and never leaves your machine, unless you join the board of a class. The table below stands in `progress.md` too, in the list of files.
+
+# %%
+from helpers import progress
+
+progress.show()
 
 # %% [markdown]
 # ## What breaks

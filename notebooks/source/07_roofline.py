@@ -32,6 +32,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from helpers.board import offer
 from helpers.claims import evidence
 from helpers.exercises import roofline as check
 from helpers.plots import roofline as draw
@@ -310,6 +311,8 @@ for p in points:
           f"{'  above its roof: measured while the machine was busy?' if share > 1.05 else ''}")  # fmt: skip
 took = {p.name: p.seconds for p in points}
 by_passes.answer(took["passes"] / took["fused"])
+peak, bandwidth = machine.roof(machine.cores)
+offer("the roof of all cores", **{"Gflop/s": peak / 1e9, "GB/s": bandwidth / 1e9})
 draw.interactive(peaks, roofs | machine.cache_roofs(), points)
 
 # %% [markdown] claims="07-fusion 07-softmax"
