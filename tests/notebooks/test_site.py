@@ -317,13 +317,15 @@ def test_the_page_of_figures_has_each_setting_of_a_suite_once(tmp_path, monkeypa
     wrote("python -m tools.soak --clusters 2", 1, 666, "soak", name="clusters")
     wrote("python -m tools.soak --times 0", 2, 777, "soak", name="clusters")
     wrote("python -m tools.soak 00 02", 3, 888, "soak", name="notebook 00")
+    wrote("python -m bench gone", 4, 999, "a suite that is gone")
     monkeypatch.setattr(generated, "BENCH", tmp_path)
     text = generated.measured()
     assert text.count("## conformance\n") == text.count("## links\n") == 1
     assert text.count("<code>python -m bench.conformance --ranks 2</code>") == 1
     assert text.count("<code>python -m bench.conformance --ranks 3</code>") == 1
-    shown = {value for value in range(111, 999, 111) if f" {value} tests " in text}
+    shown = {value for value in range(111, 1000, 111) if f" {value} tests " in text}
     assert shown == {222, 333, 555, 777, 888}  # of equal settings and of equal cases the newer
+    assert text.count(", 1 row</summary>") == 6
 
 
 def test_the_page_of_figures_has_every_number_of_ranks_of_conformance():

@@ -98,9 +98,10 @@ def _heading(topic: str) -> str:
 
 
 def _about(suite: str) -> str:
-    """Return the first sentence of the module that measures a suite, if it is one of ``bench``."""
-    path = BENCHES / f"{suite}.py"
-    said = ast.get_docstring(ast.parse(path.read_text("utf-8"))) if path.exists() else None
+    """Return the first sentence of the module that measures a suite; "" if there is none."""
+    paths = [BENCHES / f"{suite}.py", ROOT / "tools" / f"{suite}.py"]
+    path = next((path for path in paths if path.exists()), None)
+    said = ast.get_docstring(ast.parse(path.read_text("utf-8"))) if path else None
     return (said or "").partition("\n\n")[0].replace("\n", " ").replace("``", "`")
 
 
@@ -112,8 +113,9 @@ def _counted(known: Iterable[str], found: dict[str, Recorded]) -> list[tuple[str
 def measured() -> str:
     """Return the page of measured figures: ours, the peer's and their ratio.
 
-    Of each suite the newest run stands there; of an older one, by another command, what no newer
-    run has: the rows of other cases, and all of a run on another number of ranks.
+    A suite that no command measures any more is left out. Of each other suite the newest run stands
+    there; of an older one, by another command, what no newer run has: the rows of other cases, and
+    all of a run on another number of ranks.
     """
     lines = [
         "# What was measured",
@@ -129,7 +131,7 @@ def measured() -> str:
         ranks = record.command.partition("--ranks ")[2]
         for suite, rows in record.suites.items():
             new = [row for row in rows if (suite, ranks, row.name) not in names]
-            if new and (suite, setting(record)) not in commands:
+            if new and _about(suite) and (suite, setting(record)) not in commands:
                 tables.setdefault(suite, []).append((record, new))
             commands.add((suite, setting(record)))
             names |= {(suite, ranks, row.name) for row in rows}
@@ -142,12 +144,16 @@ def measured() -> str:
             *(f"| {' | '.join(_figures(row))} |" for row in rows[:MOST]),
         ]
         if len(rows) > MOST:
-            table += ["", f"{len(rows) - MOST} more rows stand in the record."]
-        where = f"{record.machine['name']}, {record.date[:10]}, {len(rows)} rows"
+            table += ["", f"The record has {_rows(len(rows) - MOST)} more."]
+        where = f"{record.machine['name']}, {record.date[:10]}, {_rows(len(rows))}"
         short = textwrap.shorten(record.command, LONGEST, placeholder=" ...")
         command = html.escape(short)
         lines += _folded(f"<code>{command}</code>, {where}", "\n".join(table))
     return "\n".join(lines)
+
+
+def _rows(count: int) -> str:
+    return f"{count} row{'' if count == 1 else 's'}"
 
 
 def _folded(summary: str, text: str, anchor: str = "") -> list[str]:

@@ -26,7 +26,7 @@ TASKS = {
     "direct_histogram": "histogram, bins in global memory",
     "own_histogram": "histogram, bins of each block in shared memory",
 }
-SETTINGS = {"PAD": "PAD = {}", "values": "{} values among the bytes"}
+SETTINGS = {"PAD": "PAD = {}", "values": "distinct values: {}"}
 
 
 def page() -> str:
