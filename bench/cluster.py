@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 from helpers.paths import ROOT
 from helpers.records import Row
@@ -83,18 +84,24 @@ def _of_new_process(function, *args: str) -> dict[str, float]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def _cold(begin: float, n: int = N, launcher: str = "mpi") -> dict[str, float]:
+def _start(way: str) -> Any:
+    from helpers.cluster import Mpiexec
+
+    return Mpiexec() if way == "mpiexec" else None
+
+
+def _cold(begin: float, n: int = N, way: str = "mpi") -> dict[str, float]:
     from helpers.cluster import Cluster
 
-    cluster = Cluster(n, launcher=launcher)
+    cluster = Cluster(n, start=_start(way))
     cluster.run(_rank_size)
     started = time.perf_counter() - begin
     cluster.stop()
     return {"start": started}
 
 
-def _many(begin: float, launcher: str) -> dict[str, float]:
-    return _cold(begin, MANY, launcher)
+def _many(begin: float, way: str) -> dict[str, float]:
+    return _cold(begin, MANY, way)
 
 
 def _warm(begin: float) -> dict[str, float]:
@@ -120,11 +127,11 @@ def _plain(begin: float) -> dict[str, float]:
     return {"start": started - begin, "stop": time.perf_counter() - started}
 
 
-def _life(begin: float, launcher: str) -> dict[str, float]:
+def _life(begin: float, way: str) -> dict[str, float]:
     """Restart ranks for each reason there is; each time until the next result, and the stop."""
     from helpers.cluster import Cluster, ClusterError
 
-    cluster = Cluster(N, launcher=launcher)
+    cluster = Cluster(N, start=_start(way))
     cluster.run(_rank_size)
     taken = {}
     begin = time.perf_counter()
@@ -146,10 +153,10 @@ def _life(begin: float, launcher: str) -> dict[str, float]:
     return {**taken, "stop": time.perf_counter() - begin}
 
 
-def _torch(begin: float, launcher: str) -> dict[str, float]:
+def _torch(begin: float, way: str) -> dict[str, float]:
     from helpers.cluster import Cluster
 
-    with Cluster(N, launcher=launcher, preload=("torch",)) as cluster:
+    with Cluster(N, start=_start(way), preload=("torch",)) as cluster:
         return {
             "import": max(cluster.run(_import_torch, timeout=120)),
             "memory": sum(cluster.run(_proportional)),

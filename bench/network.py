@@ -1,17 +1,15 @@
-"""Hosts within this machine: start, rate and delay against what was asked; paced ranks."""
+"""Hosts within this machine: start and rate against what was asked; paced ranks."""
 
 from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
 
 from helpers.cluster import Cluster, Network
 from helpers.records import Row
 
 SUITE = "network"
 RATES = {10e6: 1 << 20, 100e6: 4 << 20, 1e9: 16 << 20}  # bit/s → bytes of a message
-DELAYS = 1e-3, 10e-3  # seconds
 PACE, PACED, STEPS = 20e-3, 8, 50  # seconds, ranks, steps
 WORK = 0.1, 0.19  # of the pace
 MEETINGS = 50
@@ -19,7 +17,7 @@ MEETINGS = 50
 
 def rows() -> list[Row]:
     """Measure each on ranks of its own; the peer is what was asked for."""
-    return [*_starts(), *_rates(), *_links(), *_delays(), *map(_pace, WORK), _meetings()]
+    return [*_starts(), *_rates(), *_links(), *map(_pace, WORK), _meetings()]
 
 
 def _starts() -> list[Row]:
@@ -68,19 +66,6 @@ def _links() -> list[Row]:
             limit = least * (2 if "two" in name else 1)
             rows.append(Row(name, taken, "s", "the wire's limit between hosts", limit,
                             {"rate": rate, "bytes": size}))  # fmt: skip
-    return rows
-
-
-def _delays() -> list[Row]:
-    """Measure a short message one way, less what it takes without a delay."""
-    rows = []
-    for delay in DELAYS:
-        one_way = {}
-        for asked in (0.0, delay):
-            with Cluster(2, network=Network(2, rate=100e6, delay=asked)) as cluster:
-                one_way[asked] = statistics.median(cluster.run(_ping_pong, 60, timeout=60)[0])
-        rows.append(Row("delay between hosts", (one_way[delay] - one_way[0.0]) * 1e3, "ms",
-                        "asked for", delay * 1e3, {"rate": 100e6, "delay": delay}))  # fmt: skip
     return rows
 
 
@@ -163,20 +148,6 @@ def _met(name: str, meetings: int) -> list[float]:
         meet(comm) if name == "meet" else comm.Barrier()
         found.append(time.monotonic())
     return found
-
-
-def _ping_pong(repeats: int) -> list[float]:
-    import numpy as np
-
-    comm, rank = _world()
-    box, taken = np.zeros(1), []
-    for _ in range(repeats):
-        begin = time.perf_counter()
-        for turn in (0, 1):
-            call: Callable = comm.Send if rank == turn else comm.Recv
-            call(box, 1 - rank)
-        taken.append((time.perf_counter() - begin) / 2)
-    return taken
 
 
 def _paced(seconds: float, steps: int, work: float) -> float:

@@ -19,8 +19,11 @@ from helpers.cluster.errors import (
     StartError,
 )
 from helpers.cluster.kernel.cluster import Cluster
-from helpers.cluster.start.forked import keep_warm
+from helpers.cluster.start.forked import Forked, Spawned, keep_warm
+from helpers.cluster.start.guarded import Mpiexec
 from helpers.cluster.start.network import Network
+from helpers.cluster.start.slurm.processes import Slurm
+from helpers.cluster.start.ssh import Ssh
 from helpers.machine.shared_memory import unlink_when_alone
 
 if TYPE_CHECKING:
@@ -29,23 +32,27 @@ if TYPE_CHECKING:
 __all__ = [
     "Cluster",
     "ClusterError",
+    "Forked",
+    "Mpiexec",
     "Network",
     "RankDiedError",
     "RankError",
     "RankTimeoutError",
     "RanksInterrupted",
+    "Slurm",
+    "Spawned",
+    "Ssh",
     "StartError",
 ]
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
-    """Register ``%%ranks`` and ``%autoranks``, and warm a process up; ``%load_ext`` calls this."""
+    """Register ``%%ranks``, and warm a process up; ``%load_ext`` calls this."""
     from helpers.cluster.kernel import cells
     from helpers.cluster.kernel.magic import RanksMagics
 
     magics = RanksMagics(shell)
     shell.register_magics(magics)
-    shell.input_transformers_cleanup.insert(0, magics.cells.transform)
     shell.events.register("post_run_cell", unlink_when_alone)
     if kernel := getattr(shell, "kernel", None):
         cells.install(kernel, magics.who_runs)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from helpers.cluster.start.stuck import Wait
 
+AFTER_LOSS = "The ranks were restarted: their variables are gone, the next cell works."
+
 
 class ClusterError(RuntimeError):
     """A failure of the cluster or of code on its ranks.

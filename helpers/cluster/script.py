@@ -7,9 +7,10 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from helpers.cluster.start.forked import remember_not_to_fork_here, way_here
+from helpers.cluster.start.forked import Forked, Spawned, remember_not_to_fork_here, way_here
 from helpers.cluster.start.forkserver import job
 from helpers.cluster.start.forkserver.handle import CannotFork
+from helpers.cluster.start.guarded import Mpiexec
 from helpers.machine.launcher import run_ranks
 
 PREAMBLE = """\
@@ -40,34 +41,38 @@ def as_script(containing: str = "", history: Sequence[str] | None = None) -> str
     raise ValueError(f"none of the {len(history)} cells that ran is a %%ranks cell{which}")
 
 
-def run_script(source: str, n: int = 4, timeout: float = 60.0, launcher: str = "mpi") -> str:
+def run_script(
+    source: str,
+    n: int = 4,
+    timeout: float = 60.0,
+    start: Forked | Spawned | Mpiexec | None = None,
+) -> str:
     """Run a Python script on several ranks of this machine. Return what they printed.
 
     Parameters
     ----------
-    launcher : {"mpi", "spawn", "mpiexec"}
-        ``"mpiexec"`` starts ``mpiexec -n N python script.py``; ``"mpi"`` forks the ranks from a
-        warm process where that is possible, and ``"spawn"`` starts each afresh, without mpiexec.
+    start : Forked, Spawned or Mpiexec, optional
+        ``Mpiexec()`` writes ``mpiexec -n N python script.py``; None is what a Cluster would do.
 
     Raises
     ------
     ValueError
-        For ``n`` < 1 or another launcher.
+        For ``n`` < 1 or another way to start.
     RuntimeError
         With the output, when the script fails or does not end within ``timeout``.
     """
     if n < 1:
         raise ValueError(f"run_script expects n >= 1 rank; got {n!r}")
-    if launcher not in ("mpi", "spawn", "mpiexec"):
-        raise ValueError(f"run_script: launcher 'mpi', 'spawn' or 'mpiexec'; got {launcher!r}")
-    way = way_here() if launcher == "mpi" else launcher
+    way = start.way if start is not None else way_here()
+    if way not in ("fork", "spawn", "mpiexec"):
+        raise ValueError(f"run_script: Forked(), Spawned() or Mpiexec(); got {start or way!r}")
     try:
         if way == "mpiexec":
             code, output = _by_mpiexec(source, n, timeout)
         else:
             code, output = _by_fork(source, n, timeout, way)
     except CannotFork as error:
-        if launcher == "spawn":
+        if start is not None:
             raise
         remember_not_to_fork_here(str(error))
         code, output = _by_mpiexec(source, n, timeout)

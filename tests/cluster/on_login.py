@@ -15,9 +15,8 @@ import threading
 import time
 from pathlib import Path
 
-from helpers.cluster import Cluster, ClusterError
+from helpers.cluster import Cluster, ClusterError, Slurm, Ssh
 from helpers.cluster.kernel.progress import Progress
-from helpers.machine.mpi import find_mpiexec
 from tests.cluster.test_cluster import on_ranks
 
 WORLD = "return rank, size, comm.allreduce(rank), MPI.Get_processor_name()"
@@ -57,7 +56,7 @@ def left() -> list[str]:
 @contextlib.contextmanager
 def slurm(**options):
     """Six ranks on three nodes."""
-    with Cluster(6, launcher="slurm", options=("--ntasks-per-node=2",), **options) as cluster:
+    with Cluster(6, start=Slurm(options=("--ntasks-per-node=2",), **options)) as cluster:
         yield cluster
 
 
@@ -159,11 +158,11 @@ def waits() -> dict:
     while "RUNNING" not in asked("squeue", "--noheader", "--format=%T", f"--jobs={first}"):
         time.sleep(0.1)
     once_shown(os.kill, os.getpid(), signal.SIGINT)
-    interrupted = failure(Cluster, 6, launcher="slurm")
+    interrupted = failure(Cluster, 6, start=Slurm())
     gave_up, after = list(said), left()
     said.clear()
     once_shown(asked, "scancel", first)
-    with Cluster(6, launcher="slurm", start_timeout=30) as cluster:
+    with Cluster(6, start=Slurm(), start_timeout=30) as cluster:
         world = on_ranks(cluster, "return comm.allreduce(1)")
     return {
         "interrupted": interrupted,
@@ -191,7 +190,7 @@ def ends(*how: str) -> dict:
 
 def loses_a_node() -> dict:
     """Say that a node may be lost now, and what was seen of it."""
-    with Cluster(8, launcher="slurm") as cluster:  # on two of the three
+    with Cluster(8, start=Slurm()) as cluster:  # on two of the three
         told = cluster.hosts
         print("now", flush=True)
         lost = failure(on_ranks, cluster, OFTEN + "\ncomm.Barrier()", timeout=60)
@@ -201,8 +200,7 @@ def loses_a_node() -> dict:
 
 def is_killed(kind: str) -> None:
     """Wait with a cluster until somebody kills this process."""
-    options = {"launcher": "ssh", "hosts": ("host1", "host2")} if kind == "ssh" else {}
-    with Cluster(4, **({"launcher": "slurm"} | options)) as cluster:
+    with Cluster(4, start=Ssh(("host1", "host2")) if kind == "ssh" else Slurm()) as cluster:
         on_ranks(cluster, WORLD)
         print("now", flush=True)
         time.sleep(600)
@@ -211,32 +209,11 @@ def is_killed(kind: str) -> None:
 def refusals() -> dict:
     """Ask for what Slurm does not give."""
     return {
-        "partition": failure(Cluster, 2, launcher="slurm", partition="none"),
-        "size": failure(Cluster, 13, launcher="slurm"),
-        "time": failure(Cluster, 2, launcher="slurm", partition="short", time_limit="20"),
+        "partition": failure(Cluster, 2, start=Slurm(partition="none")),
+        "size": failure(Cluster, 13, start=Slurm()),
+        "time": failure(Cluster, 2, start=Slurm(partition="short", time_limit="20")),
         "left": left(),
     }
-
-
-def by_profile() -> dict:
-    """Take settings from a profile, with a template of its own."""
-    folder = Path(os.environ["IPYTHONDIR"], "profile_there")
-    folder.mkdir(parents=True)
-    (folder / "ipcluster_config.py").write_text(
-        "c = get_config()\n"
-        "c.SlurmEngineSetLauncher.queue = 'short'\n"
-        "c.SlurmEngineSetLauncher.timelimit = '0:04:00'\n"
-        "c.SlurmEngineSetLauncher.batch_template = '''#!/bin/sh\n"
-        "#SBATCH --comment=mine\n"
-        "export MINE={n}\n"
-        f"{find_mpiexec()} -launcher slurm -n {{n}} {{program_and_args}}\n'''\n"
-    )
-    with Cluster(4, launcher="slurm", profile="there") as cluster:
-        job = job_of(cluster)
-        told = asked("squeue", "--noheader", "--format=%P %l %k", f"--jobs={job}")
-        mine = on_ranks(cluster, "import os\nreturn os.environ['MINE'], size")
-    security = sorted(path.name for path in (folder / "security").iterdir())
-    return {"told": told, "mine": mine, "left": left(), "files": security}
 
 
 # -- what is built on ranks ----------------------------------------------------------------------
@@ -301,7 +278,7 @@ def notebook(name: str) -> dict:
 
 def by_ssh() -> dict:
     """Five ranks on two hosts: a world, a deadlock, a death, a restart."""
-    with Cluster(5, launcher="ssh", hosts=("host1", "host2")) as cluster:
+    with Cluster(5, start=Ssh(("host1", "host2"))) as cluster:
         world = on_ranks(cluster, WORLD)
         listens = listening(cluster)
         stuck = failure(
@@ -323,10 +300,10 @@ def by_ssh() -> dict:
 
 def ssh_refusals() -> dict:
     """Name a host that is not there, and one without the folders."""
-    unknown = failure(Cluster, 2, launcher="ssh", hosts=("host1", "host9"))
+    unknown = failure(Cluster, 2, start=Ssh(("host1", "host9")))
     os.chdir("/dev/shm")  # each host has its own
     try:
-        own = failure(Cluster, 2, launcher="ssh", hosts=("host1",))
+        own = failure(Cluster, 2, start=Ssh(("host1",)))
         return {"own": own, "unknown": unknown, "left": left()}
     finally:
         os.chdir("/")

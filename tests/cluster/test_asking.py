@@ -73,14 +73,6 @@ def test_a_question_mark_explains_once(cell):
     assert "return inputs * scale" in plain(cell("%%ranks\nlayer_on_ranks.forward??").text)
 
 
-def test_without_writing_the_magic(cell):
-    cell("%autoranks on")
-    assert "layer_on_ranks" in matches(cell, "layer_on_r")
-    assert "%%local\nhere_only" in matches(cell, "%%local\nhere_on")
-    assert "Multiply" in cell.help("layer_on_ranks.forward")
-    cell("%autoranks off")
-
-
 def test_a_rank_that_does_not_answer_keeps_nobody_waiting(cell):
     code = "%%ranks\nlayer_on_r"
     rank0 = eval(cell("print(pids[0])").text)

@@ -7,7 +7,7 @@ import pytest
 
 from helpers.cluster import Cluster
 from tests.cluster.kernel import SETUP, Kernel, plain
-from tests.cluster.ways import LAUNCHERS
+from tests.cluster.ways import WAYS
 
 pytestmark = pytest.mark.mpi
 
@@ -119,11 +119,11 @@ def one_asks() -> str:
     return input("How many? ") if MPI.COMM_WORLD.rank else ""
 
 
-@pytest.mark.parametrize("launcher", LAUNCHERS)
-def test_a_function_asks_too(monkeypatch, launcher):
+@pytest.mark.parametrize("start", WAYS)
+def test_a_function_asks_too(monkeypatch, start):
     asked = []
     monkeypatch.setattr("builtins.input", lambda prompt: asked.append(prompt) or "five")
-    with Cluster(2, launcher=launcher) as cluster:
+    with Cluster(2, start=start) as cluster:
         assert cluster.run(one_asks) == ["", "five"]
     assert asked == ["[1] How many? "]
 

@@ -16,23 +16,24 @@ import pytest
 from helpers.cluster import (
     Cluster,
     ClusterError,
+    Mpiexec,
     RankDiedError,
     RankError,
     RanksInterrupted,
     RankTimeoutError,
     StartError,
 )
-from tests.cluster.ways import LAUNCHERS, PART, eventually
+from tests.cluster.ways import PART, WAYS, eventually
 
 pytestmark = pytest.mark.mpi
 
 
-WAYS = pytest.mark.parametrize("launcher", LAUNCHERS)
+BOTH = pytest.mark.parametrize("start", WAYS)
 
 
-@pytest.fixture(scope="module", params=LAUNCHERS)
+@pytest.fixture(scope="module", params=WAYS)
 def cluster(request):
-    with Cluster(3, launcher=request.param) as cluster:
+    with Cluster(3, start=request.param) as cluster:
         yield cluster
 
 
@@ -290,10 +291,10 @@ def test_bad_threads(threads):
         Cluster(1, threads=threads)
 
 
-@WAYS
-def test_one_rank_and_stop_twice(launcher):
+@BOTH
+def test_one_rank_and_stop_twice(start):
     before = set(psutil.Process().children(recursive=True))
-    cluster = Cluster(1, launcher=launcher)
+    cluster = Cluster(1, start=start)
     folder = cluster._processes.folder
     assert cluster.run(os.getpid) == cluster.pids
     below = set(psutil.Process().children(recursive=True)) - before
@@ -308,9 +309,9 @@ def test_one_rank_and_stop_twice(launcher):
         cluster.run(os.getpid)
 
 
-@WAYS
-def test_a_cluster_that_nobody_holds_is_ended(launcher):
-    cluster = Cluster(1, launcher=launcher)
+@BOTH
+def test_a_cluster_that_nobody_holds_is_ended(start):
+    cluster = Cluster(1, start=start)
     processes, pids = cluster._processes, cluster.pids
     del cluster
     assert eventually(lambda: not any(map(psutil.pid_exists, pids)))
@@ -329,7 +330,7 @@ def test_no_mpiexec(monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(StartError, match="no mpiexec beside"):
-        Cluster(2, launcher="mpiexec")
+        Cluster(2, start=Mpiexec())
 
 
 @PART
@@ -338,14 +339,14 @@ def test_mpiexec_of_another_mpi(monkeypatch, tmp_path):
     script = 'shift 2; for i in 1 2; do env -u PMI_RANK "$@" & done; wait'
     fake_mpiexec(tmp_path, monkeypatch, script)
     with pytest.raises(StartError, match=r"communicators of size \[1\].*another MPI"):
-        Cluster(2, launcher="mpiexec")
+        Cluster(2, start=Mpiexec())
 
 
 @PART
 def test_mpiexec_that_fails(monkeypatch, tmp_path):
     fake_mpiexec(tmp_path, monkeypatch, "echo no hosts available; exit 3")
     with pytest.raises(StartError, match="no hosts available"):
-        Cluster(2, launcher="mpiexec")
+        Cluster(2, start=Mpiexec())
 
 
 @PART
@@ -362,14 +363,14 @@ def test_what_mpiexec_said_outlives_the_file_that_ipyparallel_removes(monkeypatc
 
     monkeypatch.setattr(MPILauncher, "_start_waiting", until_it_has_ended)
     with pytest.raises(StartError, match="no hosts available"):
-        Cluster(2, launcher="mpiexec")
+        Cluster(2, start=Mpiexec())
 
 
 @PART
 def test_ranks_that_never_register(monkeypatch, tmp_path):
     fake_mpiexec(tmp_path, monkeypatch, "sleep 300")
     with pytest.raises(StartError, match=r"0 of 2 ranks registered within 3 s"):
-        Cluster(2, launcher="mpiexec", start_timeout=3)
+        Cluster(2, start=Mpiexec(), start_timeout=3)
     for process in psutil.process_iter(["cmdline"]):
         assert str(tmp_path) not in " ".join(process.info["cmdline"] or [])
 
@@ -383,7 +384,7 @@ def test_a_connection_that_curve_protects_is_not_called_insecure(monkeypatch):
         get_logger(), "callHandlers", lambda record: warned.append(record.getMessage())
     )
     monkeypatch.setattr(get_logger(), "disabled", False)
-    with Cluster(3, launcher="mpiexec") as cluster:
+    with Cluster(3, start=Mpiexec()) as cluster:
         processes = cluster._processes
         processes.connect().close()
         processes.client = None
@@ -394,8 +395,8 @@ def test_a_connection_that_curve_protects_is_not_called_insecure(monkeypatch):
 
 @PART
 def test_a_rank_of_which_the_controller_hears_no_more_counts_as_dead(monkeypatch):
-    monkeypatch.setattr("helpers.cluster.start.launch.HEARTBEAT_MISSES", 10)  # one second
-    with Cluster(2, launcher="mpiexec") as cluster:
+    monkeypatch.setattr("helpers.cluster.start.guarded.HEARTBEAT_MISSES", 10)  # one second
+    with Cluster(2, start=Mpiexec()) as cluster:
         body = "import os, signal, time\nif rank: os.kill(os.getpid(), signal.SIGSTOP)\nreturn rank"
         with pytest.raises(RankDiedError, match="Rank 1 died, or is stopped") as caught:
             on_ranks(cluster, body, timeout=25)
@@ -426,7 +427,7 @@ def test_a_rank_that_is_asked_to_end_does_so_at_once_and_waits_for_no_other(clus
 @PART
 def test_what_cannot_be_preloaded_here_is_said():
     with (
-        pytest.warns(UserWarning, match=r"preload=\('json',\) changes nothing.*launcher='mpiexec'"),
-        Cluster(1, launcher="mpiexec", preload=("json",)) as cluster,
+        pytest.warns(UserWarning, match=r"preload=\('json',\) changes nothing.*Mpiexec"),
+        Cluster(1, start=Mpiexec(), preload=("json",)) as cluster,
     ):
         assert cluster.run(int) == [0]

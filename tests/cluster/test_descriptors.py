@@ -6,7 +6,7 @@ import pytest
 
 from helpers.cluster import Cluster
 from helpers.cluster.rank import remote
-from tests.cluster.ways import LAUNCHERS
+from tests.cluster.ways import WAYS
 
 pytestmark = pytest.mark.mpi
 
@@ -39,9 +39,9 @@ def parts(cluster, source, **options):
     return [reply.parts for _, reply in sorted(replies.items())]
 
 
-@pytest.fixture(scope="module", params=LAUNCHERS)
+@pytest.fixture(scope="module", params=WAYS)
 def cluster(request):
-    with Cluster(2, launcher=request.param) as cluster:
+    with Cluster(2, start=request.param) as cluster:
         yield cluster
 
 

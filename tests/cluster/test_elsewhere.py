@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from helpers.cluster import Cluster, StartError
+from helpers.cluster import Cluster, Slurm, Ssh, StartError
 from helpers.cluster.start.guarded import address_towards
 from helpers.cluster.start.slurm import commands
 from helpers.cluster.start.slurm.commands import SlurmError, Told, choose
@@ -14,43 +14,62 @@ from tests.cluster.ways import eventually
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("way", "options", "message"),
     [
-        ({"partition": "long"}, r"partition='long' needs launcher='slurm', got 'mpi'"),
-        (
-            {"account": "me", "launcher": "ssh", "hosts": ["a"]},
-            r"account='me' needs launcher='sl",
-        ),
-        ({"hosts": ["a", "b"]}, r"hosts=\('a', 'b'\) needs launcher='ssh', got 'mpi'"),
-        ({"launcher": "ssh"}, r"hosts=\(\) with n=2: launcher='ssh' expected names of hosts"),
-        ({"launcher": "ssh", "hosts": ["a", "b", "c"]}, r"with n=2: .* as many as there are ranks"),
-        ({"launcher": "ssh", "hosts": "ab"}, r"hosts='ab': expected names of hosts, such as"),
-        (
-            {"launcher": "ssh", "hosts": ["-oProxyCommand=x"]},
-            r"hosts=\('-oPro.*: expected names",
-        ),
-        ({"launcher": "ssh", "hosts": ["a b"]}, r"hosts=\('a b',\): expected names of hosts"),
-        ({"launcher": "slurm", "time_limit": "an hour"}, r"time_limit='an hour': expected minutes"),
-        ({"launcher": "slurm", "time_limit": -5}, r"time_limit=-5: expected minutes"),
-        ({"launcher": "slurm", "partition": ""}, r"partition='': expected a name"),
-        (
-            {"launcher": "slurm", "options": "--nodes=2"},
-            r"options='--nodes=2': expected options",
-        ),
-        ({"launcher": "slurm", "options": [2]}, r"options=\(2,\): expected options of sbatch"),
+        (Ssh, {"hosts": "ab"}, r"hosts='ab': expected names of hosts, such as"),
+        (Ssh, {"hosts": ["-oProxyCommand=x"]}, r"hosts=\('-oPro.*: expected names"),
+        (Ssh, {"hosts": ["a b"]}, r"hosts=\('a b',\): expected names of hosts"),
+        (Slurm, {"time_limit": "an hour"}, r"time_limit='an hour': expected minutes"),
+        (Slurm, {"time_limit": -5}, r"time_limit=-5: expected minutes"),
+        (Slurm, {"partition": ""}, r"partition='': expected a name"),
+        (Slurm, {"options": "--nodes=2"}, r"options='--nodes=2': expected options"),
+        (Slurm, {"options": [2]}, r"options=\(2,\): expected options of sbatch"),
     ],
 )
-def test_bad_arguments(options, message):
+def test_bad_arguments(way, options, message):
     with pytest.raises(ValueError, match=message):
-        Cluster(2, **options)
+        way(**options)
+
+
+@pytest.mark.parametrize(
+    ("start", "message"),
+    [
+        (Ssh(), r"hosts=\(\) with n=2: expected names of hosts"),
+        (Ssh(["a", "b", "c"]), r"with n=2: .* as many as there are ranks"),
+    ],
+)
+def test_as_many_hosts_as_ranks_at_most(start, message):
+    with pytest.raises(ValueError, match=message):
+        Cluster(2, start=start)
+
+
+@pytest.mark.parametrize(
+    ("old", "now"),
+    [
+        ({"launcher": "slurm", "partition": "a"}, r"now, start=Slurm\(partition='a'\)"),
+        ({"launcher": "ssh", "hosts": ("a",)}, r"now, start=Ssh\(hosts=\('a',\)\)"),
+        ({"time_limit": 5}, r"now, start=Slurm\(time_limit=5\)"),
+        ({"launcher": "mpiexec"}, r"launcher='mpiexec'\): .* now, start=Mpiexec\(\)"),
+        ({"rank": 3}, "expects n, start, .*; got rank=3"),
+        ({"start": "slurm"}, r"start='slurm': expected Forked\(\), .* or Ssh"),
+    ],
+)
+def test_what_was_written_of_old_is_answered_by_what_is_written_now(old, now):
+    with pytest.raises(TypeError, match=now):
+        Cluster(2, **old)
+
+
+def test_what_slurm_is_told():
+    asked = Slurm("long", time_limit=5, options=["--nodes=2"]).arguments()
+    assert asked == ["--partition=long", "--time=5", "--nodes=2"]
 
 
 def test_without_slurm_one_sentence_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr("helpers.cluster.start.slurm.processes.mpi_library", lambda: "")
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(StartError, match="no program srun here: launcher='slurm' is for a login"):
-        Cluster(2, launcher="slurm")
+    with pytest.raises(StartError, match=r"no program srun here: Slurm\(\) is for a login"):
+        Cluster(2, start=Slurm())
     assert list(tmp_path.iterdir()) == []
 
 
@@ -126,15 +145,10 @@ def test_a_job_inside_a_job_is_not_told_of_its_size(monkeypatch):
 def test_the_script_runs_what_it_is_given_where_it_is_told(tmp_path):
     folder = tmp_path / "my folder"
     folder.mkdir()
+    says = 'printf %s "$MINE $SLURM_MPI_TYPE $IPP_CLUSTER_ID" >"$0/said"; rm "$0/job-7"'
     text = script(
-        "#!/bin/sh\nexport MINE='a b'",
-        "env",
-        [
-            "sh",
-            "-c",
-            'printf %s "$MINE $SLURM_MPI_TYPE $IPP_CLUSTER_ID" >"$0/said"; rm "$0/job-7"',
-            f"{folder}",
-        ],
+        "env MINE='a b'",
+        ["sh", "-c", says, f"{folder}"],
         folder=str(folder),
         mpi="pmix",
         cluster_id="ranks-x",

@@ -28,14 +28,14 @@ def _printed(text: str) -> list:
     ],
 )
 def test_equal_output_has_one_label(capsys, texts, shown):
-    report.show(replies(*texts))
+    folding.show(replies(*texts))
     assert capsys.readouterr().out == shown
 
 
 def test_the_same_text_elsewhere_is_another_output(capsys):
     given = replies("a\n", "a\n")
     given[1].parts = [("stderr", "a\n")]
-    report.show(given)
+    folding.show(given)
     assert capsys.readouterr() == ("[0] a\n", "[1] a\n")
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from helpers.cluster import Cluster, RankDiedError, StartError
+from helpers.cluster import Cluster, RankDiedError, Spawned, StartError
 from helpers.cluster.script import run_script
 from helpers.cluster.start import forked
 from helpers.cluster.start.forkserver.family import Family
@@ -398,7 +398,7 @@ def test_a_script_whose_process_that_starts_ranks_has_ended_did_not_succeed():
         signal.pause()
     """
     with pytest.raises(StartError, match="has ended, and with it the ranks"):
-        run_script(textwrap.dedent(source), n=2, timeout=60, launcher="spawn")
+        run_script(textwrap.dedent(source), n=2, timeout=60, start=Spawned())
 
 
 @pytest.mark.mpi

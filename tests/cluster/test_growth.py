@@ -9,17 +9,17 @@ import pytest
 from bench import restarts as bench_restarts
 from helpers.cluster import Cluster
 from helpers.cluster.start import forked
-from tests.cluster.ways import LAUNCHERS
+from tests.cluster.ways import WAYS
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("launcher", LAUNCHERS)
-def test_a_client_that_is_told_of_no_rank_asks(monkeypatch, launcher):
+@pytest.mark.parametrize("start", WAYS)
+def test_a_client_that_is_told_of_no_rank_asks(monkeypatch, start):
     """What the controller publishes while a client connects is lost."""
     monkeypatch.setattr(ipyparallel.Client, "_register_engine", lambda self, message: None)
-    with Cluster(2, launcher=launcher, start_timeout=20) as cluster:
+    with Cluster(2, start=start, start_timeout=20) as cluster:
         assert cluster.run(max, 1, 2) == [2, 2]
-        if launcher == "mpi":
+        if start is None:
             cluster.restart()
             assert cluster.run(max, 1, 2) == [2, 2]
 

@@ -15,9 +15,10 @@ from pathlib import Path
 import psutil
 import pytest
 
+from helpers.cluster import Mpiexec
 from helpers.machine import guard, shared_memory
 from tests.cluster.test_forkserver import left_by_ranks_of, output_of
-from tests.cluster.ways import LAUNCHERS, PART, eventually
+from tests.cluster.ways import PART, WAYS, eventually
 
 pytestmark = [
     pytest.mark.mpi,
@@ -61,11 +62,11 @@ def with_shared_memory(megabytes: float, command: list[str], folder: Path) -> st
 
 MANY = """
     import os
-    from helpers.cluster import Cluster
+    from helpers.cluster import Cluster, Mpiexec
     if __name__ == "__main__":
-        with Cluster(4, launcher={launcher!r}) as first:  # keeps what forks alive
+        with Cluster(4, start={start!r}) as first:  # keeps what forks alive
             for _ in range({times}):
-                with Cluster(4, launcher={launcher!r}) as cluster:
+                with Cluster(4, start={start!r}) as cluster:
                     assert cluster.run(max, 1, 2) == [2] * 4
                 left = [n for n in os.listdir("/dev/shm") if n.startswith(("mpich", "ucx"))]
                 assert left == [], left
@@ -75,22 +76,22 @@ MANY = """
 
 
 @pytest.mark.parametrize(
-    ("launcher", "times"),
+    ("start", "times"),
     [
-        pytest.param("mpi", int(os.environ.get("STARTS", "30")), marks=PART),
-        pytest.param("mpiexec", 4, marks=PART),
+        pytest.param(None, int(os.environ.get("STARTS", "30")), marks=PART),
+        pytest.param(Mpiexec(), 4, marks=PART),
     ],
 )
-def test_many_starts_in_64_mb_leave_nothing(tmp_path, launcher, times):
+def test_many_starts_in_64_mb_leave_nothing(tmp_path, start, times):
     """200 starts with STARTS=200; before, the tenth ended in a bus error."""
-    command = script(tmp_path, MANY.format(launcher=launcher, times=times))
+    command = script(tmp_path, MANY.format(start=start, times=times))
     assert with_shared_memory(64, command, tmp_path) == "True\n"
     assert [path.name for path in tmp_path.iterdir()] == ["program.py"]
 
 
 INTERRUPTED = """
     import os, signal, sys, threading, time
-    from helpers.cluster import Cluster, StartError
+    from helpers.cluster import Cluster, Mpiexec, StartError
 
     def there(folder):
         return sorted(os.path.join(at, name) for at, _, names in os.walk(folder) for name in names)
@@ -99,13 +100,13 @@ INTERRUPTED = """
         timer = threading.Timer(after, os.kill, (os.getpid(), signal.SIGINT))
         timer.start()
         try:
-            with Cluster(4, launcher={launcher!r}):
+            with Cluster(4, start={start!r}):
                 time.sleep(20)
         except KeyboardInterrupt:
             pass
 
     if __name__ == "__main__":
-        Cluster(2, launcher={launcher!r}).stop()  # what is kept for good is there
+        Cluster(2, start={start!r}).stop()  # what is kept for good is there
         home = there(os.environ["HOME"])
         for tenths in {moments}:
             start(tenths / 10)
@@ -117,20 +118,20 @@ INTERRUPTED = """
 
 
 @pytest.mark.parametrize(
-    ("launcher", "moments"),
+    ("start", "moments"),
     [
-        ("mpi", [2]),
-        pytest.param("mpi", [0.5, 1, 2, 3, 5, 8, 12], marks=PART),
-        pytest.param("mpiexec", [2, 8, 15, 25], marks=PART),
+        (None, [2]),
+        pytest.param(None, [0.5, 1, 2, 3, 5, 8, 12], marks=PART),
+        pytest.param(Mpiexec(), [2, 8, 15, 25], marks=PART),
     ],
 )
-def test_a_start_that_is_interrupted_leaves_nothing(tmp_path, monkeypatch, launcher, moments):
+def test_a_start_that_is_interrupted_leaves_nothing(tmp_path, monkeypatch, start, moments):
     home = tmp_path / "home"
     home.mkdir()
     temporary = tmp_path / "tmp"
     temporary.mkdir()
     monkeypatch.setenv("HOME", str(home))
-    command = script(tmp_path, INTERRUPTED.format(launcher=launcher, moments=moments))
+    command = script(tmp_path, INTERRUPTED.format(start=start, moments=moments))
     assert with_shared_memory(64, command, temporary) == "True\n"
     assert [path.name for path in temporary.iterdir()] == []
 
@@ -142,14 +143,14 @@ TOO_LITTLE = {
 
 
 @pytest.mark.parametrize("megabytes", [1, pytest.param(0, marks=PART)])
-@pytest.mark.parametrize("launcher", LAUNCHERS)
-def test_too_little_shared_memory_is_one_sentence(tmp_path, launcher, megabytes):
+@pytest.mark.parametrize("start", WAYS)
+def test_too_little_shared_memory_is_one_sentence(tmp_path, start, megabytes):
     source = f"""
         from helpers.checkup import _run, _ranks
-        from helpers.cluster import Cluster, StartError
+        from helpers.cluster import Cluster, Mpiexec, StartError
         if __name__ == "__main__":
             try:
-                Cluster(4, launcher={launcher!r})
+                Cluster(4, start={start!r})
             except StartError as error:
                 print(error)
             print(_run("MPI ranks", lambda: _ranks(4)))
@@ -375,8 +376,8 @@ class Ports:
         return {found for found in self.seen if found[1] not in ("127.0.0.1", "::1")}
 
 
-@pytest.mark.parametrize("launcher", LAUNCHERS)
-def test_nobody_listens_beyond_loopback_during_and_after_a_start(tmp_path, launcher):
+@pytest.mark.parametrize("start", WAYS)
+def test_nobody_listens_beyond_loopback_during_and_after_a_start(tmp_path, start):
     from jupyter_client.manager import start_new_kernel
 
     manager, client = start_new_kernel(cwd=str(tmp_path), startup_timeout=120)
@@ -384,8 +385,8 @@ def test_nobody_listens_beyond_loopback_during_and_after_a_start(tmp_path, launc
         ports = Ports(manager.provisioner.pid)
         code = f"""
         %load_ext helpers.cluster
-        from helpers.cluster import Cluster
-        cluster = Cluster(3, launcher={launcher!r})
+        from helpers.cluster import Cluster, Mpiexec
+        cluster = Cluster(3, start={start!r})
         cluster.restart()
         cluster.run(max, 1, 2)
         """
@@ -397,7 +398,7 @@ def test_nobody_listens_beyond_loopback_during_and_after_a_start(tmp_path, launc
         assert len(ports.seen) > 0  # the kernel's own
         # MPICH's mpiexec listens on all addresses for its own helpers, has no setting for that, and
         # what it starts inherits these very sockets
-        hydra = ("mpiexec", "hydra") if launcher == "mpiexec" else ()
+        hydra = ("mpiexec", "hydra") if start else ()
         its = {port for name, _, port in beyond if hydra and name.startswith(hydra)}
         assert {found for found in beyond if found[2] not in its} == set()
     finally:
@@ -456,16 +457,16 @@ def torch_group() -> list[str]:
 
 
 @PART
-@pytest.mark.parametrize("launcher", ["mpi", "mpiexec"])
+@pytest.mark.parametrize("start", [None, Mpiexec()])
 @pytest.mark.parametrize("group", [65534, os.getgid()])
-def test_another_user_reaches_no_rank_file_window_or_socket(launcher, group):
+def test_another_user_reaches_no_rank_file_window_or_socket(start, group):
     """Nor one of the same group, and the same with a group of torch.distributed."""
     if os.getuid() != 0:
         pytest.skip("to be another user needs root")
     from helpers.cluster import Cluster
     from tests.cluster.test_cluster import on_ranks
 
-    with Cluster(2, launcher=launcher) as cluster:
+    with Cluster(2, start=start) as cluster:
         on_ranks(cluster, "global win; win = MPI.Win.Allocate_shared(4096, comm=comm)")
         for opened in cluster.run(torch_group, timeout=120):
             assert any("/torch_mpi-" in path for path in opened)  # the store
@@ -473,7 +474,7 @@ def test_another_user_reaches_no_rank_file_window_or_socket(launcher, group):
         files = [str(path) for path in folder.rglob("*") if not path.is_dir()]
         told = {"folder": str(folder), "pids": list(cluster.pids), "group": group}
         told |= {"links": [], "segments": [], "ports": []}
-        if launcher == "mpi":
+        if start is None:
             assert any("s:" in name for name in files)  # the controller's sockets
             told["pids"].append(cluster._processes._server.process.pid)
         for pid in cluster.pids:
@@ -486,7 +487,7 @@ def test_another_user_reaches_no_rank_file_window_or_socket(launcher, group):
                 told["links"].append(f"/proc/{pid}/fd/{name}")
             process = psutil.Process(pid)
             for found in process.net_connections("inet"):
-                if not found.raddr and launcher == "mpi":  # mpiexec's port is inherited
+                if not found.raddr and start is None:  # mpiexec's port is inherited
                     told["ports"].append(found.laddr)
         assert told["segments"] or "sysv" not in shared_memory.ucx_transports()
         told["files"] = [*files, *map(str, Path("/dev/shm").glob("mpich_*"))]

@@ -104,25 +104,3 @@ def test_a_bar_that_moves_for_long_leaves_room_for_the_rest(cell):
     )
     text = cell(source).text
     assert text == f"[0] {29999:20}\n[0] after\n"
-
-
-def test_a_long_call_has_a_line_that_counts_and_goes(cell):
-    lines, outputs = [], []
-
-    def hear(message):
-        kind, content = message["msg_type"], message["content"]
-        if kind in ("display_data", "update_display_data"):
-            lines.append(content["data"]["text/html"])
-        if kind in ("display_data", "stream", "error"):
-            outputs.append(content.get("text") or kind)
-
-    source = "for _ in range(2): cluster.run(lambda: time.sleep(0.2 if rank == 1 else 4.2))"
-    quick = "cluster.run(lambda: None)\nprint('end')"
-    cell.client.execute_interactive(f"{source}\n{quick}", output_hook=hear, timeout=60)
-    assert outputs == ["display_data", "end\n"], "two calls in a cell share a line"
-    assert lines.count("") == 2
-    assert lines[-1] == ""
-    seconds = [int(line.rpartition("done, ")[2].removesuffix(" s")) for line in lines if line]
-    assert all(line.startswith("3 ranks at work, 1 done, ") for line in lines if line)
-    assert len(seconds) >= 4
-    assert max(seconds) <= 6, "each call counts its own"

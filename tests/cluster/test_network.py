@@ -160,24 +160,6 @@ def test_the_link_of_a_receiver_is_shared_and_directions_are_not(cluster):
     assert any(seconds(cluster, 2**20, (0, 2), (3, 1)) < 1.9 * limit for _ in range(20))
 
 
-@pytest.mark.parametrize("delay", [pytest.param(2e-3, marks=PART), 20e-3])
-def test_delay(delay):
-    body = (
-        "import numpy, time\n"
-        "box, times = numpy.zeros(8), []\n"
-        "for _ in range(20):\n"
-        "    begin = time.perf_counter()\n"
-        "    for turn in (0, 1):\n"
-        "        comm.Send(box, 1 - rank) if rank == turn else comm.Recv(box, 1 - rank)\n"
-        "    times.append((time.perf_counter() - begin) / 2)\n"
-        "return min(times)"
-    )
-    with Cluster(2, network=Network(2, rate=100e6, delay=delay)) as cluster:
-        assert on_ranks(cluster, body)[0] > 0.9 * delay  # rank 0's, who speaks first
-        limit = 2**20 / cluster.network.payload
-        assert min(seconds(cluster, 2**20, (0, 1)) for _ in range(4)) > limit
-
-
 # -- all that a cluster does -------------------------------------------------------------------
 
 
@@ -258,7 +240,7 @@ def test_an_ordinary_user_has_hosts_too():
 def run_as_ordinary_user(folder: str) -> None:
     code = textwrap.dedent("""
         from helpers.cluster import Cluster, Network
-        for network in (Network(2, rate=100e6), Network(2, delay=1e-3)):
+        for network in (Network(2, rate=100e6), Network(2)):
             with Cluster(4, network=network) as cluster:
                 print(cluster.run(lambda: (comm.allreduce(1), MPI.Get_processor_name())))
     """)
@@ -288,10 +270,9 @@ def left(folder: Path, below: list[psutil.Process]) -> list:
     return [*alive, *folder.glob("ranks-*"), *devices]
 
 
-@pytest.mark.parametrize("delay", [0.0, 1e-3])
-def test_stop_leaves_nothing(tmp_path, monkeypatch, delay):
+def test_stop_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with Cluster(4, network=Network(2, delay=delay)) as cluster:
+    with Cluster(4, network=Network(2)) as cluster:
         keeper = keeper_of(cluster)
         below = [keeper, *keeper.children(), *map(psutil.Process, cluster.pids)]
         assert len(below) == 7
@@ -346,13 +327,8 @@ RULE = (
 )
 
 
-def test_tcps_rule_is_the_one_asked_for(pairs):
-    assert on_ranks(pairs, RULE, timeout=15)[-1].strip("\0") == "reno"  # whatever this machine's is
-    known = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
-    for rule in ("cubic", "bbr"):
-        if rule in known:
-            with Cluster(2, network=Network(2, congestion=rule)) as cluster:
-                assert on_ranks(cluster, RULE, timeout=15)[-1].strip("\0") == rule
+def test_tcps_rule_is_reno_whatever_this_machines_is(pairs):
+    assert on_ranks(pairs, RULE, timeout=15)[-1].strip("\0") == "reno"
 
 
 FROM_ANYONE = {

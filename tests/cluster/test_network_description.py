@@ -1,14 +1,10 @@
-"""What a network is described by, what is asked of the kernel, and the switch's arithmetic."""
-
-import os
-import struct
+"""What a network is described by, and what is asked of the kernel."""
 
 import pytest
 
-from helpers.cluster import Cluster, Network
+from helpers.cluster import Cluster, Mpiexec, Network, Slurm
 from helpers.cluster.start.network import commands
 from helpers.cluster.start.network.keeper import Told, why_forbidden
-from helpers.cluster.start.network.wire import VNET, Wire, wire_size
 from helpers.cluster.start.stuck import Wait, table
 
 
@@ -24,11 +20,7 @@ from helpers.cluster.start.stuck import Wait, table
         ({"rate": "100mbit"}, "rate='100mbit'"),
         ({"rate": float("nan")}, "rate=nan"),
         ({"rate": float("inf")}, "rate=inf"),
-        ({"delay": -1e-3}, "delay=-0.001"),
-        ({"delay": 60}, "delay=60"),
-        ({"delay": float("nan")}, "delay=nan"),
         ({"placement": "random"}, "placement='random'"),
-        ({"congestion": "vegas"}, "congestion='vegas'"),
     ],
 )
 def test_what_no_network_can_be_is_named(arguments, told):
@@ -52,11 +44,9 @@ def test_ranks_that_cannot_be_shared_out(n, network, told):
 def test_a_cluster_expects_a_network_and_forks_it_itself():
     with pytest.raises(TypeError, match=r"network=3: expected a Network"):
         Cluster(3, network=3)
-    for launcher in ("mpiexec", "slurm"):
-        with pytest.raises(ValueError, match=f"launcher='{launcher}' with Network"):
-            Cluster(2, network=Network(2), launcher=launcher)
-    with pytest.raises(ValueError, match="profile='mine'"):
-        Cluster(2, network=Network(2), profile="mine")
+    for start in (Mpiexec(), Slurm()):
+        with pytest.raises(ValueError, match=r"start=\w+\(.*\) with Network"):
+            Cluster(2, network=Network(2), start=start)
 
 
 def test_ranks_on_hosts_and_what_mpich_hears_of_it():
@@ -67,10 +57,9 @@ def test_ranks_on_hosts_and_what_mpich_hears_of_it():
 
 
 def test_a_network_reads_as_one_says_it():
-    told = repr(Network(4, rate=1e9, delay=2e-3, placement="cyclic"))
-    assert told == "Network(4 hosts, 1 Gbit/s, 2 ms, cyclic)"
+    told = repr(Network(4, rate=1e9, placement="cyclic"))
+    assert told == "Network(4 hosts, 1 Gbit/s, cyclic)"
     assert repr(Network(1)) == "Network(1 host)"
-    assert repr(Network(2, congestion="bbr")) == "Network(2 hosts, bbr)"
     assert Network(2).payload is None
     assert Network(2, rate=1514 * 8e3).payload == 1448e3
 
@@ -78,14 +67,11 @@ def test_a_network_reads_as_one_says_it():
 # -- what the kernel is told -------------------------------------------------------------------
 
 
-def test_a_rate_and_a_delay_for_tc():
-    assert commands.limits("eth0", None) == []
-    (line,) = commands.limits("eth0", 100e6)
-    assert line.startswith("qdisc add dev eth0 root handle 2: tbf rate 100000000bit burst 3125 ")
-    assert "burst 31250 " in commands.limits("eth0", 1e9)[0]
-    first, second = commands.limits("port0", 10e6, 1e-3)
-    assert first.endswith("root handle 1: netem delay 1000us limit 100000")
-    assert "parent 1:1 handle 2: tbf rate 10000000bit burst 3028 " in second
+def test_a_rate_for_tc():
+    line = commands.limit("eth0", 100e6)
+    assert line.startswith("qdisc add dev eth0 root tbf rate 100000000bit burst 3125 ")
+    assert "burst 3028 " in commands.limit("eth0", 10e6)
+    assert "burst 31250 " in commands.limit("eth0", 1e9)
 
 
 def test_a_missing_program_and_a_refusal_are_named(monkeypatch):
@@ -125,58 +111,9 @@ def test_a_container_and_a_system_that_just_refuses(tmp_path, monkeypatch):
 def test_what_the_keeper_tells_comes_back_whole(tmp_path):
     path = tmp_path / "network.json"
     assert Told.read(path) is None
-    Told("", (5, 7), True, "wire").write(path)
-    assert Told.read(path) == Told("", (5, 7), True, "wire")
+    Told("", (5, 7), True).write(path)
+    assert Told.read(path) == Told("", (5, 7), True)
     assert list(tmp_path.iterdir()) == [path]
-
-
-# -- the switch --------------------------------------------------------------------------------
-
-
-def frame(size: int, header: int = 66, piece: int = 0) -> bytes:
-    """Return a frame of ``size`` bytes, joined of pieces of so many bytes after a header each."""
-    return struct.pack("=BBHHHH", 0, 1 if piece else 0, header, piece, 0, 0) + bytes(size)
-
-
-@pytest.fixture
-def wire():
-    """A switch of 3 links at 8 Mbit/s (1 µs/B) with 10 ms between hosts; it is never run."""
-    return Wire([], 8e6, 10e-3)
-
-
-@pytest.mark.skipif(not hasattr(os, "sched_getscheduler"), reason="Linux's")
-def test_making_a_switch_does_not_change_how_this_process_is_scheduled(wire):
-    assert os.sched_getscheduler(0) == os.SCHED_OTHER
-
-
-def links(wire, hosts):
-    wire._into, wire._out_of = [0.0] * hosts, [0.0] * hosts
-    return wire
-
-
-def test_a_joined_frame_counts_as_many_headers_as_it_will_have():
-    assert wire_size(frame(1514)) == 1514
-    assert wire_size(frame(66 + 1448, piece=1448)) == 1514
-    assert wire_size(frame(66 + 2 * 1448, piece=1448)) == 2 * 1514
-    assert wire_size(frame(66 + 2 * 1448 + 1, piece=1448)) == 2 * 1514 + 67
-    assert VNET.size == 10
-
-
-def test_a_frame_takes_its_time_on_the_wire_and_the_delay(wire):
-    assert links(wire, 2).arrival(0, 1, frame(1000), now=5.0) == pytest.approx(5.011)
-
-
-def test_frames_of_one_host_follow_one_another_and_overlap_with_the_delay(wire):
-    links(wire, 3)
-    arrivals = [wire.arrival(0, target, frame(1000), now=5.0) for target in (1, 2, 1)]
-    assert arrivals == pytest.approx([5.011, 5.012, 5.013])
-
-
-def test_frames_to_one_host_share_its_link(wire):
-    links(wire, 3)
-    arrivals = [wire.arrival(source, 2, frame(1000), now=5.0) for source in (0, 1)]
-    assert arrivals == pytest.approx([5.011, 5.012])
-    assert wire.arrival(2, 0, frame(1000), now=5.0) == pytest.approx(5.011)  # the other direction
 
 
 # -- what the reader sees ----------------------------------------------------------------------

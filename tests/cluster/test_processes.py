@@ -3,7 +3,9 @@
 import contextlib
 import json
 import os
+import shutil
 import signal
+import subprocess
 import textwrap
 import threading
 import time
@@ -12,18 +14,23 @@ from pathlib import Path
 import psutil
 import pytest
 
+from helpers.cluster import Mpiexec
 from helpers.machine import guard
-from tests.cluster.ways import LAUNCHERS, MPIEXEC, PART, eventually
+from tests.cluster.ways import MPIEXEC, PART, WAYS, eventually
 
 pytestmark = pytest.mark.mpi
 
-START = "from helpers.cluster import Cluster\ncluster = Cluster(2, launcher={!r})\ncluster.run(int)"
-FEWEST = {"mpi": 4, "mpiexec": 6}  # who forks or two guards and mpiexec; controller; two ranks
+START = """
+from helpers.cluster import Cluster, Mpiexec
+cluster = Cluster(2, start={!r})
+cluster.run(int)
+"""
+FEWEST = {None: 4, Mpiexec(): 6}  # who forks or two guards and mpiexec; controller; two ranks
 
 
-@pytest.fixture(params=LAUNCHERS)
+@pytest.fixture(params=WAYS)
 def kernel(request, tmp_path):
-    """A real Jupyter kernel, and how its cluster is to be started: (manager, client, launcher)."""
+    """A real Jupyter kernel, and how its cluster is to be started: (manager, client, start)."""
     from jupyter_client.manager import start_new_kernel
 
     manager, client = start_new_kernel(cwd=str(tmp_path), startup_timeout=120)
@@ -41,9 +48,9 @@ def execute(client, code: str, timeout: float = 120) -> dict:
 
 def start_cluster(kernel) -> tuple[list[psutil.Process], Path]:
     """Start a cluster in the kernel; return all processes below the kernel, and its folder."""
-    _, client, launcher = kernel
+    _, client, start = kernel
     reply = client.execute_interactive(
-        START.format(launcher),
+        START.format(start),
         timeout=120,
         output_hook=lambda message: None,
         user_expressions={
@@ -59,7 +66,7 @@ def start_cluster(kernel) -> tuple[list[psutil.Process], Path]:
     }
     below = psutil.Process(int(told["kernel"])).children(recursive=True)
     assert set(json.loads(told["pids"])) <= {process.pid for process in below}
-    assert len(below) >= FEWEST[launcher]
+    assert len(below) >= FEWEST[start]
     return below, Path(told["folder"])
 
 
@@ -118,9 +125,9 @@ def test_stop_while_ranks_are_stuck_in_mpi(kernel):
 
 
 def test_interrupted_start(kernel, tmp_path):
-    manager, client, launcher = kernel
-    execute(client, "from helpers.cluster import Cluster\nimport os, psutil")
-    client.execute(f"open('begun', 'w').close()\ncluster = Cluster(3, launcher={launcher!r})")
+    manager, client, start = kernel
+    execute(client, "from helpers.cluster import Cluster, Mpiexec\nimport os, psutil")
+    client.execute(f"open('begun', 'w').close()\ncluster = Cluster(3, start={start!r})")
     deadline = time.monotonic() + 60
     while not (tmp_path / "begun").exists() and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -227,7 +234,7 @@ def kernel_pid(manager) -> int:
     return pid
 
 
-@pytest.mark.parametrize("kernel", ["mpi"], indirect=True)
+@pytest.mark.parametrize("kernel", [None], indirect=True)
 @pytest.mark.parametrize(
     "end",
     ["restart_kernel", *(pytest.param(end, marks=PART) for end in ("shutdown_kernel", "kill"))],
@@ -255,3 +262,34 @@ def test_what_load_ext_prepares_is_used_kept_and_ends_with_the_kernel(kernel, en
         getattr(manager, end)()
     _, alive = psutil.wait_procs(below, timeout=10)
     assert alive == []
+
+
+def test_topology_files_that_nobody_needs_are_swept(tmp_path, monkeypatch):
+    ages = {"hydra_hwloc_xmlfile_old": 400, "hydra_hwloc_xmlfile_dead": 20, "x": 400}
+    ages["hydra_hwloc_xmlfile_new"] = 1
+    for name, age in ages.items():
+        path = tmp_path / name
+        path.touch()
+        os.utime(path, (time.time() - age,) * 2)
+    monkeypatch.setattr(guard, "_proxies_started", lambda but: [time.time() - 350])
+    guard.sweep_topologies(str(tmp_path))
+    assert {path.name for path in tmp_path.iterdir()} == {*ages} - {"hydra_hwloc_xmlfile_old"}
+    monkeypatch.setattr(guard, "_proxies_started", lambda but: [time.time() - 10])
+    guard.sweep_topologies(str(tmp_path))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["hydra_hwloc_xmlfile_new", "x"]
+    monkeypatch.setattr(guard, "_proxies_started", lambda but: [])
+    guard.sweep_topologies(str(tmp_path))
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+def test_who_makes_topology_files_is_found(tmp_path):
+    sleep = tmp_path / "hydra_pmi_proxy"
+    sleep.symlink_to(shutil.which("sleep"))
+    before, proxy_began = guard._proxies_started(()), time.time()
+    with subprocess.Popen([sleep, "60"]) as proxy:
+        deadline = time.monotonic() + 10
+        while len(guard._proxies_started(())) == len(before) and time.monotonic() < deadline:
+            time.sleep(0.01)  # until it is called so
+        assert abs(max(guard._proxies_started(())) - time.time()) < 15
+        assert max(guard._proxies_started([proxy.pid]), default=0) < proxy_began
+        proxy.kill()

@@ -7,9 +7,10 @@ import time
 
 import pytest
 
+from helpers.cluster import Slurm
 from helpers.cluster.script import as_script, run_script
 from helpers.paths import ROOT
-from tests.cluster.ways import LAUNCHERS
+from tests.cluster.ways import WAYS
 
 CELL = '%%ranks --timeout 5\nprint(f"rank {rank} of {size}", flush=True)'
 
@@ -28,29 +29,29 @@ def test_a_missing_cell_is_named():
         as_script("zebra", [CELL, "x = 1"])
 
 
-WAYS = pytest.mark.parametrize("launcher", LAUNCHERS)
+BOTH = pytest.mark.parametrize("start", WAYS)
 
 
 @pytest.mark.mpi
-@WAYS
+@BOTH
 @pytest.mark.parametrize("n", [1, 3])
-def test_the_script_prints_what_the_cell_printed(n, launcher):
-    lines = sorted(run_script(as_script(history=[CELL]), n, launcher=launcher).splitlines())
+def test_the_script_prints_what_the_cell_printed(n, start):
+    lines = sorted(run_script(as_script(history=[CELL]), n, start=start).splitlines())
     assert lines == [f"rank {rank} of {n}" for rank in range(n)]
 
 
 @pytest.mark.mpi
-@WAYS
-def test_a_failing_script_is_reported_with_its_output(launcher):
+@BOTH
+def test_a_failing_script_is_reported_with_its_output(start):
     with pytest.raises(RuntimeError, match=r"(?s)code [1-9].*ZeroDivisionError"):
-        run_script("1 / 0", n=2, launcher=launcher)
+        run_script("1 / 0", n=2, start=start)
 
 
 def test_bad_numbers_of_ranks_and_launchers():
     with pytest.raises(ValueError, match="0"):
         run_script("", n=0)
-    with pytest.raises(ValueError, match="slurm"):
-        run_script("", launcher="slurm")
+    with pytest.raises(ValueError, match="Slurm"):
+        run_script("", start=Slurm())
 
 
 @pytest.mark.mpi
@@ -63,14 +64,14 @@ def test_one_forked_rank_that_fails_ends_the_others():
 
 
 @pytest.mark.mpi
-@WAYS
-def test_a_script_that_never_ends_is_ended_with_all_its_ranks(tmp_path, launcher):
+@BOTH
+def test_a_script_that_never_ends_is_ended_with_all_its_ranks(tmp_path, start):
     source = (
         "import os, time\nfrom mpi4py import MPI\n"
         f"open(r'{tmp_path}/' + str(os.getpid()), 'w').close()\ntime.sleep(600)\n"
     )
     with pytest.raises(RuntimeError, match="did not end within 5 s"):
-        run_script(source, n=2, timeout=5, launcher=launcher)
+        run_script(source, n=2, timeout=5, start=start)
     pids = [int(path.name) for path in tmp_path.iterdir()]
     assert len(pids) == 2
     deadline = time.monotonic() + 10

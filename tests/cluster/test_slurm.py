@@ -211,13 +211,6 @@ def test_what_slurm_refuses_is_said_in_its_words(lab):
     assert told["left"] == []
 
 
-def test_a_profile_with_a_template_of_its_own(lab):
-    told = call(lab, "by_profile")
-    assert told["told"] == "short 4:00 mine"
-    assert told["mine"] == [["4", 4]] * 4
-    assert told["left"] == told["files"] == []
-
-
 def test_traces_across_nodes_have_one_clock(lab):
     told = call(lab, "traces")
     assert [(source, target) for source, target, _, _ in told["messages"]] == [

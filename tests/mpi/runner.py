@@ -18,8 +18,7 @@ import traceback
 from pathlib import Path
 
 from helpers.cluster.start.forked import why_not_to_fork_here
-from helpers.cluster.start.forkserver import job, registry
-from helpers.cluster.start.forkserver.handle import ForkServer
+from helpers.cluster.start.forkserver import handle, job
 from helpers.machine import launcher
 from helpers.machine.mpi import find_mpiexec
 from helpers.paths import ROOT
@@ -90,17 +89,17 @@ def _results(n: int, folder: Path, code: int | None, output: str, timeout: float
 def cool_down() -> None:
     """End the process that forks: a cluster that is tested next would share it."""
     while _warm:
-        registry.release(_warm.pop())
+        handle.release(_warm.pop())
 
 
-_warm: list[ForkServer] = []
+_warm: list[handle.ForkServer] = []
 
 
 def _stay_warm() -> None:
     """Keep the process that forks from one call to the next; it ends with this one."""
     if not _warm:
-        server = registry.acquire(MODULES)
-        server.answer(server.require(*registry.RANKS, *MODULES))
+        server = handle.acquire(MODULES)
+        server.answer(server.require(*handle.RANKS, *MODULES))
         _warm.append(server)
 
 

@@ -180,30 +180,6 @@ def test_a_widget_that_keeps_outputs_gets_none(kernel):
     assert states[-1] == ""
 
 
-def test_the_ranks_line_changes_and_goes_within_a_widget_too(kernel):
-    """An ``Output`` shows a display as it was at first: there the line is a widget itself."""
-    kernel.run(
-        "import ipywidgets; out = ipywidgets.Output(); from types import SimpleNamespace\n"
-        "from helpers.cluster.kernel import progress\n"
-        "progress.AT_WORK_AFTER = progress.AT_WORK_EVERY = 0.0; line = progress.AtWork()\n"
-        "ranks = {0: SimpleNamespace(status='pending')}"
-    )
-    states, others = kernel.run(
-        "out.msg_id = 'this'; line.begin(); line.update(lambda: ranks); shown = line._widget\n"
-        "print(shown.value); ranks[0].status = 'ok'; line.update(lambda: ranks)\n"
-        "print(shown.value); line.clear(); print([shown.value], shown.layout.display)\n"
-        "line.begin(); line.update(lambda: ranks); print(line._widget is shown); line.clear()\n"
-        "out.msg_id = ''; line.begin(); line.update(lambda: ranks); line.clear()"
-    )
-    said = "".join(others).splitlines()
-    assert said[0].startswith("1 ranks at work, 0 done")
-    assert said[1].startswith("1 ranks at work, 1 done")
-    assert said[2:] == ["[''] none", "False"]
-    assert [text.partition("(")[0] for text in states[:2]] == ["HTML", "HTML"]
-    assert states[2].startswith("1 ranks at work, 1 done")
-    assert states[3:] == [""]
-
-
 def test_a_line_that_is_there_goes_on_while_a_widget_clears_its_own(kernel):
     """As `interact` does before each call of its function."""
     kernel.run("import ipywidgets; out = ipywidgets.Output()")

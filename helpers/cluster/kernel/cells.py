@@ -1,4 +1,4 @@
-"""Which cells are for the ranks (those that say so, or all: ``%autoranks``), and Tab in these."""
+"""Tab and Shift+Tab in cells that are for the ranks."""
 
 from __future__ import annotations
 
@@ -9,56 +9,12 @@ from typing import TYPE_CHECKING, Any
 from helpers.cluster.rank import remote
 
 if TYPE_CHECKING:
-    from IPython.core.interactiveshell import InteractiveShell
-
-    from helpers.cluster.kernel.cluster import Cluster
+    from helpers.cluster.kernel.calls import Calls
 
 MAGIC = "%%ranks"
-HERE = "%%local"
 # given the code of a cell, who runs it: a cluster and its first rank that does; None: the kernel
-Whose = Callable[[str], "tuple[Cluster, int] | None"]
+Whose = Callable[[str], "tuple[Calls, int] | None"]
 _Answer = dict[str, Any]
-
-
-class Cells:
-    """Sends cells to the ranks while ``%autoranks`` is on."""
-
-    def __init__(self, shell: InteractiveShell) -> None:
-        self._shell = shell
-        self.options: str | None = None  # of every cell; None: only cells that say so
-
-    def transform(self, lines: list[str]) -> list[str]:
-        """Put ``%%ranks`` before a cell that is for the ranks; IPython calls this."""
-        if lines and lines[0].strip() == HERE:
-            return [f"# {HERE}\n", *lines[1:]]  # line numbers stay those that the reader sees
-        if self.options is None or is_local(lines) or not self._is_a_readers(lines):
-            return lines
-        return [f"{MAGIC} --whole {self.options}\n", *lines]
-
-    def asked(self, code: str) -> str | None:
-        """Return the options with which a cell goes to the ranks, or None if it does not."""
-        lines = code.splitlines(keepends=True)
-        if lines and lines[0].split()[:1] == [MAGIC]:
-            return lines[0].strip().removeprefix(MAGIC).strip()
-        return None if is_local(lines) else self.options
-
-    def _is_a_readers(self, lines: list[str]) -> bool:
-        """Tell a cell that the reader runs from what magics and the notebook's own tools run."""
-        kernel = getattr(self._shell, "kernel", None)
-        asked = kernel.get_parent("shell").get("content", {}) if kernel else {}
-        if asked.get("silent") or not asked.get("store_history", True):
-            return False
-        return str(asked.get("code", "")).rstrip("\n") == "".join(lines).rstrip("\n")
-
-
-def is_local(lines: list[str]) -> bool:
-    """Tell whether a cell, after its comments, begins with a magic or a shell command, or is empty.
-
-    >>> is_local(["# the folder", "!ls"]), is_local(["%%time", "x"]), is_local(["x = %pwd"])
-    (True, True, False)
-    """
-    code = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
-    return not code or code[0].startswith(("%", "!"))
 
 
 def install(kernel: Any, whose: Whose) -> None:
@@ -93,7 +49,7 @@ def _inspect(
     return here(code, cursor_pos, detail_level, omit_sections)
 
 
-def _runs(whose: Whose, code: str, at: int) -> tuple[Cluster, int] | None:
+def _runs(whose: Whose, code: str, at: int) -> tuple[Calls, int] | None:
     """Return who runs the line that the cursor is in; the line of the magic is the kernel's."""
     if code.startswith(MAGIC) and "\n" not in code[:at]:
         return None

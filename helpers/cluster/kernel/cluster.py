@@ -9,29 +9,35 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from helpers.cluster.errors import StartError
-from helpers.cluster.kernel import report
+from helpers.cluster.kernel import folding
 from helpers.cluster.kernel.calls import DEFAULT_TIMEOUT, Calls
-from helpers.cluster.kernel.progress import AtWork
 from helpers.cluster.kernel.uninterrupted import uninterrupted
 from helpers.cluster.rank import remote
 from helpers.cluster.rank.names import hidden
-from helpers.cluster.start.arguments import Wishes, module_names, positive, whole_number
+from helpers.cluster.start.arguments import positive, whole_number, words
 from helpers.cluster.start.forked import (
     VARIABLE,
-    ForkedProcesses,
+    Forked,
+    Spawned,
     remember_not_to_fork_here,
     way_here,
     why_not_to_fork_here,
 )
 from helpers.cluster.start.forkserver.handle import CannotFork
+from helpers.cluster.start.guarded import Mpiexec
 from helpers.cluster.start.network import Network
 from helpers.cluster.start.processes import Processes
+from helpers.cluster.start.slurm.processes import Slurm
+from helpers.cluster.start.ssh import Ssh
 
 if TYPE_CHECKING:
     import ipyparallel
 
-
-MAX_RANKS = 64  # on one machine; a rank takes about 80 MB before it imports anything
+Way = Forked | Spawned | Mpiexec | Slurm | Ssh
+WAYS = {each.way: each for each in (Forked, Spawned, Mpiexec, Slurm)}  # by COURSE_RANKS
+MODULES = "names of modules, such as ('torch',)"
+# of old; each belongs to one way of starting
+OLD = "launcher", "profile", "hosts", "partition", "account", "time_limit", "options"
 
 
 class Cluster(Calls):
@@ -39,16 +45,10 @@ class Cluster(Calls):
 
     Parameters
     ----------
-    launcher : str
-        ``"mpi"`` starts the ranks on this machine: forked from a warm process where that is
-        possible (MPICH on Linux), each afresh on macOS, else by mpiexec. ``"spawn"`` and
-        ``"mpiexec"`` insist on the latter two; ``COURSE_RANKS`` in the environment says what
-        ``"mpi"`` is, for which ``slurm`` is a value too. ``"slurm"`` asks Slurm for a job, whose
-        nodes it keeps when ranks are restarted; ``"ssh"`` starts them on ``hosts``, by mpiexec. In
-        both the controller listens on one address of this host, the one that those hosts reach;
-        what is said there is encrypted, and takes the key in the cluster's folder (``ranks-...``,
-        made in the working directory, which all hosts must see). Any other engine launcher of
-        ipyparallel (``"pbs"``, ``"sge"``...) does what its profile says.
+    start : Forked, Spawned, Mpiexec, Slurm or Ssh, optional
+        How the ranks come to life. None: forked where that is possible (MPICH on Linux), each
+        afresh on macOS, else by mpiexec, all on this machine; or as ``COURSE_RANKS`` in the
+        environment says (``fork``, ``spawn``, ``mpiexec`` or ``slurm``).
     network : Network, optional
         Hosts within this machine, which the ranks are shared out to; None: all are on one.
     preload : iterable of str
@@ -58,13 +58,6 @@ class Cluster(Calls):
         What numerical libraries may use on each rank.
     start_timeout : float
         In seconds; time in a queue does not count.
-    hosts : iterable of str
-        Where ``launcher="ssh"`` puts the ranks, in blocks; names that ssh reaches without asking.
-    partition, account, time_limit : str, optional
-        Of the job with ``launcher="slurm"``, by default the profile's (``SlurmEngineSetLauncher``)
-        or Slurm's own; a time such as ``"1:30:00"``, or in minutes.
-    options : iterable of str
-        More for sbatch, such as ``("--nodes=2", "--exclusive")``.
 
     Raises
     ------
@@ -84,66 +77,47 @@ class Cluster(Calls):
         self,
         n: int = 4,
         *,
-        launcher: str = "mpi",
+        start: Way | None = None,
         network: Network | None = None,
         preload: Iterable[str] = (),
-        profile: str | None = None,
         threads: int = 1,
         start_timeout: float = 60.0,
-        hosts: Iterable[str] = (),
-        partition: str | None = None,
-        account: str | None = None,
-        time_limit: str | int | None = None,
-        options: Iterable[str] = (),
+        **old: object,
     ) -> None:
         super().__init__()
-        limit = MAX_RANKS if launcher in ("mpi", "spawn", "mpiexec") else 100_000
-        self.n = whole_number("n", n, limit)
+        if old:
+            raise TypeError(_instead_of(old))
+        if start is not None and not isinstance(start, Way):
+            ways = "Forked(), Spawned(), Mpiexec(), Slurm(...) or Ssh(...)"
+            raise TypeError(f"start={start!r}: expected {ways}")
+        way = WAYS[way_here()]() if start is None else start
+        self.n = whole_number("n", n, way.most)
         self.threads = whole_number("threads", threads, 4096)
         self.start_timeout = positive("start_timeout", start_timeout)
         self.network = network
-        self._at_work = AtWork()
-        modules = module_names("preload", preload)
-        way = way_here() if launcher == "mpi" else launcher
-        if profile and launcher == "mpi" and way != "slurm":
-            way = "mpiexec"
-        wishes = Wishes.checked(
-            way if way == "slurm" else launcher,
-            self.n,
-            hosts,
-            partition,
-            account,
-            time_limit,
-            options,
-        )
+        modules = words("preload", preload, MODULES, r"[^\W\d]\w*(\.[^\W\d]\w*)*")
         if network is not None:
-            _check_network(network, self.n, launcher, profile)
-        if modules and way != "fork" and (launcher, way) != ("mpi", "slurm"):
-            self._say_not_preloaded(modules, launcher)
+            _check_network(network, self.n, start)
         try:
-            if way in ("fork", "spawn"):
-                self._begin(ForkedProcesses(self.n, self.threads, modules, network, way))
+            if isinstance(way, Forked):
+                self._begin(way.processes(self.n, self.threads, modules, network))
         except CannotFork as error:
             if network is not None:
                 raise StartError(f"{network!r} needs forked ranks: {error}.") from None
-            if launcher == "spawn":
+            if start is not None:
                 raise
             remember_not_to_fork_here(str(error))
-            if modules and way == "fork":
-                self._say_not_preloaded(modules, launcher)
-            way = "mpiexec"
-        if way not in ("fork", "spawn"):
-            self._begin(_launched(way, self.n, self.threads, profile, wishes))
+            way = Mpiexec()
+        if modules and way.way != "fork" and (start is not None or way.way != "slurm"):
+            why = repr(start) if start else why_not_to_fork_here() or _asked_otherwise()
+            warnings.warn(
+                f"preload={modules!r} changes nothing here: only ranks that are forked share what "
+                f"was imported before, and these are not: {why}",
+                stacklevel=2,
+            )
+        if not isinstance(way, Forked):
+            self._begin(way.processes(self.n, self.threads))
         Cluster._live.add(self)
-
-    @staticmethod
-    def _say_not_preloaded(modules: tuple[str, ...], launcher: str) -> None:
-        why = why_not_to_fork_here() or _asked_otherwise() if launcher == "mpi" else None
-        warnings.warn(
-            f"preload={modules!r} changes nothing here: only ranks that are forked share what was "
-            f"imported before, and these are not: {why or f'launcher={launcher!r}'}",
-            stacklevel=3,
-        )
 
     def _begin(self, processes: Processes) -> None:
         self._processes = processes
@@ -194,14 +168,8 @@ class Cluster(Calls):
         for sentence in hidden(function):
             print(sentence)
         blob = cloudpickle.dumps((function, args, kwargs))
-        self._at_work.begin()
-        try:
-            outcome = self.submit(
-                remote.call, blob, False, timeout=timeout, on_progress=self._at_work.update
-            )
-        finally:
-            self._at_work.clear()
-        report.show(outcome.replies)
+        outcome = self.submit(remote.call, blob, False, timeout=timeout)
+        folding.show(outcome.replies)
         self.settle(outcome, timeout)
         return [pickle.loads(reply.value) for reply in outcome.replies.values()]
 
@@ -253,40 +221,32 @@ class Cluster(Calls):
         return f"<Cluster: {self.n} ranks{where}, {self._library or 'no MPI yet'}, {state}>"
 
 
-def _check_network(network: Any, n: int, launcher: str, profile: str | None) -> None:
+def _instead_of(old: dict[str, object]) -> str:
+    """Say what to write in place of arguments of old, or that there are no such arguments."""
+    given = ", ".join(f"{name}={value!r}" for name, value in old.items())
+    if not old.keys() <= set(OLD):
+        return f"Cluster expects n, start, network, preload, threads, start_timeout; got {given}"
+    kind = {"spawn": "Spawned", "mpiexec": "Mpiexec", "ssh": "Ssh", "mpi": "Forked"}
+    way = kind.get(str(old.get("launcher", "ssh" if "hosts" in old else "slurm")), "Slurm")
+    left = {name: value for name, value in old.items() if name not in ("launcher", "profile")}
+    rest = ", ".join(f"{name}={value!r}" for name, value in left.items())
+    return f"Cluster(..., {given}): how ranks start is one object now, start={way}({rest})"
+
+
+def _check_network(network: Any, n: int, start: Way | None) -> None:
     """Raise where ranks cannot be shared out so."""
     if not isinstance(network, Network):
         raise TypeError(f"network={network!r}: expected a Network, such as Network(hosts=2)")
-    if launcher != "mpi" or profile:
-        how = f"profile={profile!r}" if profile else f"launcher={launcher!r}"
-        raise ValueError(f"{how} with {network!r}: hosts within this machine need launcher='mpi'")
+    if start is not None and start.way != "fork":
+        raise ValueError(f"start={start!r} with {network!r}: hosts within this machine need a fork")
     network.places(n)
-    if (why := why_not_to_fork_here()) is not None or (why := _asked_otherwise()) is not None:
+    why = why_not_to_fork_here() or (None if start else _asked_otherwise())
+    if why is not None:
         raise StartError(f"{network!r} cannot be had here: {why}.")
 
 
 def _asked_otherwise() -> str | None:
-    """Tell that the environment asks for another way, None if it does not."""
     return None if (way := way_here()) == "fork" else f"{VARIABLE}={way!r}, and it needs a fork"
-
-
-def _launched(way: str, n: int, threads: int, profile: str | None, wishes: Wishes) -> Processes:
-    """Return the processes of ``"mpiexec"``, ``"slurm"``, ``"ssh"`` or ipyparallel's launcher."""
-    if way == "slurm":
-        from helpers.cluster.start.slurm.processes import SlurmProcesses
-
-        return SlurmProcesses(n, threads, profile, wishes)
-    if way == "ssh":
-        from helpers.cluster.start.ssh import SshProcesses
-
-        return SshProcesses(n, threads, profile, wishes)
-    if way == "mpiexec":
-        from helpers.cluster.start.guarded import LocalProcesses
-
-        return LocalProcesses(n, threads, profile)
-    from helpers.cluster.start.launch import LaunchedProcesses
-
-    return LaunchedProcesses(n, way, profile, threads)
 
 
 def _stop(processes: Processes, owner: int) -> None:

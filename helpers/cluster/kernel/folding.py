@@ -5,11 +5,16 @@ from __future__ import annotations
 import html
 import json
 import re
+import sys
 from base64 import b64encode
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from helpers.cluster.kernel.gathering import Reply
-from helpers.cluster.rank.capture import Part, settled
+from helpers.cluster.kernel.progress import in_kernel
+from helpers.cluster.rank.parts import Part, settled
+
+if TYPE_CHECKING:
+    from helpers.cluster.kernel.gathering import Reply
 
 Group = tuple[list[int], list[Part]]  # the ranks, and what each of them gave
 
@@ -17,6 +22,38 @@ MANY_GROUPS = 8  # so many different outputs are shown one below the other, howe
 MANY_LINES = 40  # and so many lines, of however many ranks
 HEAD_CHARACTERS = 90  # of the first line, beside the button that unfolds the rest
 PRE = "margin: 0 0 0.5em 1.5em; white-space: pre-wrap"
+
+
+def show(replies: dict[int, Reply]) -> None:
+    """Print and display what each rank gave, in rank order, each line with its rank.
+
+    What several gave alike is shown once; where many gave much, a line for each unfolds into the
+    rest.
+    """
+    found = groups(replies)
+    if in_kernel() and too_long(found):
+        from IPython.display import publish_display_data
+
+        data = {"text/plain": as_text(found), "text/html": as_html(found)}
+        publish_display_data(data)
+        return
+    for ranks, parts in found:
+        for kind, part in parts:
+            if kind in ("stdout", "stderr"):
+                print(label(ranks, part), file=getattr(sys, kind))
+            else:
+                _display(ranks, part["data"], part.get("metadata") or {})
+
+
+def _display(ranks: list[int], data: dict, metadata: dict) -> None:
+    """Show display data: text gets the label on each line, the rest a label above."""
+    if set(data) <= {"text/plain"}:
+        print(label(ranks, data.get("text/plain", "")))
+        return
+    from IPython.display import publish_display_data
+
+    print(f"[{spans(ranks)}]")
+    publish_display_data(data, metadata)
 
 
 def spans(ranks: Iterable[int]) -> str:

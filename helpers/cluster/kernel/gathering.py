@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from helpers.cluster.kernel.uninterrupted import noted
 from helpers.cluster.rank import state
-from helpers.cluster.rank.capture import Part
+from helpers.cluster.rank.parts import Part
 from helpers.cluster.start import stuck
 from helpers.cluster.start.stuck import Wait
 

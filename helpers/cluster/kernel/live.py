@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from helpers.cluster.kernel import folding, report
+from helpers.cluster.kernel import folding
 from helpers.cluster.kernel.folding import Group, label
-from helpers.cluster.kernel.gathering import Reply
-from helpers.cluster.rank.capture import Part, tail
-from helpers.cluster.rank.state import LIVE_LINES
+from helpers.cluster.rank.parts import LIVE_LINES, Part, tail
+
+if TYPE_CHECKING:
+    from helpers.cluster.kernel.gathering import Reply
 
 LIVE_AFTER = 1.0  # seconds: output of a longer cell is shown while it runs
 LIVE_EVERY = 0.3
@@ -87,7 +89,7 @@ class Live:
         groups = folding.groups(replies)
         if groups and groups != self._shown:
             self.clear()
-            report.show(replies)
+            folding.show(replies)
             sys.stdout.flush()
             self._shown = groups
 

@@ -7,39 +7,31 @@ import re
 from typing import TYPE_CHECKING
 
 from IPython.core.error import UsageError
-from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
+from IPython.core.magic import Magics, cell_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
 from helpers.cluster.errors import ClusterError
-from helpers.cluster.kernel import report
-from helpers.cluster.kernel.calls import DEFAULT_TIMEOUT
-from helpers.cluster.kernel.cells import HERE, Cells
-from helpers.cluster.kernel.cluster import Cluster
-from helpers.cluster.kernel.gathering import Reply
+from helpers.cluster.kernel import folding
+from helpers.cluster.kernel.calls import DEFAULT_TIMEOUT, Calls
+from helpers.cluster.kernel.cells import MAGIC
 from helpers.cluster.kernel.live import Live
 from helpers.cluster.rank import remote
 from helpers.cluster.start.arguments import positive
 
 if TYPE_CHECKING:
-    from IPython.core.interactiveshell import InteractiveShell
-
+    from helpers.cluster.kernel.gathering import Reply
     from helpers.tracing.trace import Trace
 
 
 @magics_class
 class RanksMagics(Magics):
-    """The cell magic ``%%ranks``, and ``%autoranks``, which spares writing it."""
-
-    def __init__(self, shell: InteractiveShell) -> None:
-        super().__init__(shell=shell)
-        self.cells = Cells(shell)
+    """The cell magic ``%%ranks``."""
 
     @magic_arguments()
     @argument("cluster", nargs="?", help="a variable that holds a Cluster (default: the only one)")
     @argument("--timeout", type=float, default=DEFAULT_TIMEOUT, help="time limit in seconds")
     @argument("--only", default=None, help="ranks that run the cell, such as 0,2 (default: all)")
     @argument("--trace", default=None, help="record the MPI calls into a variable of this name")
-    @argument("--whole", action="store_true", help=argparse.SUPPRESS)  # by %autoranks: no own line
     @cell_magic
     def ranks(self, line: str, cell: str) -> None:
         """Run the cell on MPI ranks; show what each prints, in rank order.
@@ -55,7 +47,7 @@ class RanksMagics(Magics):
         first = "" if cell.lstrip().startswith("%%") else f"# %%ranks {line}"
         outcome = cluster.submit(
             remote.execute,
-            cell if options.whole else f"{first}\n{cell}",
+            f"{first}\n{cell}",
             bool(options.trace),
             timeout=timeout,
             only=only,
@@ -63,44 +55,23 @@ class RanksMagics(Magics):
             ask=live.ask,
         )
         live.clear()
-        report.show(outcome.replies)
+        folding.show(outcome.replies)
         if options.trace:
             self._variables[options.trace] = _trace(outcome.replies, clocks)
         cluster.settle(outcome, timeout)
 
-    @line_magic
-    def autoranks(self, line: str) -> None:
-        """Run every cell on the ranks from the next one on: ``%autoranks on``, ``%autoranks off``.
-
-        What begins with a magic or with ``!`` is run here, and so is a cell under ``%%local``.
-        """
-        word, _, options = line.strip().partition(" ")
-        if word == "off" and not options:
-            self.cells.options = None
-            print("Cells run in the kernel again.")
-        elif word == "on":
-            _, cluster, _ = self._read(options)
-            self.cells.options = options.strip()
-            print(
-                f"From the next cell on, all run on the {cluster.n} ranks, but for those that "
-                f"begin with a magic (% or !) or with {HERE}. '%autoranks off' ends this."
-            )
-        else:
-            state = "off" if self.cells.options is None else f"on {self.cells.options}".strip()
-            raise UsageError(f"%autoranks {line}: expected on or off; it is {state}")
-
-    def who_runs(self, code: str) -> tuple[Cluster, int] | None:
+    def who_runs(self, code: str) -> tuple[Calls, int] | None:
         """Return a cell's cluster and the first rank that runs it; None if the kernel does."""
-        line = self.cells.asked(code)
-        if line is None:
+        first, _, _ = code.partition("\n")
+        if first.split()[:1] != [MAGIC]:
             return None
         try:
-            _, cluster, only = self._read(line)
+            _, cluster, only = self._read(first.strip().removeprefix(MAGIC).strip())
         except (UsageError, ClusterError):
             return None
         return cluster, only[0]
 
-    def _read(self, line: str) -> tuple[argparse.Namespace, Cluster, list[int]]:
+    def _read(self, line: str) -> tuple[argparse.Namespace, Calls, list[int]]:
         """Return the options of a cell, its cluster and its ranks."""
         options = parse_argstring(self.ranks, line)
         try:
@@ -111,17 +82,13 @@ class RanksMagics(Magics):
                 raise ValueError(f"--trace {options.trace}: expected a name for a variable")
         except ValueError as error:
             raise UsageError(f"%%ranks {line}: {error}") from None  # without a traceback
-        except ClusterError as error:
-            if not options.whole:
-                raise
-            raise ClusterError(f"{error}, under {HERE} or after '%autoranks off'") from None
         return options, cluster, only
 
-    def _cluster(self, name: str | None) -> Cluster:
+    def _cluster(self, name: str | None) -> Calls:
         if name is None:
-            return Cluster.only_live()
+            return Calls.only_live()
         value = self._variables.get(name)
-        if not isinstance(value, Cluster):
+        if not isinstance(value, Calls):
             found = f"it is {value!r}" if name in self._variables else "there is none"
             raise ValueError(f"expected a variable that holds a Cluster; {found}")
         return value

@@ -1,55 +1,21 @@
-"""What the reader sees: the ranks' output in rank order, and sentences for what went wrong."""
+"""Sentences for what went wrong on ranks."""
 
 from __future__ import annotations
 
 import re
-import resource
-import sys
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from helpers.cluster.kernel import folding
-from helpers.cluster.kernel.folding import label
-from helpers.cluster.kernel.gathering import Reply
-from helpers.cluster.kernel.progress import in_kernel
-from helpers.cluster.start.processes import AFTER_LOSS
+from helpers.cluster.errors import AFTER_LOSS
+from helpers.cluster.kernel.folding import label, spans
 from helpers.cluster.start.stuck import Wait, table
 
-LOST = AFTER_LOSS
+if TYPE_CHECKING:
+    from helpers.cluster.kernel.gathering import Reply
+
 NAMED_SINGLY = 4
 ERROR_LINE = r"^(\x1b\[[\d;]*m)*[A-Za-z_][\w.]*(\x1b\[[\d;]*m)*: "
 KEPT = "Variables on all ranks are kept."
-
-
-def show(replies: dict[int, Reply]) -> None:
-    """Print and display what each rank gave, in rank order, each line with its rank.
-
-    What several gave alike is shown once; where many gave much, a line for each unfolds into the
-    rest.
-    """
-    found = folding.groups(replies)
-    if in_kernel() and folding.too_long(found):
-        from IPython.display import publish_display_data
-
-        data = {"text/plain": folding.as_text(found), "text/html": folding.as_html(found)}
-        publish_display_data(data)
-        return
-    for ranks, parts in found:
-        for kind, part in parts:
-            if kind in ("stdout", "stderr"):
-                print(label(ranks, part), file=getattr(sys, kind))
-            else:
-                _display(ranks, part["data"], part.get("metadata") or {})
-
-
-def _display(ranks: list[int], data: dict, metadata: dict) -> None:
-    """Show display data: text gets the label on each line, the rest a label above."""
-    if set(data) <= {"text/plain"}:
-        print(label(ranks, data.get("text/plain", "")))
-        return
-    from IPython.display import publish_display_data
-
-    print(f"[{folding.spans(ranks)}]")
-    publish_display_data(data, metadata)
 
 
 def tracebacks(replies: dict[int, Reply]) -> dict[int, str]:
@@ -66,7 +32,7 @@ def failed(tracebacks: dict[int, str], waits: list[Wait], lost: bool) -> str:
         return f"{text}\n\n{KEPT}"
     ranks = _names([wait.rank for wait in waits]).capitalize()
     why = f"{ranks} waited inside MPI for a rank that had failed:"
-    return f"{text}\n\n{why}\n{table(waits)}\n{LOST}"
+    return f"{text}\n\n{why}\n{table(waits)}\n{AFTER_LOSS}"
 
 
 def timed_out(timeout: float, waits: list[Wait], tracebacks: dict[int, str], lost: bool) -> str:
@@ -76,7 +42,7 @@ def timed_out(timeout: float, waits: list[Wait], tracebacks: dict[int, str], los
     if tracebacks:
         text += f"\n\n{_raised(tracebacks)}\n"
     kept = f"They were interrupted in their own code. {KEPT}"
-    return f"{text}\n{LOST if lost else kept}"
+    return f"{text}\n{AFTER_LOSS if lost else kept}"
 
 
 def died(rank: int | None, how: str, tracebacks: dict[int, str], after: str = AFTER_LOSS) -> str:
@@ -95,21 +61,7 @@ def died(rank: int | None, how: str, tracebacks: dict[int, str], after: str = AF
 def interrupted(waits: list[Wait], lost: bool) -> str:
     """Say what the ranks were doing when the reader pressed stop."""
     where = f" They were doing this:\n{table(waits)}" if waits else ""
-    return f"Interrupted.{where}\n{LOST if lost else KEPT}"
-
-
-def not_started(what: str, why: object, output: str) -> str:
-    """Say why the ranks did not start, with the last lines of what was written."""
-    if "Too many open files" in f"{why}{output}":
-        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        return (
-            f"{what} did not start: a process may have {limit} files open, which is too few for so "
-            "many ranks. Write `ulimit -n 4096` in the shell before you start Jupyter, or start "
-            "fewer ranks."
-        )
-    lines = [line for line in output.splitlines() if line.strip()]
-    tail = "\n".join(lines[-12:])
-    return f"{what} did not start: {why}." + (f" Last output:\n{tail}" if tail else "")
+    return f"Interrupted.{where}\n{AFTER_LOSS if lost else KEPT}"
 
 
 def _raised(tracebacks: dict[int, str]) -> str:
@@ -150,7 +102,7 @@ def _names(ranks: Iterable[int]) -> str:
     """
     names = [str(rank) for rank in ranks]
     if len(names) > NAMED_SINGLY:
-        names = folding.spans(int(name) for name in names).replace("-", " to ").split(",")
+        names = spans(int(name) for name in names).replace("-", " to ").split(",")
     *first, last = names or ["?"]
     several = bool(first) or "to" in last
     return f"{'ranks' if several else 'rank'} {', '.join(first)}{' and ' if first else ''}{last}"

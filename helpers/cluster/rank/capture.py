@@ -12,6 +12,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any, TextIO
 
+from helpers.cluster.rank.parts import Part, settled
 from helpers.cluster.rank.rank_widgets import VIEW, as_text, widget_of
 
 if TYPE_CHECKING:
@@ -19,39 +20,8 @@ if TYPE_CHECKING:
 
     from IPython.core.interactiveshell import InteractiveShell
 
-Part = tuple[str, Any]  # ("stdout" | "stderr", text) or ("display" | "result", message content)
 MAX_CHARACTERS = 200_000  # per rank and cell: an endless loop that prints must not fill the memory
 MAX_DISPLAYS = 500  # per rank and cell, and four times as many messages of theirs
-MAX_LINE = 2000  # characters of a line that is shown while the cell runs
-
-
-def settled(line: str) -> str:
-    r"""Return what a terminal shows of a line in which carriage returns go back to its beginning.
-
-    >>> settled("step 10 of 99\rstep 11")
-    'step 11 of 99'
-    """
-    shown = ""
-    for state in line.split("\r"):
-        shown = state + shown[len(state) :]
-    return shown
-
-
-def tail(parts: list[Part], lines: int) -> list[Part]:
-    """Return the last lines of what a rank has given; a display counts as one line."""
-    found: list[Part] = []
-    for kind, content in reversed(parts):
-        if lines <= 0:
-            break
-        if isinstance(content, str):
-            # nothing is cut into lines but those that count: text may be long
-            last = content.rstrip("\n").rsplit("\n", lines)[-lines:]
-            found.append((kind, "\n".join(line[-MAX_LINE:] for line in last)))
-            lines -= len(last)
-        else:
-            found.append((kind, content))
-            lines -= 1
-    return found[::-1]
 
 
 class Capture:

@@ -105,7 +105,4 @@ class RankEngine(IPEngine):
 
 
 if __name__ == "__main__":
-    # not __main__.RankEngine: code on the rank finds the running engine by this class
-    from helpers.cluster.rank.engine import RankEngine as Program
-
-    sys.exit(Program.launch_instance())
+    sys.exit(RankEngine.launch_instance())

@@ -12,9 +12,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from helpers.cluster.rank import state
-from helpers.cluster.rank.capture import Capture, Part, tail
+from helpers.cluster.rank.parts import LIVE_LINES, Part, tail
+
+if TYPE_CHECKING:
+    from helpers.cluster.rank.capture import Capture
 
 AFTER = 0.8  # seconds: a cell that takes longer shows its output while it runs
 EVERY = 0.2
@@ -50,7 +54,7 @@ class Meanwhile:
             if capture is None or (at < self._next and not now):
                 return
             self._next = at + EVERY
-            parts = tail(capture.look(), state.LIVE_LINES)
+            parts = tail(capture.look(), LIVE_LINES)
             if parts != self._told:
                 self._told = parts
                 state.leave(self._folder, "live", self._rank, parts)

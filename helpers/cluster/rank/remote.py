@@ -59,6 +59,6 @@ def _soon(work: Callable[[], dict]) -> dict:
 
 
 def _side() -> RankSide:
-    from helpers.cluster.rank.engine import RankEngine
+    from ipyparallel.engine.app import IPEngine
 
-    return RankEngine.instance().side
+    return IPEngine.instance().side

@@ -26,7 +26,6 @@ from typing import Any, Literal
 
 EXIT = "exit-"  # and the rank: a shell writes it, see launch.RANK_SCRIPT
 Left = Literal["live", "ask", "answer"]
-LIVE_LINES = 40  # so much of a cell's output is shown while it runs
 
 
 @dataclass(frozen=True)

@@ -80,18 +80,9 @@ class RankController(IPController):
     _family = ""  # whose ranks are registered
 
     def _forget_engines(self) -> None:
-        """Strike the last ranks off, with all that the hub keeps for each."""
-        hub = self.hub
-        hub.incoming_registrations.clear()
-        for number, engine in list(hub.engines.items()):
-            for table in (hub.engines, hub.completed, hub.tasks):
-                table.pop(number, None)
-            for table in (hub.by_ident, hub.hearts):
-                table.pop(engine.ident, None)
-            hub.ids.discard(number)
-            hub.pending -= set(hub.queues.pop(number, ()))
-            told = {"id": number, "uuid": engine.uuid}
-            hub.session.send(hub.notifier, "unregistration_notification", content=told)
+        """Strike the last ranks off."""
+        for number in list(self.hub.engines):
+            self.hub.unregister_engine([], {"content": {"id": number}})
 
     def start(self) -> None:
         """Run until killed; say so as soon as it runs."""

@@ -15,6 +15,7 @@ from helpers.machine import shared_memory
 
 OWNER = "owner"  # locked as long as the kernel that made the folder lives
 PREFIX = "ranks-"
+SOCKETS = "s"  # s:1, s:2 and so on in the folder: a path has 107 characters at most
 
 
 def own(folder: Path) -> IO[str]:

@@ -1,6 +1,6 @@
 """The processes of a cluster on this machine, forked from a warm one: no mpiexec, no open port.
 
-Where a fork is unsafe the same process starts each of them afresh (``way="spawn"``).
+Where a fork is unsafe the same process starts each of them afresh.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ import sys
 import tempfile
 import threading
 import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from helpers.cluster.errors import StartError
 from helpers.cluster.rank import state
 from helpers.cluster.start import folders
 from helpers.cluster.start.connection import close
 from helpers.cluster.start.forked_network import ForkedNetwork
-from helpers.cluster.start.forkserver import handle, registry
-from helpers.cluster.start.forkserver.programs import SOCKETS
+from helpers.cluster.start.forkserver import handle
 from helpers.cluster.start.network import Network
 from helpers.cluster.start.processes import Processes, how
 
@@ -75,8 +75,31 @@ def keep_warm() -> None:
     """Prepare in the background what the first cluster of this kernel will need."""
     with contextlib.suppress(StartError, OSError):  # whoever wants a cluster will hear of it
         if (way := way_here()) != "mpiexec":
-            registry.keep_warm(way)
+            handle.keep_warm(way)
     threading.Thread(target=importlib.import_module, args=("ipyparallel",), daemon=True).start()
+
+
+@dataclass(frozen=True)
+class Forked:
+    """Ranks forked from a warm process beside the kernel: the way of Linux with MPICH."""
+
+    way: ClassVar[str] = "fork"
+    most: ClassVar[int] = 64  # a rank takes about 80 MB before it imports anything
+
+    def processes(
+        self, n: int, threads: int, modules: tuple[str, ...] = (), network: Network | None = None
+    ) -> Processes:
+        """Return the processes of a cluster, not yet started."""
+        return ForkedProcesses(n, threads, modules, network, self.way)
+
+
+class Spawned(Forked):
+    """Ranks that the process beside the kernel starts afresh: the way of macOS.
+
+    They share no memory, and have to import everything themselves.
+    """
+
+    way: ClassVar[str] = "spawn"
 
 
 class ForkedProcesses(Processes):
@@ -102,7 +125,7 @@ class ForkedProcesses(Processes):
         if len(os.fsencode(place)) > LONGEST_PLACE:
             raise handle.CannotFork(f"{place} is too long for a socket's path")
         self._way = way
-        self._server = registry.acquire(modules, way)
+        self._server = handle.acquire(modules, way)
         folder = Path(place, f"{folders.PREFIX}{secrets.token_hex(6)}")
         # before it is there to be left behind; start() waits for the answer
         self._adopted = self._server.send("adopt", folder=str(folder))
@@ -120,10 +143,10 @@ class ForkedProcesses(Processes):
         options = {"folder": str(self.folder), "cluster_id": self._name}
         asked = [
             self._adopted,
-            self._server.require(*registry.CONTROLLER),
+            self._server.require(*handle.CONTROLLER),
             self._server.fork(self._controller, "controller", 1, options, self.folder),
             *(self._network.begin(self._server) if self._network else ()),
-            self._server.require(*registry.RANKS, *self._modules),
+            self._server.require(*handle.RANKS, *self._modules),
             self._fork_ranks(),
         ]
         import ipyparallel  # noqa: F401 (takes a while, and so does the other process)
@@ -153,13 +176,13 @@ class ForkedProcesses(Processes):
         """Prepare another start of everything: the controller has ended, or who forked it."""
         self._close_client()
         if not self._server.alive:
-            registry.release(self._server)
-            self._server = registry.acquire(self._modules, self._way)
+            handle.release(self._server)
+            self._server = handle.acquire(self._modules, self._way)
         self._adopted = self._server.send("adopt", folder=str(self.folder))
         self._kill(self._controller)
         self._server.forget(self._controller)
         shutil.rmtree(self.folder / "profile", ignore_errors=True)
-        for path in self.folder.glob(f"{SOCKETS}:*"):
+        for path in self.folder.glob(f"{folders.SOCKETS}:*"):
             path.unlink()
 
     def _fork_ranks(self) -> int:
@@ -225,8 +248,7 @@ class ForkedProcesses(Processes):
                 return None, "a host of the network has ended"
             return None, "the controller has ended" if self.controller_exited() else ""
         ended = how(os.waitstatus_to_exitcode(first[1]))
-        where = f"on {self.host_names[first[0]]}, " if self.host_names else ""
-        return first[0], f"{where}{ended}"
+        return first[0], self.where(first[0]) + ended
 
     def ranks_output(self) -> str:
         return self._read("engine")
@@ -276,7 +298,7 @@ class ForkedProcesses(Processes):
                 pass  # it has ended, and with it all that it had forked
             for family in (self._ranks, self._controller):
                 self._server.forget(family)
-            registry.release(self._server)
+            handle.release(self._server)
         shutil.rmtree(self.folder, ignore_errors=True)
         self._owned.close()
         folders.sweep()

@@ -53,11 +53,6 @@ class ForkedNetwork:
         """Tell whether the hosts have ended, or the process that forks."""
         return server.gone(self._family)
 
-    def by(self) -> str:
-        """Return what joins the hosts, see Told."""
-        told = Told.read(self.status)
-        return told.by if told else ""
-
     def kill(self, server: ForkServer) -> None:
         """End the hosts."""
         if not self.gone(server):

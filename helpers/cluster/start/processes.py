@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from helpers.cluster.errors import AFTER_LOSS
 from helpers.cluster.rank import stacks, state
 from helpers.cluster.start import stuck
 from helpers.cluster.start.connection import ask_who_is_registered
@@ -19,8 +20,6 @@ from helpers.cluster.start.stuck import Wait
 
 if TYPE_CHECKING:
     import ipyparallel
-
-AFTER_LOSS = "The ranks were restarted: their variables are gone, the next cell works."
 
 
 class Processes(ABC):
@@ -88,8 +87,12 @@ class Processes(ABC):
 
     def lost_rank(self, ranks: list[int]) -> tuple[int | None, str]:
         """Return which rank is lost, and how, of ranks that nobody saw end."""
-        where = f"on {self.host_names[ranks[0]]}, " if self.host_names else ""
-        return ranks[0], f"{where}or is stopped: the controller hears no more of it"
+        why = "or is stopped: the controller hears no more of it"
+        return ranks[0], f"{self.where(ranks[0])}{why}"
+
+    def where(self, rank: int) -> str:
+        """Return the beginning of a sentence that names a rank's host, where there are several."""
+        return f"on {self.host_names[rank]}, " if self.host_names else ""
 
     @property
     def after_loss(self) -> str:

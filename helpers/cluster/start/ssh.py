@@ -5,51 +5,75 @@ from __future__ import annotations
 import shlex
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
 
 from helpers.cluster.errors import StartError
-from helpers.cluster.start.arguments import Wishes
+from helpers.cluster.start.arguments import words
 from helpers.cluster.start.guarded import GuardedProcesses, address_towards, mpiexec
-from helpers.machine.mpi import OPEN_MPI_ENVIRONMENT, mpi_library
-
-if TYPE_CHECKING:
-    from traitlets.config import Config
+from helpers.cluster.start.processes import Processes
+from helpers.machine.mpi import mpi_library
 
 CONNECT_SECONDS = 10
+
+
+@dataclass(frozen=True)
+class Ssh:
+    """Ranks that mpiexec starts by ssh.
+
+    The controller listens on the one address of this host that those hosts reach; what is said
+    there is encrypted, and takes the key in the cluster's folder (``ranks-...``, made in the
+    working directory, which all hosts must see).
+
+    Parameters
+    ----------
+    hosts : iterable of str
+        Where the ranks are, in blocks; names that ssh reaches without asking.
+    """
+
+    hosts: Iterable[str] = ()
+    way: ClassVar[str] = "ssh"
+    most: ClassVar[int] = 100_000
+
+    def __post_init__(self) -> None:
+        expected = "names of hosts, such as ('node1', 'node2')"
+        object.__setattr__(self, "hosts", words("hosts", self.hosts, expected, r"(?!-)[\w.@-]+"))
+
+    def processes(self, n: int, threads: int) -> Processes:
+        """Return the processes of a cluster, not yet started."""
+        hosts = tuple(self.hosts)
+        if not 1 <= len(hosts) <= n:
+            raise ValueError(
+                f"hosts={hosts!r} with n={n}: expected names of hosts, from 1 to as many as there "
+                "are ranks"
+            )
+        return SshProcesses(n, threads, hosts)
 
 
 class SshProcesses(GuardedProcesses):
     """A controller and mpiexec here, ranks on the hosts in blocks."""
 
-    def __init__(self, n: int, threads: int, profile: str | None, wishes: Wishes) -> None:
+    def __init__(self, n: int, threads: int, hosts: tuple[str, ...]) -> None:
         mpiexec()  # before anything is made
-        self._names = wishes.hosts
-        super().__init__(n, threads, profile)
+        self._names = hosts
+        super().__init__(n, threads)
 
     def address(self) -> str:
         return address_towards(name.rpartition("@")[2] for name in self._names)
 
-    def _options(self, config: Config, profile: str | None) -> dict:
-        options = super()._options(config, profile)
-        config.MPILauncher.mpi_cmd = self.guarded(mpiexec(), *self._placed())
-        return options
-
-    def _placed(self) -> list[str]:
+    def launch(self) -> list[str]:
         """Return what tells mpiexec how many ranks go where; the first hosts get one more."""
         each, more = divmod(self.n, len(self._names))
         shares = [(name, each + (number < more)) for number, name in enumerate(self._names)]
         placed = ",".join(f"{name}:{share}" for name, share in shares)
         if mpi_library().startswith("Open MPI"):
-            return ["--host", placed]
-        return ["-launcher", "ssh", "-hosts", placed]
+            return [mpiexec(), "--host", placed]
+        return [mpiexec(), "-launcher", "ssh", "-hosts", placed]
 
     def start(self) -> None:
         self._try_hosts()
         super().start()
-
-    def environment(self) -> dict[str, str]:
-        """Return what ranks are told besides."""
-        return dict(OPEN_MPI_ENVIRONMENT)
 
     def _try_hosts(self) -> None:
         """Raise with its words where a host cannot be had; mpiexec might wait for ever."""
@@ -80,4 +104,4 @@ def _start(command: list[str]) -> subprocess.Popen[str]:
             text=True,
         )
     except FileNotFoundError:
-        raise StartError("no program ssh here: launcher='ssh' starts ranks by it") from None
+        raise StartError("no program ssh here: Ssh(...) starts ranks by it") from None

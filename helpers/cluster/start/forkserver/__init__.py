@@ -5,8 +5,7 @@ ranks' first requests (who am I, how many are we, are all here?), by the protoco
 would; it sees which one ended first, and how; it kills and reaps them; and it ends with the kernel,
 however that ends.
 
-- ``handle`` is the kernel's side: start it, ask it, hear from it; ``registry`` has those of this
-  kernel;
+- ``handle`` is the kernel's side: start it, ask it, hear from it, share it;
 - ``server`` is its loop, without a thread, since only the thread that forks lives on in the child;
 - ``family`` is a set of processes forked together, and ``pmi`` what they ask;
 - ``birth`` is the first thing that happens in a child, and ``programs`` what it then runs;

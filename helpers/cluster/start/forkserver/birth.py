@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import signal
 import sys
@@ -21,6 +22,13 @@ class Surroundings:
     directory: str
     output: str
     threads: int | None = None
+
+
+def command(parent: int, surroundings: Surroundings, **told: object) -> list[str]:
+    """Return the command that starts a member afresh; its environment goes by another way."""
+    found = [surroundings.directory, surroundings.output, surroundings.threads]
+    text = json.dumps({"parent": parent, "found": found, **told})
+    return [sys.executable, "-P", "-m", "helpers.cluster.start.forkserver.fresh", text]
 
 
 def be_born(parent: int, surroundings: Surroundings) -> None:

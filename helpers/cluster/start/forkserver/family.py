@@ -10,7 +10,7 @@ import socket
 import traceback
 from collections.abc import Callable
 
-from helpers.cluster.start.forkserver.pmi import SHARED_MEMORY, KeyValueSpace, fnv1a
+from helpers.cluster.start.forkserver.pmi import SHARED_MEMORY, KeyValueSpace, fnv1a, name_of
 from helpers.machine.guard import descendants
 
 _numbers = itertools.count()
@@ -132,8 +132,3 @@ def _new_name() -> str:
         name = name_of(os.getpid(), next(_numbers))
         if not list(SHARED_MEMORY.glob(f"mpich_shm_{fnv1a(name):x}_*")):
             return name
-
-
-def name_of(server: int, number: int) -> str:
-    """Return the name of a set of ranks, whose hash MPICH's files in shared memory bear."""
-    return f"ranks-{server}-{number}"

@@ -16,15 +16,8 @@ import threading
 from helpers.cluster.start.forkserver import birth, programs
 
 
-def command(parent: int, surroundings: birth.Surroundings, **told: object) -> list[str]:
-    """Return the command that starts a member; the environment goes by another way."""
-    found = [surroundings.directory, surroundings.output, surroundings.threads]
-    text = json.dumps({"parent": parent, "found": found, **told})
-    return [sys.executable, "-P", "-m", "helpers.cluster.start.forkserver.fresh", text]
-
-
 def main(told: dict) -> None:
-    """Become the member that :func:`command` put into words, and run its program."""
+    """Become the member that :func:`birth.command` put into words, and run its program."""
     birth.be_born(told["parent"], birth.Surroundings(dict(os.environ), *told["found"]))
     threading.Thread(target=_end_with_parent, args=(told["life"],), daemon=True).start()
     import mpi4py

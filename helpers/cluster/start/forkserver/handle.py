@@ -1,4 +1,4 @@
-"""The kernel's side of the process that forks: start it, ask it, hear what became of the ranks."""
+"""The kernel's side of the processes that fork: start one, ask it, share it, end it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,18 @@ from typing import Any
 from helpers.cluster.errors import StartError
 from helpers.cluster.start.forkserver import messages
 from helpers.cluster.start.forkserver.birth import Surroundings
-from helpers.cluster.start.forkserver.family import name_of
-from helpers.cluster.start.forkserver.pmi import unlink
+from helpers.cluster.start.forkserver.pmi import name_of, unlink
 from helpers.machine.mpi import THREAD_VARIABLES
 
 ROOM = 1 << 20  # bytes of requests that need not wait; the largest part is the environment
 ANSWER_SECONDS = 60.0  # an import may take long on a slow disk
 END_SECONDS = 5.0
+# what each kind of process needs: whoever is forked first waits for its own only
+CONTROLLER = ("helpers.cluster.start.controller",)
+RANKS = ("helpers.cluster.start.forkserver.warm",)
+
+_servers: list[ForkServer] = []
+_servers_lock = threading.Lock()
 
 
 class CannotFork(StartError):  # noqa: N818 (a fact, and the way around it is known)
@@ -30,7 +36,7 @@ class CannotFork(StartError):  # noqa: N818 (a fact, and the way around it is kn
 
 
 class ForkServer:
-    """A process that forks for this kernel, which shares it by way of the registry."""
+    """A process that forks for this kernel, which shares it: see :func:`acquire`."""
 
     def __init__(self, way: str = "fork") -> None:
         ours, theirs = socket.socketpair()
@@ -211,6 +217,47 @@ class ForkServer:
 
     def _close(self) -> None:
         self._socket.close()
+
+
+def acquire(modules: Iterable[str] = (), way: str = "fork") -> ForkServer:
+    """Find or start a process for ranks that share these modules; :func:`release` gives it back.
+
+    A process that runs already will do if it has the modules, or if nobody uses it: what it then
+    imports can harm nobody.
+    """
+    wanted = set(modules)
+    with _servers_lock:
+        for ended in [server for server in _servers if not server.alive]:
+            _servers.remove(ended)
+            ended.end()
+        usable = [server for server in _servers if server.way == way and not server.spoiled]
+        fitting = [server for server in usable if wanted <= server.modules]
+        idle = [server for server in usable if not server.users]
+        server = next(iter([*fitting, *idle]), None)
+        if server is None:
+            server = ForkServer(way)
+            _servers.append(server)
+        server.users += 1
+        return server
+
+
+def release(server: ForkServer) -> None:
+    """Give back what :func:`acquire` returned; it ends when nobody needs it."""
+    with _servers_lock:
+        server.users -= 1
+        if server.users or (server.kept and not server.spoiled):
+            return
+        if server in _servers:
+            _servers.remove(server)
+    server.end()
+
+
+def keep_warm(way: str) -> None:
+    """Have a process ready for the clusters to come, until this kernel ends."""
+    server = acquire(way=way)
+    server.kept = True
+    server.require(*CONTROLLER, *RANKS)
+    release(server)
 
 
 def output_file(folder: Path, program: str) -> Path:

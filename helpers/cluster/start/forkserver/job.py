@@ -12,7 +12,7 @@ from pathlib import Path
 
 from helpers.cluster.errors import StartError
 from helpers.cluster.start import folders
-from helpers.cluster.start.forkserver import handle, registry
+from helpers.cluster.start.forkserver import handle
 
 END_SECONDS = 5.0
 
@@ -33,7 +33,7 @@ class Job:
         """
         server, name, place = self._server, self.folder.name, str(self.folder)
         try:
-            server.answer(server.require(*registry.RANKS, *self._modules))
+            server.answer(server.require(*handle.RANKS, *self._modules))
             options = {"path": str(self.script)}
             server.answer(server.fork(name, "script", n, options, self.folder, threads, place))
             ended = server.wait(name, timeout)
@@ -53,7 +53,7 @@ class Job:
 @contextlib.contextmanager
 def place(modules: Sequence[str] = (), way: str = "fork") -> Iterator[Job]:
     """Make a folder for a job; it is removed at the end, and also if this process is killed."""
-    server = registry.acquire(modules, way)
+    server = handle.acquire(modules, way)
     folder = Path(tempfile.gettempdir(), f"{folders.PREFIX}{secrets.token_hex(6)}")
     try:
         server.ask("adopt", folder=str(folder))  # before it is there to be left behind
@@ -66,4 +66,4 @@ def place(modules: Sequence[str] = (), way: str = "fork") -> Iterator[Job]:
                 with contextlib.suppress(StartError):  # it has ended
                     server.ask("forget", folder=str(folder))
     finally:
-        registry.release(server)
+        handle.release(server)

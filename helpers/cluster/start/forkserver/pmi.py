@@ -82,6 +82,11 @@ class KeyValueSpace:
         unlink(self.name)
 
 
+def name_of(server: int, number: int) -> str:
+    """Return the name of a set of ranks, whose hash MPICH's files in shared memory bear."""
+    return f"ranks-{server}-{number}"
+
+
 def unlink(name: str) -> None:
     """Remove MPICH's file in shared memory for one set of ranks."""
     for path in SHARED_MEMORY.glob(f"mpich_shm_{fnv1a(name):x}_*"):

@@ -9,11 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from helpers.cluster.start.folders import SOCKETS
 from helpers.cluster.start.forkserver import preload
 from helpers.cluster.start.forkserver.pmi import READY
 from helpers.machine.shared_memory import ucx_transports
-
-SOCKETS = "s"  # s:1, s:2 and so on in the cluster's folder: a path has 107 characters at most
 
 
 @dataclass(frozen=True)

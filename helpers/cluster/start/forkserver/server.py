@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from helpers.cluster.start import folders
-from helpers.cluster.start.forkserver import birth, fresh, messages, programs
+from helpers.cluster.start.forkserver import birth, messages, programs
 from helpers.cluster.start.forkserver.family import Family
 from helpers.cluster.start.forkserver.preload import other_library, preload, why_not_to_fork
 from helpers.machine.guard import descendants
@@ -130,7 +130,7 @@ class Server:
         told = {"program": program, "options": options, "size": family.size}
         try:
             family.spawn(
-                partial(fresh.command, self._pid, found, **told), environment, found.output
+                partial(birth.command, self._pid, found, **told), environment, found.output
             )
         except OSError as error:
             return self._too_many(family, error)

@@ -7,7 +7,7 @@ inside a host, TCP between hosts. All namespaces hang on processes and vanish wi
 - ``description`` is what a reader asks for;
 - ``keeper`` makes the hosts and keeps them, a forked process of the cluster's, and makes a rank a
   process of its host; ``commands`` is what it has ``ip`` and ``tc`` do, ``namespaces`` the system
-  calls, and ``wire`` holds packets back where the kernel cannot.
+  calls.
 """
 
 from helpers.cluster.start.network.description import Network

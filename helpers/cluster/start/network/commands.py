@@ -1,4 +1,4 @@
-"""What ``ip`` and ``tc`` are told: links, addresses, rates, delays."""
+"""What ``ip`` and ``tc`` are told: links, addresses, rates."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from collections.abc import Iterable
 SMALLEST_BURST = 3028  # bytes: two full frames
 BURST_SECONDS = 2.5e-4  # what a late timer may catch up with; short messages gain from more
 QUEUE = 64 << 20  # bytes that wait at a link before any is dropped
-NETEM_PACKETS = 100_000
 NETWORK = "10.77.0.0/24"
+# by which TCP decides how fast to send, whatever this machine's rule is. It keeps sending until a
+# link drops packets, which these never do.
+RULE = "reno"
 SUPERUSER_PATHS = "/usr/sbin", "/sbin"  # not on an ordinary user's PATH on Debian
 
 
@@ -42,26 +44,22 @@ def hardware_address(host: int) -> str:
     return f"02:77:00:00:00:{host:02x}"
 
 
-def switch(pids: list[int], bridged: bool) -> list[str]:
-    """Return what makes a link to each host, for ``ip`` where the switch is.
-
-    Unless `bridged`, :mod:`helpers.cluster.start.network.wire` joins the links, and not the kernel.
-    """
-    lines = ["link add lan type bridge", "link set lan up"] if bridged else []
+def switch(pids: list[int]) -> list[str]:
+    """Return what makes a switch and a link to each host, for ``ip`` where the switch is."""
+    lines = ["link add lan type bridge", "link set lan up"]
     for host, pid in enumerate(pids):
         lines.append(f"link add port{host} type veth peer name eth0 netns {pid}")
-        joined = " master lan" if bridged else ""
-        lines.append(f"link set port{host}{joined} addrgenmode none up")
+        lines.append(f"link set port{host} master lan addrgenmode none up")
     return lines
 
 
-def host(number: int, hosts: int, congestion: str = "reno") -> list[str]:
+def host(number: int, hosts: int) -> list[str]:
     """Return what gives a host its address, for ``ip`` on this host."""
     lines = [
         "link set lo up",
         f"link set eth0 address {hardware_address(number)} addrgenmode none up",
         f"addr add {address(number)}/24 dev eth0",
-        f"route replace {NETWORK} dev eth0 src {address(number)} congctl {congestion}",
+        f"route replace {NETWORK} dev eth0 src {address(number)} congctl {RULE}",
     ]
     others = (other for other in range(hosts) if other != number)
     lines += [
@@ -71,19 +69,7 @@ def host(number: int, hosts: int, congestion: str = "reno") -> list[str]:
     return lines
 
 
-def limits(device: str, rate: float | None, delay: float = 0.0) -> list[str]:
-    """Return what slows a device down to `rate` (bit/s) and `delay` (seconds), for ``tc``."""
-    lines, parent = [], "root"
-    if delay:
-        lines.append(
-            f"qdisc add dev {device} root handle 1: netem "
-            f"delay {delay * 1e6:.0f}us limit {NETEM_PACKETS}"
-        )
-        parent = "parent 1:1"
-    if rate is not None:
-        burst = max(SMALLEST_BURST, round(rate / 8 * BURST_SECONDS))
-        lines.append(
-            f"qdisc add dev {device} {parent} handle 2: tbf "
-            f"rate {rate:.0f}bit burst {burst} limit {QUEUE}"
-        )
-    return lines
+def limit(device: str, rate: float) -> str:
+    """Return what slows a device down to `rate` bit/s, for ``tc``."""
+    burst = max(SMALLEST_BURST, round(rate / 8 * BURST_SECONDS))
+    return f"qdisc add dev {device} root tbf rate {rate:.0f}bit burst {burst} limit {QUEUE}"

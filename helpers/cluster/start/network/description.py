@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numbers
 from dataclasses import dataclass
-from typing import Any
+
+from helpers.cluster.start.arguments import whole_number
 
 MAX_HOSTS = 64
 RATES = 1e3, 1e12  # bit/s
-LONGEST_DELAY = 10.0  # s
 PLACEMENTS = "block", "cyclic"
-CONGESTION = "reno", "cubic", "bbr"
 HEADERS = 66  # bytes of Ethernet, IP and TCP (with its time stamps) in each frame
 FRAME = 1514  # bytes of a full one
 
@@ -25,15 +24,8 @@ class Network:
         How many; the ranks are shared out evenly.
     rate : float, optional
         Of each link, in bit/s, in each direction; None: as fast as this machine can.
-    delay : float
-        Seconds that a packet spends on the way from one host to another.
     placement : {"block", "cyclic"}
         Ranks 0, 1, 2, 3 on two hosts: on hosts 0, 0, 1, 1 or on hosts 0, 1, 0, 1.
-    congestion : {"reno", "cubic", "bbr"}
-        The rule by which TCP decides how fast a host sends, whatever this machine's is. Reno keeps
-        sending until a link drops packets, which these never do. BBR paces by the round trips that
-        it has seen. Each kernel has reno; the others are often modules that an administrator has
-        to load.
 
     Examples
     --------
@@ -45,30 +37,19 @@ class Network:
 
     hosts: int = 2
     rate: float | None = None
-    delay: float = 0.0
     placement: str = "block"
-    congestion: str = "reno"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.hosts, numbers.Integral) or isinstance(self.hosts, bool):
-            raise ValueError(f"hosts={self.hosts!r}: expected a whole number from 1 to {MAX_HOSTS}")
-        if not 1 <= self.hosts <= MAX_HOSTS:
-            raise ValueError(f"hosts={self.hosts}: expected from 1 to {MAX_HOSTS}")
+        whole_number("hosts", self.hosts, MAX_HOSTS)
         low, high = RATES
-        if self.rate is not None and not (_real(self.rate) and low <= self.rate <= high):
+        number = isinstance(self.rate, numbers.Real) and not isinstance(self.rate, bool)
+        if self.rate is not None and not (number and low <= self.rate <= high):
             raise ValueError(
                 f"rate={self.rate!r}: expected bit/s from {low:g} to {high:g}, such as 100e6, or "
                 "None for no limit"
             )
-        if not (_real(self.delay) and 0 <= self.delay <= LONGEST_DELAY):
-            raise ValueError(
-                f"delay={self.delay!r}: expected seconds from 0 to {LONGEST_DELAY:g}, such as 1e-3"
-            )
         if self.placement not in PLACEMENTS:
             raise ValueError(f"placement={self.placement!r}: expected 'block' or 'cyclic'")
-        if self.congestion not in CONGESTION:
-            known = ", ".join(map(repr, CONGESTION))
-            raise ValueError(f"congestion={self.congestion!r}: expected one of {known}")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -106,12 +87,8 @@ class Network:
         told = [f"{self.hosts} host{'s' if self.hosts > 1 else ''}"]
         if self.rate is not None:
             told.append(readable(self.rate))
-        if self.delay:
-            told.append(f"{self.delay * 1e3:g} ms")
         if self.placement != "block":
             told.append(self.placement)
-        if self.congestion != "reno":
-            told.append(self.congestion)
         return f"Network({', '.join(told)})"
 
 
@@ -125,7 +102,3 @@ def readable(rate: float) -> str:
         if rate >= size:
             return f"{rate / size:g} {unit}"
     return f"{rate:g} bit/s"
-
-
-def _real(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool)

@@ -50,16 +50,11 @@ class Forbidden(Exception):  # noqa: N818 (the message is for the reader)
 
 @dataclass(frozen=True)
 class Told:
-    """What the keeper tells notebook and ranks in a file: the hosts' processes, or an error.
-
-    What joins the hosts is the kernel's ``"bridge"``, this with ``"netem"`` for delay, or our own
-    process, the ``"wire"``.
-    """
+    """What the keeper tells notebook and ranks in a file: the hosts' processes, or an error."""
 
     error: str = ""
     hosts: tuple[int, ...] = ()
     user: bool = False
-    by: str = "bridge"
 
     def write(self, path: Path) -> None:
         """Write this to a file."""
@@ -78,14 +73,15 @@ def keep(ready: Callable[[], None], folder: str, network: dict) -> None:
     try:
         asked = Network(**network)
         user = _leave_this_network()
-        told, run = _build(asked, user, Path(folder))
+        told = Told("", _build(asked, Path(folder)), user)
     except (Forbidden, CommandError, OSError) as error:
         Told(str(error)).write(status)
         sys.exit(1)
     signal.signal(signal.SIGCHLD, lambda *_: os._exit(1))  # less one host it is not the network
     told.write(status)
     ready()
-    run()
+    while True:
+        signal.pause()
 
 
 def _leave_this_network() -> bool:
@@ -113,56 +109,30 @@ def why_forbidden(error: OSError, proc: Path = Path("/proc/sys")) -> str:
     return f"this system lets no user make a network ({name}, {error.strerror}): run this as root"
 
 
-def _build(asked: Network, user: bool, folder: Path) -> tuple[Told, Callable[[], None]]:
-    """Make hosts, and links between them; return what is to be told and what is to be run."""
+def _build(asked: Network, folder: Path) -> tuple[int, ...]:
+    """Make hosts, and links between them; return the hosts' processes."""
     names = "".join(
         f"{commands.address(number)} {name}\n" for number, name in enumerate(asked.names)
     )
     (folder / "hosts").write_text(f"127.0.0.1 localhost\n{names}")
-    netem = bool(asked.delay) and _has_netem(asked.delay)
-    bridged = not asked.delay or netem
-    hosts = [_Host(asked, number, folder, bridged) for number in range(asked.hosts)]
+    hosts = [_Host(asked, number, folder) for number in range(asked.hosts)]
     for host in hosts:
         host.hear()
-    commands.run("ip", commands.switch([host.pid for host in hosts], bridged))
+    commands.run("ip", commands.switch([host.pid for host in hosts]))
     for host in hosts:
         host.tell()
-    if bridged and (
-        slow := [
-            line
-            for number in range(asked.hosts)
-            for line in commands.limits(f"port{number}", asked.rate, asked.delay)
-        ]
-    ):
-        commands.run("tc", slow)
+    if asked.rate is not None:
+        ports = range(asked.hosts)
+        commands.run("tc", [commands.limit(f"port{number}", asked.rate) for number in ports])
     for host in hosts:
         host.hear()
-    pids = tuple(host.pid for host in hosts)
-    if bridged:
-        return Told("", pids, user, "netem" if netem else "bridge"), _wait_for_ever
-    from helpers.cluster.start.network.wire import Wire
-
-    wire = Wire([f"port{number}" for number in range(asked.hosts)], asked.rate, asked.delay)
-    return Told("", pids, user, "wire"), wire.run
-
-
-def _has_netem(delay: float) -> bool:
-    try:
-        commands.run("tc", commands.limits("lo", None, delay))
-    except CommandError:
-        return False
-    return True
-
-
-def _wait_for_ever() -> None:
-    while True:
-        signal.pause()
+    return tuple(host.pid for host in hosts)
 
 
 class _Host:
     """A process that is all that a host consists of, until ranks join it."""
 
-    def __init__(self, asked: Network, number: int, folder: Path, slowed: bool) -> None:
+    def __init__(self, asked: Network, number: int, folder: Path) -> None:
         self._ours, theirs = socket.socketpair()
         keeper = os.getpid()
         self.pid = os.fork()
@@ -177,9 +147,9 @@ class _Host:
             become_host(asked.names[number], folder)
             theirs.sendall(b"\n")
             theirs.recv(1)  # the link is there
-            commands.run("ip", commands.host(number, asked.hosts, asked.congestion))
-            if slowed and (lines := commands.limits("eth0", asked.rate)):
-                commands.run("tc", lines)
+            commands.run("ip", commands.host(number, asked.hosts))
+            if asked.rate is not None:
+                commands.run("tc", [commands.limit("eth0", asked.rate)])
             theirs.sendall(b"\n")
             while True:
                 time.sleep(3600)

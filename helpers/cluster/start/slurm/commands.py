@@ -86,8 +86,8 @@ def ask(*command: str, seconds: float = SECONDS) -> str:
         )
     except FileNotFoundError:
         raise StartError(
-            f"no program {command[0]} here: launcher='slurm' is for a login host of a cluster "
-            "that runs Slurm"
+            f"no program {command[0]} here: Slurm() is for a login host of a cluster that "
+            "runs Slurm"
         ) from None
     except subprocess.TimeoutExpired:
         raise SlurmError(f"{command[0]} did not answer within {seconds:g} s") from None

@@ -48,11 +48,10 @@ done
 """
 
 
-def script(head: str, launch: str, program: Sequence[str], **settings: str) -> str:
+def script(launch: str, program: Sequence[str], **settings: str) -> str:
     """Write what the job does, for sbatch: `launch` starts `program` on every task of the job."""
     quoted = {name: shlex.quote(value) for name, value in settings.items()}
-    loop = SCRIPT.format(launch=launch, program=shlex.join(program), **quoted)
-    return f"{head}\n{loop}" if head.startswith("#!") else f"#!/bin/sh\n{head}\n{loop}"
+    return "#!/bin/sh\n" + SCRIPT.format(launch=launch, program=shlex.join(program), **quoted)
 
 
 class Job:

@@ -2,49 +2,93 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from helpers.cluster.errors import StartError
 from helpers.cluster.rank import state
-from helpers.cluster.start.arguments import Wishes
+from helpers.cluster.start.arguments import words
 from helpers.cluster.start.guarded import GuardedProcesses, address_towards
+from helpers.cluster.start.processes import Processes
 from helpers.cluster.start.slurm import commands
 from helpers.cluster.start.slurm.job import Job, script
 from helpers.machine.mpi import find_mpiexec, mpi_library
 
-if TYPE_CHECKING:
-    from ipyparallel.cluster.launcher import SlurmEngineSetLauncher
-
 EXIT_SECONDS = 0.5  # how often a folder that many hosts share is looked into
 ANOTHER_JOB = "All variables on the ranks are gone; the next cell asks Slurm for another job."
 KEEPER = "trap 'scancel \"$0\"; exit' TERM; while :; do sleep 3600 & wait $!; done"
-PROGRAM = re.compile(r"^(?P<launch>.*?)\s*\{program(_and_args)?\}.*$", re.MULTILINE)
+TIME = re.compile(r"(\d+-)?\d+(:\d\d){0,2}")
+
+
+@dataclass(frozen=True)
+class Slurm:
+    """Ranks that are one job of Slurm's, whose nodes it keeps when ranks are restarted.
+
+    The controller listens on the one address of this host that the nodes reach; what is said there
+    is encrypted, and takes the key in the cluster's folder (``ranks-...``, made in the working
+    directory, which all nodes must see). What is not given, Slurm's own variables such as
+    ``SBATCH_PARTITION`` say.
+
+    Parameters
+    ----------
+    partition, account : str, optional
+        Names that Slurm knows.
+    time_limit : str or int, optional
+        A time such as ``"1:30:00"``, or in minutes.
+    options : iterable of str
+        More for sbatch, such as ``("--nodes=2", "--exclusive")``.
+    """
+
+    partition: str | None = None
+    account: str | None = None
+    time_limit: str | int | None = None
+    options: Iterable[str] = ()
+    way: ClassVar[str] = "slurm"
+    most: ClassVar[int] = 100_000
+
+    def __post_init__(self) -> None:
+        for name, value in (("partition", self.partition), ("account", self.account)):
+            if value is not None and not (isinstance(value, str) and value.strip()):
+                raise ValueError(f"{name}={value!r}: expected a name that Slurm knows")
+        if self.time_limit is not None and not TIME.fullmatch(str(self.time_limit)):
+            raise ValueError(
+                f"time_limit={self.time_limit!r}: expected minutes, or text as Slurm writes it: "
+                "'1:30:00' for an hour and a half, '2-0' for two days"
+            )
+        options = words("options", self.options, "options of sbatch, such as ('--nodes=2',)")
+        object.__setattr__(self, "options", options)
+
+    def processes(self, n: int, threads: int) -> Processes:
+        """Return the processes of a cluster, not yet started."""
+        return SlurmProcesses(n, threads, self)
+
+    def arguments(self) -> list[str]:
+        """Return what sbatch is told."""
+        named = {"partition": self.partition, "account": self.account, "time": self.time_limit}
+        given = [f"--{name}={value}" for name, value in named.items() if value is not None]
+        return [*given, *self.options]
 
 
 class SlurmProcesses(GuardedProcesses):
     """A controller here, and a job of Slurm's that keeps its nodes when ranks are restarted."""
 
-    def __init__(self, n: int, threads: int, profile: str | None, wishes: Wishes) -> None:
+    def __init__(self, n: int, threads: int, asked: Slurm) -> None:
         library = mpi_library()
         path = find_mpiexec() if library else ""
         self._launch, self._mpi = commands.starter(n, library, path)  # before anything is made
-        super().__init__(n, threads, profile, "slurm")
-        self._wishes = wishes
-        self._settings = self._of_profile()
+        super().__init__(n, threads)
+        self._asked = asked
         self._job: Job | None = None
         self._keeper: subprocess.Popen | None = None  # cancels the job when this kernel is gone
         self._avoid: set[str] = set()  # hosts that were lost
         self._looked, self._one_ended = 0.0, False  # whether a rank has left its exit code
 
-    def _of_profile(self) -> SlurmEngineSetLauncher:
-        from ipyparallel.cluster.launcher import SlurmEngineSetLauncher
-
-        told = {"profile_dir": self.ipp.profile_dir, "cluster_id": self.ipp.cluster_id}
-        return SlurmEngineSetLauncher(config=self.ipp.config, n=self.n, **told)
+    def launch(self) -> list[str]:
+        return []  # the job does
 
     def address(self) -> str:
         return address_towards(commands.addresses())
@@ -94,52 +138,22 @@ class SlurmProcesses(GuardedProcesses):
         ]
         if self.threads > 1:
             options.append(f"--cpus-per-task={self.threads}")
-        wishes, settings = self._wishes, self._settings
-        for name, value in (
-            ("partition", wishes.partition or settings.queue),
-            ("account", wishes.account or settings.account),
-            ("time", wishes.time_limit or settings.timelimit),
-            ("qos", settings.qos),
-            ("exclude", ",".join(sorted(avoid))),
-        ):
-            if value:
-                options.append(f"--{name}={value}")
-        return Job.submit(self.folder, self._script(), [*options, *wishes.options])
+        if avoid:
+            options.append(f"--exclude={','.join(sorted(avoid))}")
+        return Job.submit(self.folder, self._script(), [*options, *self._asked.arguments()])
 
     def _script(self) -> str:
-        head, launch, mpi = "", self._launch, self._mpi
-        template = self._template()
-        if template:
-            found = PROGRAM.search(template)
-            if found is None:
-                raise StartError(
-                    "SlurmEngineSetLauncher.batch_template of the profile: expected a line such as "
-                    f"'srun {{program_and_args}}', got {template!r}"
-                )
-            head, launch = template[: found.start()], found["launch"]
-            head, launch = (
-                self._settings.formatter.format(text, **self._settings.context)
-                for text in (head, launch)
-            )
-            mpi = os.environ.get("SLURM_MPI_TYPE", mpi) if launch.startswith("srun") else "none"
+        launch = self._launch
         if self.threads > 1 and launch.startswith("srun"):
             launch += f" --cpus-per-task={self.threads}"
         return script(
-            head,
             launch,
-            [*self.rank_program(), *self.rank_arguments()],
+            self.rank_command(),
             folder=str(self.folder),
-            mpi=mpi,
+            mpi=self._mpi,
             cluster_id=self.ipp.cluster_id,
             profile_dir=self.ipp.profile_dir,
         )
-
-    def _template(self) -> str:
-        settings = self._settings
-        if settings.batch_template_file and not settings.batch_template:
-            with open(settings.batch_template_file) as file:
-                return file.read()
-        return settings.batch_template
 
     # -- state ----------------------------------------------------------------------------------
 
