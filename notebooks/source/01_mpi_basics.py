@@ -110,11 +110,12 @@ guess.answer("x on rank 3", cluster.run(lambda: x)[3])
 # `%%ranks` gives a cell the names `MPI`, `comm`, `rank` and `size`. A script gets them in three lines, and `mpiexec -n 4 python script.py` starts it as four processes. Here is the cell above as a script, and what it prints:
 
 # %%
+from helpers.cluster import Mpiexec
 from helpers.cluster.script import as_script, run_script
 
 script = as_script(containing="I am rank")
 print(script)
-print(run_script(script, n=4, launcher="mpiexec"))
+print(run_script(script, n=4, start=Mpiexec()))
 
 # %% [markdown]
 # These lines come from four other processes. Their order may change from run to run, because each process prints when it gets there. The notebook sorts its output by rank.
@@ -1249,7 +1250,7 @@ Markdown("\n".join(lines + [f"| {said} | {found} |" for said, found in rows]))
 # %% [markdown]
 # The appendix [A1_more_of_mpi](A1_more_of_mpi.ipynb) starts ranks by hand, compares MPI with MapReduce, and computes while messages travel.
 #
-# **In practice** you call MPI's collectives, or for GPUs those of NCCL through `torch.distributed` ([notebook 02](02_sgd_sync_async.ipynb)), and write sends and receives by hand only where the pattern is your own. On a cluster `srun` or `mpirun` starts the ranks; `Cluster(n, launcher="slurm")` does it from the notebook. For large traces, `helpers.tracing.save_chrome(trace, "trace.json")` writes a file for [ui.perfetto.dev](https://ui.perfetto.dev).
+# **In practice** you call MPI's collectives, or for GPUs those of NCCL through `torch.distributed` ([notebook 02](02_sgd_sync_async.ipynb)), and write sends and receives by hand only where the pattern is your own. On a cluster `srun` or `mpirun` starts the ranks; `Cluster(n, start=Slurm())` does it from the notebook. For large traces, `helpers.tracing.save_chrome(trace, "trace.json")` writes a file for [ui.perfetto.dev](https://ui.perfetto.dev).
 #
 # **References**
 #
