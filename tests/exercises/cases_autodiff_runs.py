@@ -60,15 +60,6 @@ def in_tuples(steps, segments):
     return schedule
 
 
-def forgets_too_much(steps, segments):
-    schedule = checkpoint.in_segments(steps, segments)
-    return [a for i, a in enumerate(schedule) if a.kind != "forward" or i < steps]
-
-
-def never_forgets(steps, segments):
-    return [a for a in checkpoint.in_segments(steps, segments) if a.kind != "forget"]
-
-
 # ---------------------------------------------------------------------------------------- state
 
 
@@ -81,18 +72,6 @@ def by_one_update(w, v, g, rate):
     """Right: the new velocity computed once, written twice, in the other order and as a tuple."""
     faster = 0.9 * v + g
     return autodiff.update(w, w - rate * faster), autodiff.add_update(v, faster - v)
-
-
-def by_the_old_velocity(w, v, g, rate):
-    return [autodiff.add_update(w, -rate * v), autodiff.update(v, 0.9 * v + g)]
-
-
-def without_updates(w, v, g, rate):
-    return [0.9 * v + g, w - rate * (0.9 * v + g)]
-
-
-def only_the_weight(w, v, g, rate):
-    return [autodiff.add_update(w, -rate * (0.9 * v + g))]
 
 
 def first_operands_alone(order, inputs, outputs):
@@ -118,7 +97,10 @@ CASES = {
     "momentum": Case(
         right=momentum,
         also=[by_one_update, lambda *a: iter(momentum(*a))],
-        wrong=[by_the_old_velocity, without_updates, only_the_weight,
+        wrong=[lambda w, v, g, rate: [autodiff.add_update(w, -rate * v),
+                                      autodiff.update(v, 0.9 * v + g)],
+               lambda w, v, g, rate: [0.9 * v + g, w - rate * (0.9 * v + g)],
+               lambda w, v, g, rate: [autodiff.add_update(w, -rate * (0.9 * v + g))],
                lambda w, v, g, rate: autodiff.update(v, 0.9 * v + g),
                lambda w, v, g, rate: momentum(w, v, g, -rate)],
     ),
@@ -128,8 +110,9 @@ CASES = {
         wrong=[
             lambda n, m: checkpoint.keep_all(n),
             lambda n, m: checkpoint.optimal(n, 2),
-            forgets_too_much,
-            never_forgets,
+            lambda n, m: [a for i, a in enumerate(checkpoint.in_segments(n, m))
+                          if a.kind != "forward" or i < n],
+            lambda n, m: [a for a in checkpoint.in_segments(n, m) if a.kind != "forget"],
             lambda n, m: [Action("backward", i) for i in range(n, 0, -1)],
             lambda n, m: list(range(n)),
             in_tuples,  # the next cells ask each for its `kind`

@@ -6,11 +6,11 @@ from helpers.data_parallel.compression.compressors import Dense, Half, Sign, Top
 from tests.exercises.case import Case
 
 
-def rounded(v, levels, random):
-    norm = np.linalg.norm(v)
-    if norm == 0:
-        return np.zeros_like(v)
-    return np.sign(v) * np.floor(np.abs(v) * levels / norm + random) * norm / levels
+def rounded(v, levels, random, size=np.linalg.norm, none=1.0, up=None):
+    """With another ``size`` than the norm; what a norm of zero becomes; how it rounds ``up``."""
+    norm = size(v) or none
+    level = np.abs(v) * levels / norm
+    return np.sign(v) * (up(level) if up else np.floor(level + random)) * norm / levels
 
 
 def rounded_in_a_loop(v, levels, random):
@@ -29,33 +29,11 @@ def up_when_small(v, levels, random):
     return (np.sign(v) * level * norm / levels).tolist()
 
 
-def rounds_to_the_nearest(v, levels, random):
-    norm = np.linalg.norm(v) or 1.0
-    return np.sign(v) * np.round(np.abs(v) * levels / norm) * norm / levels
-
-
-def forgets_the_sign(v, levels, random):
-    return np.abs(rounded(v, levels, random))
-
-
-def by_the_largest(v, levels, random):
-    norm = np.abs(v).max() or 1.0
-    return np.sign(v) * np.floor(np.abs(v) * levels / norm + random) * norm / levels
-
-
-def in_levels(v, levels, random):
-    norm = np.linalg.norm(v) or 1.0
-    return rounded(v, levels, random) * levels / norm
-
-
-def divides_by_nothing(v, levels, random):
-    norm = np.linalg.norm(v)
-    return np.sign(v) * np.floor(np.abs(v) * levels / norm + random) * norm / levels
-
-
-def fed(gradient, error, kept):
-    whole = gradient + error
-    sent = np.where(np.abs(whole) >= np.sort(np.abs(whole))[-kept], whole, 0)
+def fed(gradient, error, kept, by=lambda gradient, whole: np.abs(whole)):
+    """The largest, by size or by something else."""
+    whole, sent = gradient + error, np.zeros_like(gradient)
+    where = np.argsort(by(gradient, whole))[-kept:]
+    sent[where] = whole[where]
     return sent, whole - sent
 
 
@@ -68,31 +46,12 @@ def fed_in_place(gradient, error, kept):
     return [sent, gradient]
 
 
-def no_feedback(gradient, error, kept):
-    sent, _ = fed(gradient, np.zeros_like(error), kept)
-    return sent, gradient - sent
-
-
-def chooses_by_the_gradient(gradient, error, kept):
-    where = np.argsort(np.abs(gradient))[-kept:]
-    whole, sent = gradient + error, np.zeros_like(gradient)
-    sent[where] = whole[where]
-    return sent, whole - sent
-
-
-def forgets_the_old_error(gradient, error, kept):
-    sent, _ = fed(gradient, error, kept)
-    return sent, gradient - sent
-
-
-def the_largest_not_in_size(gradient, error, kept):
-    whole = gradient + error
-    sent = np.where(whole >= np.sort(whole)[-kept], whole, 0)
-    return sent, whole - sent
-
-
 def wait(needed, workers, least, mean):
     return least + mean * sum(1 / (workers - i) for i in range(needed))
+
+
+def noise(small, large, batch, ranks):
+    return (small - large) * batch * ranks / (ranks * large - small)
 
 
 class Halved(TopK):
@@ -247,21 +206,24 @@ def sorted_in_place(times, needed):
     return times[:, needed - 1].mean()
 
 
-def rounded_with_its_sign(v, levels, random):
-    norm = np.linalg.norm(v) or 1.0
-    return np.floor(v / norm * levels + random) * norm / levels
-
-
 CASES = {
     "quantised": Case(
         right=rounded,
-        also=[rounded_in_a_loop, up_when_small, rounded_with_its_sign],
+        also=[
+            *(rounded_in_a_loop, up_when_small),
+            lambda v, levels, random: (  # with its sign
+                np.floor(v / (np.linalg.norm(v) or 1.0) * levels + random)
+                * (np.linalg.norm(v) / levels)
+            ),
+        ],
         wrong=[
-            rounds_to_the_nearest,
-            forgets_the_sign,
-            by_the_largest,
-            in_levels,
-            divides_by_nothing,
+            lambda *given: rounded(*given, up=np.round),
+            lambda *given: np.abs(rounded(*given)),
+            lambda *given: rounded(*given, size=lambda v: np.abs(v).max()),
+            lambda v, s, random: (
+                rounded(v, s, random) * s / (np.linalg.norm(v) or 1.0)
+            ),  # in levels
+            lambda *given: rounded(*given, none=0.0),
             lambda v, levels, random: (rounded(v, levels, random), levels),
             lambda v, levels, random: 3.0,
         ],
@@ -278,23 +240,19 @@ CASES = {
         right=fed,
         also=[fed_in_place, lambda *a: np.array(fed(*a)), lambda *a: iter(fed(*a))],
         wrong=[
-            no_feedback,
-            chooses_by_the_gradient,
-            forgets_the_old_error,
-            the_largest_not_in_size,
+            lambda g, error, kept: (fed(g, 0 * error, kept)[0], g - fed(g, 0 * error, kept)[0]),
+            lambda *given: fed(*given, by=lambda gradient, whole: np.abs(gradient)),
+            lambda g, error, kept: (fed(g, error, kept)[0], g - fed(g, error, kept)[0]),
+            lambda *given: fed(*given, by=lambda gradient, whole: whole),
         ],
     ),
     "expected_wait": Case(
         right=wait,
         wrong=[
-            lambda needed, workers, least, mean: least + mean,
-            lambda needed, workers, least, mean: (
-                least + mean * sum(1 / k for k in range(1, needed + 1))
-            ),
-            lambda needed, workers, least, mean: (
-                mean * sum(1 / (workers - i) for i in range(needed))
-            ),
-            lambda needed, workers, least, mean: least + mean * needed / workers,
+            lambda N, W, least, mean: least + mean,
+            lambda N, W, least, mean: least + mean * sum(1 / k for k in range(1, N + 1)),
+            lambda N, W, least, mean: wait(N, W, 0.0, mean),
+            lambda N, W, least, mean: least + mean * N / W,
         ],
     ),
     "measured_wait": Case(
@@ -309,36 +267,23 @@ CASES = {
         ],
     ),
     "noise_scale": Case(
-        right=lambda small, large, batch, ranks: (
-            (small - large) * batch * ranks / (ranks * large - small)
-        ),
+        right=noise,
         wrong=[
-            lambda small, large, batch, ranks: (small - large) / large,
-            lambda small, large, batch, ranks: batch * (small - large) / large,
-            lambda small, large, batch, ranks: (
-                (ranks * large - small) / ((small - large) * batch * ranks)
-            ),
+            lambda small, large, B, R: (small - large) / large,
+            lambda small, large, B, R: B * (small - large) / large,
+            lambda *given: 1 / noise(*given),
         ],
     ),
     "compressor": Case(
         long=True,
         right=Alone,
         wrong=[
-            WholeGroups,
-            lambda: NoneOfFew(0.002),
-            *(InAList, DividesByTheSize),
+            *(WholeGroups, lambda: NoneOfFew(0.002), InAList, DividesByTheSize),
             *(lambda: Remembers(0.002), lambda: RemembersForAll(0.002)),
-            UsesUp,
-            Dense,
-            Half,
-            lambda: TopK(0.005),
+            *(UsesUp, Dense, Half, lambda: TopK(0.005)),
             lambda: TopK(0.0012),  # fewer bytes a step, and more steps
-            lambda: Halved,
-            lambda: Nothing(0.1),
-            lambda: Overwrites(0.1),
-            Doubles,
-            Forgets,
-            Short,
+            *(lambda: Halved, lambda: Nothing(0.1), lambda: Overwrites(0.1)),
+            *(Doubles, Forgets, Short),
         ],
     ),
 }

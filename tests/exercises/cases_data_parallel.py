@@ -1,4 +1,5 @@
 """Answers to the exercises of notebook 02."""
+# ruff: noqa: F821 - answers on the ranks find comm, size, dist and MPI among their names
 
 import math
 
@@ -7,7 +8,21 @@ import numpy as np
 from tests.exercises.case import Case
 
 
-def mean_by_hand(model):
+def mean(model, divide_by=None, of="grad"):
+    for parameter in model.parameters():
+        dist.all_reduce(getattr(parameter, of))
+        getattr(parameter, of).div_(divide_by or dist.get_world_size())
+    return model
+
+
+def mean_of_mpi(model):
+    for parameter in model.parameters():
+        comm.Allreduce(MPI.IN_PLACE, parameter.grad.numpy())
+        parameter.grad /= comm.Get_size()
+    return model
+
+
+def mean_with_imports(model):
     import torch.distributed as dist
 
     for parameter in model.parameters():
@@ -16,128 +31,44 @@ def mean_by_hand(model):
     return model
 
 
-def forgets_to_return(model):
-    mean_by_hand(model)
-
-
-def sum_for_mean(model):
-    import torch.distributed as dist
-
-    for parameter in model.parameters():
-        dist.all_reduce(parameter.grad)
-    return model
-
-
 def first_tensor_only(model):
-    import torch.distributed as dist
-
-    gradient = next(model.parameters()).grad
-    dist.all_reduce(gradient, op=dist.ReduceOp.AVG)
-    return model
-
-
-def averages_the_parameters(model):
-    import torch.distributed as dist
-
-    for parameter in model.parameters():
-        dist.all_reduce(parameter.data, op=dist.ReduceOp.AVG)
+    dist.all_reduce(next(model.parameters()).grad, op=dist.ReduceOp.AVG)
     return model
 
 
 def only_rank_0(model):
-    import torch.distributed as dist
-
-    if dist.get_rank() == 0:
-        return mean_by_hand(model)
-    return model
+    return mean(model) if dist.get_rank() == 0 else model
 
 
 def mean_within_a_tensor(model):
-    model = mean_by_hand(model)
-    for parameter in model.parameters():
+    for parameter in mean(model).parameters():
         parameter.grad[:] = parameter.grad.mean()
     return model
 
 
-def no_messages(model):
-    for parameter in model.parameters():
-        parameter.grad /= 4
-    return model
-
-
-def by_names_of_the_ranks(model):
-    for parameter in model.parameters():
-        dist.all_reduce(parameter.grad)  # noqa: F821 - known on the ranks
-        parameter.grad /= size  # noqa: F821
-    return model
-
-
-def by_mpi(model):
-    for parameter in model.parameters():
-        comm.Allreduce(MPI.IN_PLACE, parameter.grad.numpy())  # noqa: F821
-        parameter.grad /= comm.Get_size()  # noqa: F821
-    return model
-
-
-def by_four(model):
-    import torch.distributed as dist
-
-    for parameter in model.parameters():
-        dist.all_reduce(parameter.grad)
-        parameter.grad /= 4
-    return model
-
-
 def rebinds(model):
-    import torch.distributed as dist
-
     for parameter in model.parameters():
         total = parameter.grad.clone()
         dist.all_reduce(total)
-        parameter.grad = total / dist.get_world_size()
+        parameter.grad = total / size
     return model
 
 
-def returns_true(model):
-    mean_by_hand(model)
-    return True
+def scaled(model, by):
+    for parameter in model.parameters():
+        parameter.grad *= by
+    return model
 
 
 def weighted(model, count):
     import torch
-    import torch.distributed as dist
 
     total = torch.tensor([float(count)])
     dist.all_reduce(total)
-    for parameter in model.parameters():
-        parameter.grad *= count / total.item()
-        dist.all_reduce(parameter.grad)
-    return model
-
-
-def plain_mean(model, count):
-    return mean_by_hand(model)
-
-
-def never_divides(model, count):
-    for parameter in model.parameters():
-        parameter.grad *= count
-    return sum_for_mean(model)
-
-
-def own_count_times_ranks(model, count):
-    import torch.distributed as dist
-
-    for parameter in model.parameters():
-        parameter.grad *= count
-        dist.all_reduce(parameter.grad)
-        parameter.grad /= count * dist.get_world_size()
-    return model
+    return mean(scaled(model, count / total.item()), 1)
 
 
 def from_one_source(comm, layers):
-    from mpi4py import MPI
-
     status = MPI.Status()
     comm.Recv(layers[0], MPI.ANY_SOURCE, MPI.ANY_TAG, status)
     for layer in layers[1:]:
@@ -146,7 +77,7 @@ def from_one_source(comm, layers):
 
 
 def by_probe(comm, layers):
-    status = MPI.Status()  # noqa: F821 - known on the ranks
+    status = MPI.Status()
     comm.Probe(status=status)
     for layer in layers:
         comm.Recv(layer, source=status.source, tag=status.tag)
@@ -154,16 +85,14 @@ def by_probe(comm, layers):
 
 
 def from_anyone(comm, layers):
-    from mpi4py import MPI
-
     status = MPI.Status()
     for layer in layers:
         comm.Recv(layer, MPI.ANY_SOURCE, MPI.ANY_TAG, status)
-    return status.Get_source()
+    return status.source
 
 
 def four_layers(comm, layers):
-    status = MPI.Status()  # noqa: F821
+    status = MPI.Status()
     comm.Recv(layers[0], status=status)
     for number in (1, 2, 3):
         comm.Recv(layers[number], status.source)
@@ -171,9 +100,7 @@ def four_layers(comm, layers):
 
 
 def into_arrays_of_its_own(comm, layers):
-    import numpy as np
-
-    status = MPI.Status()  # noqa: F821
+    status = MPI.Status()
     comm.Recv(layers[0], status=status)
     for number in range(1, len(layers)):
         layers[number] = np.zeros_like(layers[number])
@@ -187,28 +114,12 @@ def always_rank_1(comm, layers):
     return 1
 
 
-def backwards(comm, layers):
-    return from_one_source(comm, layers[::-1])
-
-
-def first_layer_only(comm, layers):
-    return from_one_source(comm, layers[:1])
-
-
 def ages(workers):
     last, found = {}, []
     for update, worker in enumerate(workers):
         found.append(update - last.get(worker, 0))
         last[worker] = update + 1
     return found
-
-
-def one_too_old(workers):
-    return [age + 1 for age in ages(workers)]
-
-
-def always_the_others(workers):
-    return [len(set(workers)) - 1] * len(workers)
 
 
 def fresh_at_first(workers):
@@ -265,53 +176,34 @@ def _elastic(
     return make
 
 
-def smallest(fixed, per_sample, synchronize, ranks):
-    return max(1, math.floor((synchronize / (ranks - 1) - fixed) / per_sample) + 1)
-
-
-def divides_by_ranks(fixed, per_sample, synchronize, ranks):
-    return max(1, math.floor((synchronize / ranks - fixed) / per_sample) + 1)
-
-
-def forgets_what_is_fixed(fixed, per_sample, synchronize, ranks):
-    return max(1, math.floor(synchronize / (ranks - 1) / per_sample) + 1)
-
-
-def takes_equality_for_faster(fixed, per_sample, synchronize, ranks):
-    return max(1, math.ceil((synchronize / (ranks - 1) - fixed) / per_sample))
-
-
-def rounds(fixed, per_sample, synchronize, ranks):
-    return max(1, round((synchronize / (ranks - 1) - fixed) / per_sample) + 1)
-
-
-def more_bytes(width, parameters):
-    return parameters // (2 * width) + 1
+def smallest(fixed, per_sample, synchronize, others, rounded=math.floor, more=1):
+    return max(1, rounded((synchronize / others - fixed) / per_sample) + more)
 
 
 CASES = {
     "sync_gradients": Case(
-        right=mean_by_hand,
-        also=[by_names_of_the_ranks, by_mpi],
+        right=mean_with_imports,
+        also=[mean, mean_of_mpi],
         wrong=[
-            forgets_to_return,
-            sum_for_mean,
-            first_tensor_only,
-            averages_the_parameters,
-            mean_within_a_tensor,
-            no_messages,
-            by_four,
-            rebinds,
-            returns_true,
+            lambda model: mean(model) and None,  # forgets to return
+            lambda model: mean(model, divide_by=1),
+            *(first_tensor_only, lambda model: mean(model, of="data"), mean_within_a_tensor),
+            lambda model: scaled(model, 1 / 4),  # no messages
+            lambda model: mean(model, divide_by=4),
+            *(rebinds, lambda model: bool(mean(model))),
         ],
         hangs=[only_rank_0],
     ),
     "sync_weighted": Case(
         right=weighted,
-        wrong=[plain_mean, never_divides, own_count_times_ranks],
+        wrong=[
+            lambda model, count: mean(model),
+            lambda model, count: mean(scaled(model, count), 1),
+            lambda model, count: mean(scaled(model, count), count * size),
+        ],
     ),
     "more_bytes_from": Case(
-        right=more_bytes,
+        right=lambda width, parameters: parameters // (2 * width) + 1,
         wrong=[
             lambda width, parameters: parameters // width + 1,  # one way only
             lambda width, parameters: -(-parameters // (2 * width)),  # as many is not more
@@ -321,17 +213,31 @@ CASES = {
     "receive_gradient": Case(
         right=from_one_source,
         also=[by_probe],
-        wrong=[from_anyone, backwards, first_layer_only, four_layers, into_arrays_of_its_own],
+        wrong=[
+            from_anyone,
+            lambda comm, layers: from_one_source(comm, layers[::-1]),
+            lambda comm, layers: from_one_source(comm, layers[:1]),
+            *(four_layers, into_arrays_of_its_own),
+        ],
         hangs=[always_rank_1],
     ),
     "staleness_of": Case(
         right=ages,
         also=[lambda w: np.array(ages(w))],
-        wrong=[one_too_old, always_the_others, fresh_at_first],
+        wrong=[
+            lambda workers: [age + 1 for age in ages(workers)],
+            lambda workers: [len(set(workers)) - 1] * len(workers),
+            fresh_at_first,
+        ],
     ),
     "predict_crossing": Case(
-        right=smallest,
-        wrong=[divides_by_ranks, forgets_what_is_fixed, takes_equality_for_faster, rounds],
+        right=lambda f, p, s, R: smallest(f, p, s, R - 1),
+        wrong=[
+            lambda f, p, s, R: smallest(f, p, s, R),
+            lambda f, p, s, R: smallest(0, p, s, R - 1),
+            lambda f, p, s, R: smallest(f, p, s, R - 1, math.ceil, 0),  # equal is not faster
+            lambda f, p, s, R: smallest(f, p, s, R - 1, round),
+        ],
     ),
     "elastic": Case(
         right=_elastic("right"),

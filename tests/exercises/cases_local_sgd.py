@@ -9,30 +9,16 @@ from tests.exercises.case import Case
 # ----------------------------------------------------------------------------------- to meet
 
 
-def meets(values, comm, step, period):
+def meets(values, comm, step, period, count=None):
     if (step + 1) % period == 0:
         comm.Allreduce(values.copy(), values)
-        values /= comm.Get_size()
+        values /= count or comm.size
 
 
-def by_objects(values, comm, step, period):
+def by_objects(values, comm, step, period, meets_at=-1):
     """Right: in words that need no buffer."""
-    if step % period == period - 1:
+    if (step - meets_at) % period == 0:
         values[:] = np.mean(comm.allgather(values), axis=0)
-
-
-def one_step_early(values, comm, step, period):
-    if step % period == 0:
-        values[:] = np.mean(comm.allgather(values), axis=0)
-
-
-def sums(values, comm, step, period):
-    if (step + 1) % period == 0:
-        comm.Allreduce(values.copy(), values)
-
-
-def always(values, comm, step, period):
-    meets(values, comm, step, 1)
 
 
 def takes_rank_0(values, comm, step, period):
@@ -43,13 +29,8 @@ def takes_rank_0(values, comm, step, period):
 def changes_its_own_name(values, comm, step, period):
     """Rebinds its own name: the parameters do not change."""
     if (step + 1) % period == 0:
-        values = comm.allreduce(values) / comm.Get_size()
+        values = comm.allreduce(values) / comm.size
     return values
-
-
-def divides_by_four(values, comm, step, period):
-    if (step + 1) % period == 0:
-        values[:] = comm.allreduce(values) / 4
 
 
 def of_the_world(values, comm, step, period):
@@ -61,10 +42,6 @@ def of_the_world(values, comm, step, period):
 # --------------------------------------------------------------------------------- the others
 
 
-def by_variance(values):
-    return np.var(values, axis=0).sum()
-
-
 def distance(values):
     return float(np.square(values - values.mean(0)).sum(1).mean())
 
@@ -74,22 +51,12 @@ def by_trace(values):
     return np.trace(apart @ apart.T) / len(values)
 
 
-def mean_over_all(values):
-    return float(np.square(values - values.mean(0)).mean())
-
-
-def root(values):
-    return math.sqrt(distance(values))
-
-
-def mean_of_parameters(values):
-    return float(np.square(values - values.mean(1, keepdims=True)).sum(1).mean())
-
-
-def nesterov(anchor, mean, velocity, rate, momentum):
+def nesterov(anchor, mean, velocity, rate, momentum, ahead=1, old=False):
+    """Heavy ball, if not ``ahead``; or with the velocity of before."""
     moved = anchor - mean
-    velocity = momentum * velocity + moved
-    return anchor - rate * (moved + momentum * velocity), velocity
+    faster = momentum * velocity + moved
+    step = faster if not ahead else moved + momentum * (velocity if old else faster)
+    return anchor - rate * step, faster
 
 
 def in_place(anchor, mean, velocity, rate, momentum):
@@ -102,24 +69,9 @@ def in_place(anchor, mean, velocity, rate, momentum):
     return [anchor, velocity]
 
 
-def heavy_ball(anchor, mean, velocity, rate, momentum):
-    velocity = momentum * velocity + anchor - mean
-    return anchor - rate * velocity, velocity
-
-
-def uphill(anchor, mean, velocity, rate, momentum):
-    moved = mean - anchor
-    velocity = momentum * velocity + moved
-    return anchor - rate * (moved + momentum * velocity), velocity
-
-
-def old_velocity(anchor, mean, velocity, rate, momentum):
-    moved = anchor - mean
-    return anchor - rate * (moved + momentum * velocity), momentum * velocity + moved
-
-
-def mixings(W, part):
-    slowest = np.sort(np.abs(np.linalg.eigvalsh(W)))[-2]
+def mixings(W, part, size=np.abs):
+    """Without ``size`` an eigenvalue near −1 is overlooked, which is slow too."""
+    slowest = np.sort(size(np.linalg.eigvalsh(W)))[-2]
     return 1 if slowest < 1e-9 else int(np.log(part) // np.log(slowest)) + 1
 
 
@@ -141,23 +93,9 @@ def by_the_gap(W, part):
     return int(np.log(part) / np.log(gap) if 0 < gap < 1 else 0) + 1
 
 
-def without_sign(W, part):
-    """Overlooks that an eigenvalue near −1 is slow too."""
-    slowest = np.sort(np.linalg.eigvalsh(W))[-2]
-    return 1 if slowest < 1e-9 else int(np.log(part) // np.log(slowest)) + 1
-
-
 def best(needed, compute, average):
     left = {H: steps for H, steps in needed.items() if steps is not None}
     return min(left, key=lambda H: left[H] * (compute + average / H))
-
-
-def fewest_steps(needed, compute, average):
-    return min((H for H in needed if needed[H]), key=lambda H: needed[H])
-
-
-def largest(needed, compute, average):
-    return max(H for H in needed if needed[H])
 
 
 def takes_out_what_never_got_there(needed, compute, average):
@@ -166,10 +104,6 @@ def takes_out_what_never_got_there(needed, compute, average):
     for H in [H for H in needed if needed[H] is None]:
         needed.pop(H)
     return found
-
-
-def takes_none(needed, compute, average):
-    return min(needed, key=lambda H: (needed[H] or 0) * (compute + average / H))
 
 
 # -------------------------------------------------------------------------------- the project
@@ -182,7 +116,7 @@ def outer(period, rate, momentum, sent_as=np.float32):
         if made == 0:
             state.update(anchor=values.copy(), velocity=np.zeros_like(values))
         elif made % period == 0:
-            mean = comm.allreduce(values.astype(sent_as)) / comm.Get_size()
+            mean = comm.allreduce(values.astype(sent_as)) / comm.size
             step = nesterov(state["anchor"], mean, state["velocity"], rate, momentum)
             state["anchor"], state["velocity"] = step
             values[:] = state["anchor"]
@@ -214,7 +148,7 @@ def loses_its_anchor(values, comm, made, state):
         mean = values.copy()
         comm.Allreduce(values, mean)
         anchor = values.copy()
-        values[:] = nesterov(anchor, mean / comm.Get_size(), np.zeros_like(values), 1.0, 0.7)[0]
+        values[:] = nesterov(anchor, mean / comm.size, np.zeros_like(values), 1.0, 0.7)[0]
 
 
 CASES = {
@@ -222,32 +156,50 @@ CASES = {
         right=meets,
         also=[by_objects],
         wrong=[
-            one_step_early,
-            sums,
-            always,
-            takes_rank_0,
-            changes_its_own_name,
-            divides_by_four,
+            lambda *given: by_objects(*given, meets_at=0),  # one step early
+            lambda *given: meets(*given, count=1),
+            lambda values, comm, step, period: meets(values, comm, step, 1),
+            *(takes_rank_0, changes_its_own_name),
+            lambda *given: meets(*given, count=4),
             of_the_world,
         ],
     ),
     "consensus_distance": Case(
         right=distance,
-        also=[by_trace, by_variance],
-        wrong=[mean_over_all, root, mean_of_parameters],
+        also=[by_trace, lambda values: np.var(values, axis=0).sum()],
+        wrong=[
+            lambda values: float(np.square(values - values.mean(0)).mean()),
+            lambda values: math.sqrt(distance(values)),
+            lambda values: distance(values.T) * values.shape[1] / values.shape[0],  # of parameters
+        ],
     ),
     "outer_step": Case(
         right=nesterov,
         also=[in_place, lambda *a: np.array(nesterov(*a)), lambda *a: iter(nesterov(*a))],
-        wrong=[heavy_ball, uphill, old_velocity, lambda *a: nesterov(*a)[::-1]],
+        wrong=[
+            lambda *given: nesterov(*given, ahead=0),
+            lambda anchor, mean, *given: (  # uphill
+                anchor + nesterov(mean, anchor, *given)[0] - mean,
+                nesterov(mean, anchor, *given)[1],
+            ),
+            lambda *given: nesterov(*given, old=True),
+            lambda *given: nesterov(*given)[::-1],
+        ],
     ),
     "mixings_until": Case(
-        right=mixings, also=[by_trying], wrong=[with_the_largest, by_the_gap, without_sign]
+        right=mixings,
+        also=[by_trying],
+        wrong=[with_the_largest, by_the_gap, lambda W, part: mixings(W, part, size=np.real)],
     ),
     "best_period": Case(
         right=best,
         also=[lambda *a: np.float64(best(*a))],
-        wrong=[fewest_steps, largest, takes_none, takes_out_what_never_got_there],
+        wrong=[
+            lambda needed, *link: best(needed, 1, 0),  # the fewest steps
+            lambda needed, *link: max(H for H in needed if needed[H]),
+            lambda needed, *link: best({H: needed[H] or 0 for H in needed}, *link),
+            takes_out_what_never_got_there,
+        ],
     ),
     "slow_link": Case(
         right=outer(6, 1.0, 0.7),

@@ -8,16 +8,6 @@ def once_a_text(text):
         yield word, 1
 
 
-def every_word(text):
-    for word in text.split():
-        yield word, 1
-
-
-def every_word_with_its_text(text):
-    """Wrong where two texts are alike."""
-    return [(word, text) for word in text.split()]
-
-
 def add(word, ones):
     return sum(ones)
 
@@ -73,10 +63,6 @@ def serves_what_is_ones_own(rank, request, words, waiting, size):
     return serves(rank, request, words, waiting, size)
 
 
-def serves_nobody_by_none(rank, request, words, waiting, size):
-    return serves(rank, request, words, waiting, size) or None
-
-
 def serves_everybody(rank, request, words, waiting, size):
     told = serves(rank, request, words, waiting, size)
     return dict.fromkeys(range(size), *told.values()) if request["cmd"] == "put" else told
@@ -86,10 +72,13 @@ CASES = {
     "document_frequency": Case(
         right=(once_a_text, add),
         wrong=[
-            (every_word, add),
+            (lambda text: [(word, 1) for word in text.split()], add),
             (lambda text: once_a_text(text.lower()), add),
             (once_a_text, lambda word, ones: max(ones)),
-            (every_word_with_its_text, lambda word, texts: len(set(texts))),
+            (  # wrong where two texts are alike
+                lambda text: [(word, text) for word in text.split()],
+                lambda word, texts: len(set(texts)),
+            ),
             (lambda text: [text], add),
             (lambda text: [(text, 1)], add),
         ],
@@ -99,7 +88,8 @@ CASES = {
         also=[serves_by_counting],
         wrong=[
             *(serves_without_waiting, serves_one_barrier, serves_the_last),
-            *(serves_what_is_ones_own, serves_everybody, "get", serves_nobody_by_none),
+            *(serves_what_is_ones_own, serves_everybody, "get"),
+            lambda *asked: serves(*asked) or None,
             lambda rank, request, words, waiting, size: {rank: "rc=0"},
             lambda rank, request, words, waiting, size: request,
         ],

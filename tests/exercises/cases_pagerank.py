@@ -19,15 +19,6 @@ def leaking(G, x, damping):
     return damping * G @ (x / out) + (1 - damping) / len(x)
 
 
-def rescaled(G, x, damping):
-    y = leaking(G, x, damping)
-    return y / y.sum()
-
-
-def rows_for_columns(G, x, damping):
-    return kept(G.T, x, damping)
-
-
 def kept_in_place(G, x, damping):
     """The right ranks, and no second step: G has lost what it was."""
     G[:, G.sum(axis=0) == 0] = 1
@@ -35,12 +26,8 @@ def kept_in_place(G, x, damping):
     return damping * G @ x + (1 - damping) / len(x)
 
 
-def distinct(columns, first, last):
-    columns = np.unique(columns)
-    return int(((columns < first) | (columns >= last)).sum())
-
-
-def with_repetitions(columns, first, last):
+def distinct(columns, first, last, of=np.unique):
+    columns = of(columns)
     return int(((columns < first) | (columns >= last)).sum())
 
 
@@ -122,7 +109,9 @@ CASES = {
     "keep_the_rank": Case(
         right=kept,
         wrong=[
-            *(leaking, rescaled, rows_for_columns, kept_in_place),
+            *(leaking, kept_in_place),
+            lambda *given: leaking(*given) / leaking(*given).sum(),
+            lambda G, *given: kept(G.T, *given),
             lambda G, x, d: kept(G, x, 0.85),
             lambda G, x, d: kept(G, x, d)[:, None],
         ],
@@ -138,7 +127,8 @@ CASES = {
         right=distinct,
         also=[lambda c, first, last: float(len(set(c.tolist()) - set(range(first, last))))],
         wrong=[
-            *(with_repetitions, lambda c, first, last: len(np.unique(c))),
+            lambda *given: distinct(*given, of=np.sort),  # with repetitions
+            lambda c, first, last: len(np.unique(c)),
             lambda c, first, last: np.array([distinct(c, first, last)]),  # `f"{:>8}"` cannot
             lambda c, first, last: distinct(c, first, last + 1),
         ],

@@ -18,46 +18,22 @@ def one_by_one(rank, p, m):
     return order
 
 
-def as_text(rank, p, m):
-    """Right: one string, forward passes as early as the memory allows."""
-    return " ".join(one_by_one(rank, p, m))
-
-
-def all_forward(rank, p, m):
-    return [f"F{i}" for i in range(m)] + [f"B{i}" for i in range(m)]
-
-
-def no_warm_up(rank, p, m):
-    return [text for i in range(m) for text in (f"F{i}", f"B{i}")]
-
-
-def one_too_few(rank, p, m):
-    return one_by_one(rank, p, m)[:-1]
-
-
-def wrong_way_round(rank, p, m):
-    return one_by_one(p - 1 - rank, p, m)
-
-
-def no_actions(rank, p, m):
-    return list(range(m))
-
-
 def raises_later(rank, p, m):
     yield "F0"
     yield f"B{m // 0}"
 
 
-def best(costs, p):
+def best(costs, p, least=max):
+    """The cut with the ``least`` of the stages' sums: of the dearest, or of something else."""
     n = len(costs)
     cuts = itertools.combinations(range(1, n), p - 1)
     ways = ([b - a for a, b in itertools.pairwise((0, *cut, n))] for cut in cuts)
 
-    def dearest(counts):
+    def judged(counts):
         ends = list(itertools.accumulate(counts))
-        return max(sum(costs[e - c : e]) for c, e in zip(counts, ends, strict=True))
+        return least([sum(costs[e - c : e]) for c, e in zip(counts, ends, strict=True)])
 
-    return min(ways, key=dearest)
+    return min(ways, key=judged)
 
 
 def equal(costs, p):
@@ -74,20 +50,6 @@ def before_the_mean(costs, p):
             counts, total = [*counts, 0], 0
         counts[-1], total = counts[-1] + 1, total + cost
     return counts
-
-
-def most_even(costs, p):
-    """Wrong: the least difference between the dearest stage and the cheapest."""
-    n = len(costs)
-    cuts = itertools.combinations(range(1, n), p - 1)
-    ways = ([b - a for a, b in itertools.pairwise((0, *cut, n))] for cut in cuts)
-
-    def spread(counts):
-        ends = list(itertools.accumulate(counts))
-        sums = [sum(costs[e - c : e]) for c, e in zip(counts, ends, strict=True)]
-        return max(sums) - min(sums)
-
-    return min(ways, key=spread)
 
 
 def lines(make, **more):
@@ -158,14 +120,6 @@ def greedy(p, m, room):
 right_schedule = ahead(2, 0, True)
 
 
-def for_four_only(p, m, room):
-    return right_schedule(4, 8, 6)
-
-
-def stuck(p, m, room):
-    return right_schedule(p, m, room)[::-1]
-
-
 def forgets(p, m, room):
     made = right_schedule(p, m, room)
     made[0] = [text for text in made[0] if text != "W1"]
@@ -193,18 +147,17 @@ CASES = {
     "one_by_one": Case(
         right=one_by_one,
         also=[
-            as_text,
+            lambda *a: " ".join(one_by_one(*a)),
             lambda *a: iter(one_by_one(*a)),
             lambda *a: np.array(one_by_one(*a)),
             lambda *a: (text for text in one_by_one(*a)),
         ],
         wrong=[
-            all_forward,
-            no_warm_up,
-            one_too_few,
-            wrong_way_round,
-            no_actions,
-            raises_later,
+            lambda rank, p, m: [f"F{i}" for i in range(m)] + [f"B{i}" for i in range(m)],
+            lambda rank, p, m: [text for i in range(m) for text in (f"F{i}", f"B{i}")],
+            lambda rank, p, m: one_by_one(rank, p, m)[:-1],
+            lambda rank, p, m: one_by_one(p - 1 - rank, p, m),
+            *(lambda rank, p, m: list(range(m)), raises_later),
         ],
     ),
     "kept_at_most": Case(
@@ -224,7 +177,7 @@ CASES = {
         ],
         wrong=[
             equal,
-            most_even,
+            lambda costs, p: best(costs, p, least=lambda sums: max(sums) - min(sums)),
             before_the_mean,
             lambda costs, p: [1] * (p - 1) + [len(costs) - p + 1],
             lambda costs, p: [len(costs) // p] * p,
@@ -245,7 +198,9 @@ CASES = {
               for whole in (False, True)),
             *(ahead(1, more, put_off) for more in (0, 1, 2) for put_off in (False, True)),
             *(ahead(2, more, False) for more in (0, 1, 2)),
-            for_four_only, stuck, forgets, w_before_i,
+            lambda p, m, room: right_schedule(4, 8, 6),
+            lambda *a: right_schedule(*a)[::-1],  # stuck
+            forgets, w_before_i,
             lambda p, m, room: 7,
             lambda p, m, room: list(range(p)),
             lambda p, m, room: dict(enumerate(right_schedule(p, m, room))),
