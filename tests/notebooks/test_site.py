@@ -45,7 +45,7 @@ LOOKED = [
     "search.html",
     "genindex.html",
 ]
-LOOKED += ["TEACHING.html", "CONTRIBUTING.html", "data/README.html", HUB.replace(".md", ".html")]
+LOOKED += ["TEACHING.html", "CARDS.html", "CONTRIBUTING.html", "data/README.html", HUB.replace(".md", ".html")]
 LOOKED += [f"docs/{name}.html" for name in USE]
 LOOKED += ["api/index.html", *(f"api/{name}.html" for name in generated.LIBRARIES)]
 LOOKED += ["notebooks/glossary.html", *(f"notebooks/{name}.html" for name in NAMES)]

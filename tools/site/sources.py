@@ -18,7 +18,7 @@ from bs4 import BeautifulSoup
 from nbformat import NotebookNode
 
 from helpers.paths import ROOT
-from tools.site import generated
+from tools.site import cards, generated
 from tools.site.gallery import with_gallery
 from tools.site.pictures import with_pictures
 from tools.widgets import without_widgets
@@ -61,6 +61,7 @@ def write(folder: Path, notebooks: Mapping[str, NotebookNode]) -> None:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
+    (folder / "CARDS.md").write_text(with_anchors(cards.page(notebooks)), encoding="utf-8")
     (folder / "index.md").write_text(_landing(folder, notebooks), encoding="utf-8")
 
 
@@ -134,7 +135,9 @@ def _landing(folder: Path, notebooks: Mapping[str, NotebookNode]) -> str:
     ]
     menu.append(_tree("Look up", ["notebooks/glossary", *generated.REFERENCE, "data/README"]))
     menu.append(_tree("Use", [f"docs/{name}" for name in USE]))
-    menu.append(_tree("Teach and take part", ["TEACHING", HUB.removesuffix(".md"), "CONTRIBUTING"]))
+    menu.append(
+        _tree("Teach and take part", ["TEACHING", "CARDS", HUB.removesuffix(".md"), "CONTRIBUTING"])
+    )
     return text + "\n\n" + "\n\n".join(tree for tree in menu if tree)
 
 
