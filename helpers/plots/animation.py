@@ -44,13 +44,6 @@ def animate(
     """
     from IPython.display import HTML
 
-    return HTML(animation_html(schedules, titles))
-
-
-def animation_html(
-    schedules: Schedule | Iterable[Schedule], titles: Mapping[str, str] | None = None
-) -> str:
-    """Return the HTML of :func:`animate` as text: one element with its data, style and script."""
     schedules = list(schedules) if isinstance(schedules, Iterable) else [schedules]
     if not schedules:
         raise ValueError("animate expects at least one schedule; got none")
@@ -66,7 +59,8 @@ def animation_html(
         "titles": names | {name: text for name, text in (titles or {}).items() if name in names},
         "schedules": [_encoded(schedule) for schedule in schedules],
     }
-    return embed("collective-animation.js", "collective-animation.css", data, test_id="animation")
+    page = embed("collective-animation.js", "collective-animation.css", data, test_id="animation")
+    return HTML(page)
 
 
 def _encoded(schedule: Schedule) -> dict:

@@ -125,15 +125,8 @@ def limit(ax: Axes, y: float, text: str) -> None:
 def doubt(ax: Axes, share: float, enough: float = 0.9) -> None:
     """Say in a picture of times that other programs had the cores, where they had.
 
-    Parameters
-    ----------
-    ax : matplotlib.axes.Axes
-        Where the times are.
-    share : float
-        The part of the cores that was left for them, 0 to 1, as
-        :func:`helpers.collectives.quiet.share` finds it.
-    enough : float
-        From where on nothing is said.
+    ``share`` is the part of the cores that was left for them, as
+    :func:`helpers.collectives.measure.share` finds it; from ``enough`` on nothing is said.
     """
     if share < enough:
         lost = 100 * (1 - share)

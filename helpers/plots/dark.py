@@ -10,16 +10,28 @@ from __future__ import annotations
 import base64
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
-
-from helpers.plots.contrast import luminance
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 POINTS = 72.0  # of an inch, in which matplotlib measures an SVG
 PAPER = 0.5  # luminance of a map's lowest colour from which the map is ink on paper: gray_r
+
+
+def luminance(shade: str | Sequence[float]) -> float:
+    """Return how light a colour is to the eye, from 0 (black) to 1, as WCAG 2.2 has it.
+
+    Contrasts are of luminances that are 0.05 more.
+
+    >>> luminance("white"), round(luminance("#0072B2"), 3)
+    (1.0, 0.152)
+    """
+    from matplotlib.colors import to_rgb
+
+    linear = [v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in to_rgb(shade)]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 def kept(figure: Figure, shown: Any) -> list[list[float]] | None:

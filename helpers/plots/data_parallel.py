@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from helpers.plots.shapes import arrow
 from helpers.plots.style import (
     BLACK,
     BLUE,
@@ -89,7 +90,9 @@ def crossing(points, cores: int, predicted: float | None = None, axes=None):
     """
     axes = ensure_panels(axes, 2, figsize=(11, 5.4))
     for i, (name, ranks) in enumerate(sorted({(point.name, point.ranks) for point in points})):
-        chosen = sorted((p for p in points if (p.name, p.ranks) == (name, ranks)), key=_batch)
+        chosen = sorted(
+            (p for p in points if (p.name, p.ranks) == (name, ranks)), key=lambda p: p.batch
+        )
         batch = [p.batch for p in chosen]
         face = colour(i) if ranks <= cores else "white"
         look = {"color": colour(i), "markerfacecolor": face, "marker": "os^Dv"[i % 5]}
@@ -122,10 +125,6 @@ def crossing(points, cores: int, predicted: float | None = None, axes=None):
     return axes
 
 
-def _batch(point) -> int:
-    return point.batch
-
-
 def schemes(ax=None):
     """Draw who sends what to whom: without a server, with one, and asynchronously."""
     ax = ensure_axes(ax, figsize=(11.5, 3.8))
@@ -142,17 +141,17 @@ def schemes(ax=None):
         if block == 0:
             ax.plot([left - 0.1, left + 3.8], [2.1, 2.1], color=VERMILION, linewidth=5)
             for x in spots:
-                _arrow(ax, (x, 1.25), (x, 2.0), "<->", VERMILION)
+                arrow(ax, (x, 1.25), (x, 2.0), VERMILION, "<->", 1.8)
             ax.text(left + 1.85, 2.4, "allreduce: the sum\nof all gradients", ha="center")
             ax.text(left + 1.85, -0.25, "everybody waits for everybody", ha="center")
             continue
         _box(ax, left + 1.85, 2.75, "rank 0: server", ORANGE)
         for number, x in enumerate(spots):
             talks = block == 1 or number == 1
-            shade = {"alpha": 1.0 if talks else 0.25}
+            look = {"ends": "-|>", "width": 1.8, "alpha": 1.0 if talks else 0.25}
             top = left + 1.25 + 0.6 * number
-            _arrow(ax, (x - 0.12, 1.25), (top - 0.12, 2.4), "-|>", VERMILION, **shade)
-            _arrow(ax, (top + 0.12, 2.4), (x + 0.12, 1.25), "-|>", BLUE, linestyle="--", **shade)
+            arrow(ax, (x - 0.12, 1.25), (top - 0.12, 2.4), VERMILION, **look)
+            arrow(ax, (top + 0.12, 2.4), (x + 0.12, 1.25), BLUE, linestyle="--", **look)
         note = "the server waits for all of them" if block == 1 else "one worker at a time"
         ax.text(left + 1.85, -0.25, note, ha="center")
     ax.text(5.0, 1.9, "gradient ↑", color=legible(VERMILION), ha="right", fontsize=11)
@@ -163,8 +162,3 @@ def schemes(ax=None):
 def _box(ax, x: float, y: float, label: str, fill: str) -> None:
     box = {"boxstyle": "round,pad=0.35", "facecolor": fill, "edgecolor": BLACK}
     ax.text(x, y, label, ha="center", va="center", bbox=box, fontsize=11)
-
-
-def _arrow(ax, begin, end, style: str, shade: str, **more) -> None:
-    look = {"arrowstyle": style, "color": shade, "linewidth": 1.8, "shrinkA": 0, "shrinkB": 0}
-    ax.annotate("", end, begin, arrowprops=look | more)

@@ -95,22 +95,7 @@ def held(timelines: Sequence[Timeline], rank: int = 0, ax: Axes | None = None) -
 
 
 def spans(lengths: Mapping[str, float], title: str, ax: Axes | None = None) -> Axes:
-    """Draw a bar for each schedule: how long a step takes, in forward passes of a stage.
-
-    Parameters
-    ----------
-    lengths : mapping of str to float
-        Schedule → forward passes.
-    title : str
-        What holds for all of them.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        What was drawn on.
-    """
+    """Draw a bar for each schedule: how long a step takes, in forward passes of a stage."""
     ax = ensure_axes(ax, figsize=(9, 3))
     bars = ax.barh(list(lengths), list(lengths.values()), color=BLUE)
     ax.bar_label(bars, fmt="%g", padding=4)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from helpers.plots.style import BLACK, GREY, ink
+from helpers.plots.style import GREY, ink
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,8 +19,6 @@ def box(
     text: str = "",
     *,
     colour: str,
-    fill: bool = True,
-    rounding: float = 0.1,
     shade: str | None = None,
     fontsize: float | None = None,
 ) -> None:
@@ -33,12 +31,11 @@ def box(
     ax.add_patch(
         FancyBboxPatch(
             (x - width / 2, y - height / 2), width, height,
-            boxstyle=f"round,pad=0,rounding_size={rounding}",
-            facecolor=colour if fill else "white", edgecolor=colour, linewidth=1.5,
+            boxstyle="round,pad=0,rounding_size=0.1", facecolor=colour, edgecolor=colour,
+            linewidth=1.5,
         )
     )  # fmt: skip
-    shade = shade or (ink(colour) if fill else BLACK)
-    ax.text(x, y, text, ha="center", va="center", color=shade, fontsize=fontsize)
+    ax.text(x, y, text, ha="center", va="center", color=shade or ink(colour), fontsize=fontsize)
 
 
 def arrow(
@@ -48,7 +45,8 @@ def arrow(
     colour: str = GREY,
     ends: str = "->",
     width: float = 1.6,
+    **more: Any,
 ) -> None:
     """Draw an arrow from one point to another; ``ends`` is matplotlib's arrow style."""
     look = {"arrowstyle": ends, "color": colour, "linewidth": width, "shrinkA": 0, "shrinkB": 0}
-    ax.annotate("", end, start, arrowprops=look)
+    ax.annotate("", end, start, arrowprops=look | more)

@@ -104,20 +104,7 @@ def steps(
 
 
 def pair(ranks: int = 2, ax: Axes | None = None) -> Axes:
-    """Draw two matrices cut over ranks, the first by columns and the second by rows.
-
-    Parameters
-    ----------
-    ranks : int
-        How many share them, 4 at most.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw: by default in a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        What was drawn in.
-    """
+    """Draw two matrices cut over 4 ranks at most, the first by columns and the second by rows."""
     from matplotlib.patches import Rectangle
 
     ax = ensure_axes(ax, figsize=(11, 3.6))

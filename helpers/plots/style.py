@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from helpers.plots import description
-from helpers.plots.contrast import luminance
+from helpers.plots.dark import luminance
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -28,11 +28,6 @@ def timeline_html(trace: Trace, width: int = 900, limit: int = 1500) -> HTML:
     """
     from IPython.display import HTML
 
-    return HTML(timeline_svg(trace, width, limit))
-
-
-def timeline_svg(trace: Trace, width: int = 900, limit: int = 1500) -> str:
-    """Return the SVG of :func:`timeline_html`, with a line of HTML if calls are left out."""
     check(trace)
     left, top, lane_height = 70, 34, 58
     lanes = {rank: top + lane_height * i for i, rank in enumerate(trace.ranks)}
@@ -90,7 +85,7 @@ def timeline_svg(trace: Trace, width: int = 900, limit: int = 1500) -> str:
     )
     text = "".join([*parts, "</svg>", note])
     # a name is the whole page's: with equal ones a diagram would lean on the first of the page
-    return text.replace(OWN, hashlib.sha256(text.encode()).hexdigest()[:8])
+    return HTML(text.replace(OWN, hashlib.sha256(text.encode()).hexdigest()[:8]))
 
 
 def _summary(trace: Trace) -> str:

@@ -22,6 +22,8 @@ def waiting(
 ) -> HTML:
     """Return a picture of when ranks computed; what is blank between two gradients is waiting.
 
+    Still at first, with everything in it; a click plays it. ValueError if a record has no gradient.
+
     Parameters
     ----------
     recorded : mapping of str to sequence
@@ -29,26 +31,9 @@ def waiting(
         is a server. All are shown for as long as the shortest took.
     late : int, optional
         The rank that is drawn as the slow one.
-
-    Returns
-    -------
-    IPython.display.HTML
-        Still at first, with everything in it; a click plays it.
-
-    Raises
-    ------
-    ValueError
-        If a record has no gradient.
     """
     from IPython.display import HTML
 
-    return HTML(waiting_svg(recorded, late))
-
-
-def waiting_svg(
-    recorded: Mapping[str, Sequence[Sequence[tuple[float, float]]]], late: int | None = None
-) -> str:
-    """Return the SVG of :func:`waiting`."""
     for name, ranks in recorded.items():
         if not any(ranks):
             raise ValueError(f"waiting expects a gradient in each record; {name!r} has none")
@@ -83,7 +68,7 @@ def waiting_svg(
         f'to="{until * scale:.1f}" begin="play{OWN}.click" dur="{seconds:.2f}s"/></path>'
     )
     text = "".join([_head(y, "; ".join(told)), *parts, cursor, "</svg>"])
-    return text.replace(OWN, hashlib.sha256(text.encode()).hexdigest()[:8])
+    return HTML(text.replace(OWN, hashlib.sha256(text.encode()).hexdigest()[:8]))
 
 
 def _head(height: int, label: str) -> str:

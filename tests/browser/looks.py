@@ -7,7 +7,7 @@ import io
 import numpy as np
 from PIL import Image
 
-from helpers.plots.contrast import luminance
+from helpers.plots.dark import luminance
 
 GLARING = 0.2  # mean luminance of a box that stands out of a page of 0.006; paper has 0.9
 

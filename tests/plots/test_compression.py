@@ -1,10 +1,7 @@
 from itertools import pairwise
 
-import matplotlib
 import numpy as np
 import pytest
-
-matplotlib.use("Agg")
 
 from helpers.plots import compression as plots
 from helpers.records import Row

@@ -1,7 +1,5 @@
 """The picture of what ranks ask their parent."""
 
-import matplotlib.pyplot as plt
-
 from helpers.cluster.first_words import Exchange, Start
 from helpers.plots.conversation import conversation
 
@@ -35,7 +33,6 @@ def test_each_request_is_a_mark_in_its_ranks_lane_and_waiting_is_a_bar():
         if text.startswith("barrier_in")
     )
     assert named[0].get_hatch()  # what is hatched in the picture is hatched in its key
-    plt.close()
 
 
 def test_who_is_never_answered_waits_to_the_end():
@@ -43,9 +40,7 @@ def test_who_is_never_answered_waits_to_the_end():
     ax = conversation(Start(2, [Exchange(0.1 * k, *each) for k, each in enumerate(asked)]))
     (bar,) = ax.patches
     assert (round(bar.get_x(), 1), round(bar.get_x() + bar.get_width(), 1)) == (0.7, 3.3)
-    plt.close()
 
 
 def test_a_start_in_which_nothing_was_said():
     conversation(Start(1))
-    plt.close()

@@ -1,25 +1,13 @@
 """helpers.plots.costs and helpers.plots.collective: what is drawn is what was given."""
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
-
-mpl.use("Agg")
 
 from helpers.collectives.schedule import model
 from helpers.plots import costs
 from helpers.plots.collective import draw_state
 from helpers.plots.style import VERMILION, colour
-
-
-@pytest.fixture
-def ax():
-    import matplotlib.pyplot as plt
-
-    figure, ax = plt.subplots()
-    yield ax
-    plt.close(figure)
 
 
 def test_bars_are_bytes_over_k(ax):

@@ -18,16 +18,6 @@ def records():
     three.module.close()
 
 
-@pytest.fixture(autouse=True)
-def headless():
-    import matplotlib as mpl
-    import matplotlib.pyplot as plt
-
-    mpl.use("agg")
-    yield
-    plt.close("all")
-
-
 def test_who_computes_what(records):
     data = values(cuda_html.thread_picture(records["global"], "image", "out").data)
     assert len(data["threads"]) == 96

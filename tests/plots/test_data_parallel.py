@@ -4,8 +4,6 @@ import matplotlib
 import numpy as np
 import pytest
 
-matplotlib.use("Agg")
-
 from helpers.data_parallel.history import History
 from helpers.data_parallel.time_model import Point
 from helpers.plots import data_parallel as plots

@@ -1,25 +1,13 @@
 """What a figure says of itself: titles, axes, and the numbers that it was drawn from."""
 
-import doctest
-
 import nbformat
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from helpers.plots import description
 from helpers.plots.description import LONGEST, axes, describe, title
 from tools.run import execute
-
-
-@pytest.fixture
-def ax():
-    return Figure().subplots()
-
-
-def test_examples():
-    assert doctest.testmod(description).failed == 0
 
 
 def test_an_empty_figure_says_so():

@@ -3,33 +3,22 @@
 import re
 import warnings
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-mpl.use("Agg")
-
 from helpers.pagerank import pagerank
 from helpers.pagerank.graphs import random_links
 from helpers.plots import pagerank as graphs
 from helpers.plots import roofline as roofs
-from helpers.plots.contrast import luminance
+from helpers.plots.dark import luminance
 from helpers.roofline import Point
 from helpers.roofline.cache import Cache
 
 POINTS = [Point("dot & co", 2e6, 8e6, 1e-3), Point("gemm", 2e9, 1e7, 0.05)]
 PEAKS, BANDS = {"peak": 1e11}, {"memory": 2e10, "L1": 4e11}
-
-
-@pytest.fixture(autouse=True)
-def _close():
-    yield
-    import matplotlib.pyplot as plt
-
-    plt.close("all")
 
 
 def test_convergence_draws_each_run_and_the_given_count():

@@ -3,18 +3,11 @@
 import json
 import re
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
 from helpers.plots import local as draw
 from helpers.plots.replicas_html import replicas
-
-
-@pytest.fixture(autouse=True)
-def close():
-    yield
-    plt.close("all")
 
 
 def test_the_fastest_is_ringed():

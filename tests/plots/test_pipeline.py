@@ -2,11 +2,8 @@
 
 from dataclasses import replace
 
-import matplotlib as mpl
 import pytest
 from matplotlib.colors import to_hex
-
-mpl.use("Agg")
 
 from helpers.pipeline import Costs, Schedule, families, simulate
 from helpers.pipeline.timeline import Timeline
@@ -15,14 +12,6 @@ from helpers.plots import style
 from helpers.plots.pipeline_html import pipelines
 from helpers.plots.style import ink
 from tests.plots.embedded import values
-
-
-@pytest.fixture(autouse=True)
-def _close():
-    yield
-    import matplotlib.pyplot as plt
-
-    plt.close("all")
 
 
 def title(ax):

@@ -1,23 +1,12 @@
 """Pictures of a model on many ranks: they hold the numbers that they were given."""
 
-import matplotlib as mpl
 import pytest
-
-mpl.use("Agg")
 
 from helpers.plots import sharded as draw
 from helpers.sharded import zero
 from helpers.sharded.background import Span
 from helpers.sharded.mesh import Layout
 from helpers.sharded.planner import Plan
-
-
-@pytest.fixture(autouse=True)
-def no_figure_is_left():
-    yield
-    import matplotlib.pyplot as plt
-
-    plt.close("all")
 
 
 def test_bars_stack_to_the_bytes_of_each_stage_and_marks_are_what_was_counted():

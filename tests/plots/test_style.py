@@ -1,6 +1,5 @@
 """Words in a figure are read by everybody: the contrast that WCAG 2.2 asks for, 4.5 to 1."""
 
-import doctest
 import itertools
 import re
 
@@ -10,24 +9,14 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from helpers.plots import style
+from helpers.plots.dark import luminance
 from helpers.plots.shapes import box
 from helpers.plots.web.page import HERE
-
-
-def luminance(colour):
-    red, green, blue = (
-        v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in to_rgb(colour)
-    )
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def contrast(one, other):
     dark, light = sorted([luminance(one), luminance(other)])
     return (light + 0.05) / (dark + 0.05)
-
-
-def test_examples():
-    assert doctest.testmod(style).failed == 0
 
 
 @pytest.mark.parametrize("colour", [*style.PALETTE, style.GREY, "#757575", "white"])

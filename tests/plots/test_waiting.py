@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from helpers.plots.waiting_html import waiting, waiting_svg
+from helpers.plots.waiting_html import waiting
 
 SVG = "{http://www.w3.org/2000/svg}"
 RECORDED = {
@@ -14,7 +14,7 @@ RECORDED = {
 
 
 def test_each_gradient_is_a_bar_until_the_shorter_record_ends():
-    root = ElementTree.fromstring(waiting_svg(RECORDED, late=1))
+    root = ElementTree.fromstring(waiting(RECORDED, late=1).data)
     bars = [bar for bar in root.iter(f"{SVG}rect") if bar.find(f"{SVG}animate") is not None]
     assert len(bars) == 7
     ends = [float(bar.get("x")) + float(bar.get("width")) for bar in bars]
@@ -24,23 +24,22 @@ def test_each_gradient_is_a_bar_until_the_shorter_record_ends():
 
 
 def test_it_says_in_words_what_it_shows_and_has_no_script():
-    svg = waiting_svg(RECORDED)
+    svg = waiting(RECORDED).data
     label = ElementTree.fromstring(svg).get("aria-label")
     assert label == "together: 4 gradients in 0.80 s; alone: 2 gradients in 0.80 s"
     assert "<script" not in svg
     assert "rank 0: server" in svg
-    assert waiting(RECORDED).data == svg
 
 
 def test_everything_is_there_before_the_click_and_the_click_is_its_own():
-    svg = waiting_svg(RECORDED)
+    svg = waiting(RECORDED).data
     (name,) = {each.get("id") for each in ElementTree.fromstring(svg).iter() if each.get("id")}
     begins = [each.get("begin") for each in ElementTree.fromstring(svg).iter() if each.get("begin")]
     assert begins
     assert all(begin.startswith(f"{name}.click") for begin in begins)
-    assert name not in waiting_svg({"another": RECORDED["alone"]})
+    assert name not in waiting({"another": RECORDED["alone"]}).data
 
 
 def test_a_record_without_a_gradient_is_refused():
     with pytest.raises(ValueError, match="'none' has none"):
-        waiting_svg({"none": [[], []]})
+        waiting({"none": [[], []]})
