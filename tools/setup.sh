@@ -216,6 +216,14 @@ with_torch() {
     pip install --no-compile -c requirements.txt ${index:+--extra-index-url "$index"} \
         "$(grep '^torch==' requirements.txt | sed 's/  #.*//')"
 }
+halves() { # pip works on one core: two at once, with half of the lock each, which names all that is needed
+    sed -n 'p;n' "$wanted" >"$wanted.odd"
+    sed -n 'n;p' "$wanted" >"$wanted.even"
+    pip install --no-compile --no-deps -r "$wanted.odd" &
+    odd=$! even=0
+    pip install --no-compile --no-deps -r "$wanted.even" || even=$?
+    wait "$odd" && return "$even"
+}
 course() { # tools/first.py: a file helpers.py beside a notebook is then named, not puzzled over;
     # tools/kernels.py: a cell that works and shows nothing then says so
     pip install --no-deps --no-build-isolation -e . && "$new/bin/python" tools/first.py &&
@@ -242,11 +250,12 @@ else
     failed="The index of Python's packages does not answer"
     step "asking for packages" reach
     failed="pip could not install $lock"
+    packages="($(grep -c '^[^#-]' "$wanted") packages)"
     if [ "$venv" = .venv ]; then
         step "$torch" with_torch
         if [ "$want" = all ]; then what="all packages of the lock"; else what="JupyterLab, MPI and what else notebooks import"; fi
-    else what="Open MPI and what its tests need"; fi
-    step "$what ($(grep -c '^[^#-]' "$wanted") packages)" pip install --no-compile -r "$wanted"
+        step "$what $packages" halves
+    else step "Open MPI and what its tests need $packages" pip install --no-compile -r "$wanted"; fi
     failed="pip could not install the package helpers from this folder"
     if [ "$venv" = .venv ]; then step "the course's own package" course; fi
     step "compiling, so that the first cell starts fast" compiled

@@ -25,8 +25,9 @@ from helpers.machine import usable_cores
 from helpers.paths import ROOT
 
 TOGETHER = "side by side"
-# OpenMP's threads wait for work by spinning: three workers on two cores take each other's time.
-PASSIVE = {"OMP_WAIT_POLICY": "PASSIVE"}
+# OpenMP's threads and MPI's ranks wait by spinning: three workers on two cores take each other's
+# time. Here the ones sleep, and the others do between looks.
+PASSIVE = {"OMP_WAIT_POLICY": "PASSIVE", "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}
 NO_TESTS = 5  # pytest's exit status when nothing was selected
 FAILED = 1
 

@@ -16,9 +16,11 @@ from tools import run
 from tools.notebooks import is_appendix, sources
 from tools.site import sources as site_sources
 from tools.site.__main__ import build
+from tools.site.generated import LIBRARIES
 
 STATES = 1.0  # seconds for the states of a widget
 EXECUTION = "test_runs_to_the_end"  # of a whole notebook
+FEW = ("timing",)  # libraries that have a page in `make test`: all take a third of Sphinx's time
 
 
 @pytest.fixture(scope="session")
@@ -58,7 +60,8 @@ def executed(place, record_property, request):
 def built(place, executed, request):
     """The site over all notebooks, built once for the whole run, and Sphinx's complaints.
 
-    Appendices have their outputs in the part `site` of `make test-all`.
+    Appendices have their outputs, and the other libraries their pages, in the part `site` of
+    `make test-all`.
     """
     everything = request.node.get_closest_marker("part") is not None
     folder = place / "built" / "site"
@@ -71,7 +74,8 @@ def built(place, executed, request):
                 else nbformat.read(run.location(path.stem, "solved"), 4)
                 for path in sources(ROOT)
             }
-            site_sources.write(place / "site-sources", notebooks)
+            libraries = LIBRARIES if everything else FEW
+            site_sources.write(place / "site-sources", notebooks, libraries)
             said.write_text(build(place / "site-sources", folder))
     return folder, said.read_text()
 
@@ -97,8 +101,9 @@ def pytest_terminal_summary(terminalreporter):
         terminalreporter.write_line(run.table([run.Timing(*value) for value in found]))
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items):
-    """Put the executions, which take longest, where each worker's share begins."""
+    """Put the executions, which take longest, where each worker's share of the tests begins."""
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
     longest = [item for item in items if getattr(item, "originalname", "") == EXECUTION]
     others = [item for item in items if item not in set(longest)]

@@ -16,6 +16,7 @@ from helpers import records
 from helpers.paths import ROOT
 from tests.browser.looks import GLARING, glare, looked_at
 from tests.notebooks import axe
+from tests.notebooks.conftest import FEW
 from tools import executed as executed_module
 from tools.notebooks import is_appendix, sources
 from tools.site import generated, single
@@ -45,11 +46,17 @@ LOOKED = [
     "search.html",
     "genindex.html",
 ]
-LOOKED += ["TEACHING.html", "CARDS.html", "CONTRIBUTING.html", "data/README.html", HUB.replace(".md", ".html")]
+LOOKED += [
+    "TEACHING.html",
+    "CARDS.html",
+    "CONTRIBUTING.html",
+    "data/README.html",
+    HUB.replace(".md", ".html"),
+]
 LOOKED += [f"docs/{name}.html" for name in USE]
 LOOKED += ["api/index.html", *(f"api/{name}.html" for name in generated.LIBRARIES)]
 LOOKED += ["notebooks/glossary.html", *(f"notebooks/{name}.html" for name in NAMES)]
-QUICK = ("index.html", "api/tracing.html", "notebooks/00_start_here.html")
+QUICK = ("index.html", *(f"api/{name}.html" for name in FEW), "notebooks/00_start_here.html")
 SEEN = [
     pytest.param(name, marks=[pytest.mark.part(of="site")] * (name not in QUICK)) for name in LOOKED
 ]
@@ -480,13 +487,18 @@ def test_axe_says_the_same_when_it_is_quick(browser):
 class TestWhole:
     pytestmark = whole
 
-    def test_sphinx_has_no_complaint_and_no_page_a_fault(self, built):
+    @pytest.mark.parametrize(
+        "libraries",
+        [FEW, pytest.param(generated.LIBRARIES, marks=pytest.mark.part(of="site"))],
+        ids=["few libraries", "all"],
+    )
+    def test_sphinx_has_no_complaint_and_no_page_a_fault(self, built, libraries):
         folder, complaint = built
         assert complaint == ""
         assert faults(folder) == []
         pages = {path.relative_to(folder).as_posix() for path in folder.rglob("*.html")}
         assert {f"notebooks/{name}.html" for name in NAMES} <= pages
-        assert {f"api/{name}.html" for name in generated.LIBRARIES} <= pages
+        assert {f"api/{name}.html" for name in libraries} <= pages
         assert list(folder.rglob(".*")) == [], "what Sphinx keeps for itself"
 
     @pytest.mark.part(of="site")

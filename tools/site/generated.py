@@ -53,11 +53,11 @@ REFERENCE = ["what_holds", "measured", "on_a_gpu", "api/index"]
 MOST = 40  # rows of one suite on the page; the record has all
 
 
-def pages() -> dict[str, str]:
-    """Return the generated pages: Markdown by file name."""
-    made = {"what_holds.md": what_holds(), "measured.md": measured(), "api/index.md": api()}
-    made["on_a_gpu.md"] = on_a_gpu.page()
-    return made | {f"api/{name}.md": library(name) for name in LIBRARIES}
+def pages(libraries: Iterable[str] = LIBRARIES) -> dict[str, str]:
+    """Return the generated pages, with one for each of the libraries: Markdown by file name."""
+    made = {"what_holds.md": what_holds(), "measured.md": measured()}
+    made |= {"api/index.md": api(libraries), "on_a_gpu.md": on_a_gpu.page()}
+    return made | {f"api/{name}.md": library(name) for name in libraries}
 
 
 def what_holds() -> str:
@@ -187,14 +187,14 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ").replace("_", "\\_").replace("*", "\\*")
 
 
-def api() -> str:
+def api(libraries: Iterable[str] = LIBRARIES) -> str:
     """Return the list of libraries with the first line of each."""
     lines = ["# Libraries", "", "What the notebooks import, and what works in any script.", ""]
-    for name in LIBRARIES:
+    for name in libraries:
         text = importlib.import_module(f"helpers.{name}").__doc__ or ""
         first = text.strip().splitlines()[0].replace("``", "`")
         lines.append(f"- [`helpers.{name}`]({name}.md): {first}")
-    entries = "\n".join(LIBRARIES)
+    entries = "\n".join(libraries)
     return "\n".join([*lines, "", f"```{{toctree}}\n:hidden:\n\n{entries}\n```", ""])
 
 

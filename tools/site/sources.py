@@ -38,8 +38,12 @@ USE = ("INSTALL", "COMMANDS", "RANKS", "BACKEND", "CLUSTERS", "TROUBLESHOOTING")
 """The pages of ``docs/``, in the order of the menu."""
 
 
-def write(folder: Path, notebooks: Mapping[str, NotebookNode]) -> None:
-    """Fill an empty folder with everything that the site is made from."""
+def write(
+    folder: Path,
+    notebooks: Mapping[str, NotebookNode],
+    libraries: Sequence[str] = generated.LIBRARIES,
+) -> None:
+    """Fill an empty folder with what the site is made from, with a page for each library."""
     (folder / "notebooks").mkdir(parents=True, exist_ok=True)
     pictures = folder / "extra" / "figures"
     pictures.mkdir(parents=True, exist_ok=True)
@@ -57,7 +61,7 @@ def write(folder: Path, notebooks: Mapping[str, NotebookNode]) -> None:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         text = leading_somewhere((ROOT / name).read_text("utf-8"), name, folder)
         (folder / name).write_text(text, encoding="utf-8")
-    for name, text in generated.pages().items():
+    for name, text in generated.pages(libraries).items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
