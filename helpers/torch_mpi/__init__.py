@@ -46,9 +46,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch.distributed as dist
 
-from helpers.torch_mpi.options import BACKEND, Options
 from helpers.torch_mpi.registration import is_ours, register
-from helpers.torch_mpi.transport import DepartedError, MismatchError
+from helpers.torch_mpi.transport import BACKEND, DepartedError, MismatchError, Options
 
 if TYPE_CHECKING:
     from helpers.torch_mpi.group import ProcessGroupMPI4Py

@@ -11,15 +11,16 @@ from mpi4py import MPI
 from torch._C import _distributed_c10d as c10d
 from torch._C._dynamo import eval_frame
 
-from helpers.torch_mpi import point_to_point
+from helpers.machine.waiting import until
+from helpers.torch_mpi.announced import Announced
 from helpers.torch_mpi.collectives import Collectives
 from helpers.torch_mpi.layout import checked
+from helpers.torch_mpi.messages import PointToPoint
+from helpers.torch_mpi.moving import Moving, Tensors
 from helpers.torch_mpi.network import Network
-from helpers.torch_mpi.operations import Operations, Tensors
-from helpers.torch_mpi.options import Options
 from helpers.torch_mpi.rendezvous import connect, retire, window_for
-from helpers.torch_mpi.runner import Runner
-from helpers.torch_mpi.transport import Transport
+from helpers.torch_mpi.runner import Runner, deadline_after
+from helpers.torch_mpi.transport import Options, Transport
 
 
 class ProcessGroupMPI4Py(Collectives):
@@ -57,9 +58,7 @@ class ProcessGroupMPI4Py(Collectives):
         seconds = timeout.total_seconds()
         runner = Runner(name, transport, seconds, self._comm)
         super().__init__(name, store, transport, runner)
-        self._messages = point_to_point.PointToPoint(
-            self._comm, "torch_mpi", seconds, transport.departed
-        )
+        self._messages = PointToPoint(self._comm, "torch_mpi", seconds, transport.departed)
         self._barriers = 0
 
     def set_timeout(self, timeout: timedelta) -> None:
@@ -92,9 +91,7 @@ class ProcessGroupMPI4Py(Collectives):
             seconds = seconds.total_seconds()
         ranks = list(dist.get_process_group_ranks(self))
         self._barriers += 1
-        point_to_point.monitored_barrier(
-            self._control, ranks, self._barriers, seconds, wait_all_ranks
-        )
+        monitored_barrier(self._control, ranks, self._barriers, seconds, wait_all_ranks)
 
     def send(self, tensors: Tensors, rank: int, tag: int) -> dist.Work:
         """Begin to send a tensor."""
@@ -122,13 +119,67 @@ class ProcessGroupMPI4Py(Collectives):
     _start_coalescing, _end_coalescing = start_coalescing, end_coalescing
 
 
+def monitored_barrier(
+    comm: MPI.Intracomm, ranks: list[int], turn: int, timeout: float, wait_all_ranks: bool = False
+) -> None:
+    """Return once every rank has called this; after ``timeout`` seconds raise RuntimeError.
+
+    Rank 0's names those that have not come, by their numbers in the default group, ``ranks``.
+    ``comm`` is a communicator that nothing else uses. ``turn`` counts the calls, so that a rank
+    that comes too late is not taken for one that comes to the next barrier.
+    """
+    token, deadline = bytearray(1), deadline_after(timeout)
+    arrive, leave = 2 * turn % 32_000, 2 * turn % 32_000 + 1  # tags: every MPI has 32 767
+
+    def finish(request: MPI.Request, other: int) -> bool:
+        try:
+            until(
+                request.Test,
+                deadline,
+                lambda: TimeoutError("missing"),
+                lambda: Announced(comm, "monitored_barrier", other),
+            )
+        except TimeoutError:
+            request.Cancel()
+            return False
+        return True
+
+    rank = comm.Get_rank()
+    if rank != 0:
+        comm.Isend([token, MPI.BYTE], 0, arrive)
+        if not finish(comm.Irecv([token, MPI.BYTE], 0, leave), 0):
+            raise RuntimeError(
+                f"Rank {ranks[rank]} successfully reached monitoredBarrier, but received errors "
+                f"while waiting for send/recv from rank {ranks[0]}: no answer in {timeout:g} s. "
+                f"Please check rank {ranks[0]}'s report for the rank that did not arrive"
+            )
+        return
+    if timeout <= 0:
+        raise RuntimeError(f"Rank {ranks[0]} timed out in monitoredBarrier after {timeout:g} s")
+    waiting = {r: comm.Irecv([bytearray(1), MPI.BYTE], r, arrive) for r in range(1, len(ranks))}
+    missing: list[int] = []
+    for other, request in waiting.items():
+        if missing and not wait_all_ranks:
+            request.Cancel()
+        elif not finish(request, other):
+            missing.append(ranks[other])
+    if missing:
+        names = ", ".join(map(str, missing))
+        raise RuntimeError(
+            f"Rank{'s' if wait_all_ranks else ''} {names} failed to pass monitoredBarrier in "
+            f"{timeout:g} s"
+        )
+    for other in waiting:
+        comm.Isend([token, MPI.BYTE], other, leave)
+
+
 def _leave_untraced(group: type) -> None:
     """Tell TorchDynamo to run the group's methods as they are, and what they call.
 
     In a compiled program torch calls them as Python functions: without this they are traced too.
     """
     skip = eval_frame._FrameAction.SKIP
-    for kind in group.__mro__[: group.__mro__.index(Operations) + 1]:
+    for kind in group.__mro__[: group.__mro__.index(Moving) + 1]:
         for function in vars(kind).values():
             if isinstance(function, FunctionType):
                 strategy = eval_frame._FrameExecStrategy(skip, skip)

@@ -14,8 +14,32 @@ from helpers.torch_mpi.announced import Announced
 _NONE = timedelta(0)
 
 
-class Done(Work):
-    """The handle of an operation that ended before its call returned."""
+class Handle(Work):
+    """What the handles of all operations have in common: ``wait`` and ``is_completed`` differ."""
+
+    _tensors: Sequence = ()
+    _error: BaseException | None = None
+
+    def synchronize(self) -> None:
+        """Return once the operation has ended; raise what it raised."""
+        self.wait()
+
+    def is_success(self) -> bool:
+        """Return whether the operation has ended well."""
+        return self.is_completed() and self._error is None
+
+    def exception(self) -> BaseException | None:
+        """Return what the operation raised, if it did."""
+        return self._error
+
+    def result(self) -> list:
+        """Return the operation's tensors once it has ended."""
+        self.wait()
+        return list(self._tensors)
+
+
+class Done(Handle):
+    """The handle of an operation that ended before its call returned: what fails raises there."""
 
     def __init__(self, tensors: Sequence):
         super().__init__()
@@ -29,20 +53,6 @@ class Done(Work):
         """Return True."""
         return True
 
-    def is_success(self) -> bool:
-        """Return True."""
-        return True
-
-    def exception(self) -> None:
-        """Return None: what failed has raised in its call."""
-
-    def synchronize(self) -> None:
-        """Return at once."""
-
-    def result(self) -> list:
-        """Return the operation's tensors."""
-        return list(self._tensors)
-
     def get_future(self) -> torch.futures.Future:
         """Return a future that holds the tensors already."""
         future: torch.futures.Future = torch.futures.Future()
@@ -50,7 +60,7 @@ class Done(Work):
         return future
 
 
-class Pending(Work):
+class Pending(Handle):
     """The handle of an operation that the group's thread runs.
 
     ``announce`` makes what says that the main thread waits for it. ``help_on`` is called with this
@@ -71,7 +81,6 @@ class Pending(Work):
         self._tensors, self._label = tensors, label
         self._announce, self._help_on = announce, help_on
         self._ended = threading.Event()
-        self._error: BaseException | None = None
         self._promise: torch.futures.Future | None = None
         self._future: torch.futures.Future | None = None  # the promise's value, or the error
         self._owed = False  # whether the future was asked for before the end
@@ -126,26 +135,9 @@ class Pending(Work):
             raise self._error
         return True
 
-    def synchronize(self) -> None:
-        """Return once the operation has ended; raise what it raised."""
-        self.wait()
-
     def is_completed(self) -> bool:
         """Return whether the operation has ended."""
         return self._ended.is_set()
-
-    def is_success(self) -> bool:
-        """Return whether the operation has ended well."""
-        return self._ended.is_set() and self._error is None
-
-    def exception(self) -> BaseException | None:
-        """Return what the operation raised, if it did."""
-        return self._error
-
-    def result(self) -> list:
-        """Return the operation's tensors once it has ended."""
-        self.wait()
-        return list(self._tensors)
 
     def get_future(self) -> torch.futures.Future:
         """Return the future of the operation's tensors; it is always the same."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 import torch.distributed as dist
 
-from helpers.torch_mpi.options import BACKEND
+from helpers.torch_mpi.transport import BACKEND
 
 
 class Identity(dist.ProcessGroup):

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch._C import _distributed_c10d as c10d
 
 
 class Receiving:
@@ -106,27 +104,14 @@ def checked(
     return [tensor.detach() if tensor.requires_grad else tensor for tensor in tensors]
 
 
-def options_of(kind: type, opts: Any, timeout: timedelta | None = None) -> Any:
-    """Return the options of a call: torch's newer calls bring them, its older ones a reduce op."""
-    if isinstance(opts, kind):
-        return opts
+def options_of(kind: type, how: Any, op: dist.ReduceOp | None = None) -> Any:
+    """Return the options of a call: torch's newer calls bring them, its older ones a root or op."""
+    if isinstance(how, kind):
+        return how
     made = kind()
-    if opts is not None and hasattr(made, "reduceOp"):
-        made.reduceOp = opts
+    if isinstance(how, int):
+        made.rootRank, how = how, op
+    if how is not None and hasattr(made, "reduceOp"):
+        made.reduceOp = how
     made.asyncOp = False
-    if timeout is not None:
-        made.timeout = timeout
-    return made
-
-
-def rooted(
-    root: int | None, op: dist.ReduceOp | None = None, timeout: timedelta | None = None
-) -> c10d.ReduceOptions:
-    """Return the options of a call in torch's older way, with its root (None: 0) as an argument."""
-    made = c10d.ReduceOptions()
-    made.rootRank = root or 0
-    made.reduceOp = op or dist.ReduceOp.SUM  # type: ignore[assignment]
-    made.asyncOp = False
-    if timeout is not None:
-        made.timeout = timeout
     return made

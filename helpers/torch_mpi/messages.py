@@ -1,4 +1,9 @@
-"""One message under way, as torch's handle of it, and the thread that keeps long ones moving."""
+"""Messages between two ranks of a group: torch's handles of them, and what keeps them moving.
+
+A receive from any rank begins when its message has been found: where ranks are on several hosts,
+MPICH 5.0 may lose a message for a receive from ``ANY_SOURCE`` that is posted. A matched probe finds
+it (:func:`helpers.tracing.point_to_point.come`).
+"""
 
 from __future__ import annotations
 
@@ -6,42 +11,24 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Protocol
 
 import torch
 from mpi4py import MPI
-from torch.distributed import Work
 
 from helpers.machine.waiting import until
 from helpers.torch_mpi.announced import Announced
-from helpers.torch_mpi.anyone import FromAnyone
-from helpers.torch_mpi.network import memory
+from helpers.torch_mpi.handles import Handle
 from helpers.torch_mpi.runner import deadline_after
+from helpers.torch_mpi.two_level import memory
 
 WITHDRAWN = 1.0  # seconds for MPI to withdraw a receive: longer only if its message is under way
 POLL = 500e-6  # seconds between the thread's visits to MPI while long messages are under way
+EAGER = 16 << 10  # bytes: a longer message moves only while both sides are inside MPI
+MANY = 64  # messages under way before those are looked for that have ended unnoticed
 UNDERWAY = 1.0  # seconds for what a rank had sent before it left: then nothing of it comes any more
 
 
-class Owner(Protocol):
-    """The messages of a group, of which each is one until it has ended.
-
-    ``live`` are those that MPI still works on, ``seconds`` how long a wait may take that has no
-    limit of its own, and ``departed()`` the ranks that are known to have left the group.
-    """
-
-    comm: MPI.Intracomm
-    seconds: float
-    live: set[Message]
-    departed: Callable[[], list[int]]
-    from_anyone: FromAnyone
-
-    def alone(self, departed: list[int]) -> bool:
-        """Tell whether nobody is left who could send."""
-        ...
-
-
-class Message(Work):
+class Message(Handle):
     """The handle of one ``isend`` or ``irecv``: polls MPI's request.
 
     ``request`` is None for a receive that is not to begin before its message has been found. MPI
@@ -57,10 +44,11 @@ class Message(Work):
         call: str,
         peer: int,
         tag: int,
-        owner: Owner,
+        owner: PointToPoint,
     ):
         super().__init__()
         self.request, self._buffer, self._target = request, buffer, target
+        self._tensors = [target]
         self.peer, self.tag = peer, tag
         self.room = memory(buffer)
         self._call, self._owner = call, owner
@@ -69,7 +57,6 @@ class Message(Work):
         self._status = MPI.Status()
         self._lock = threading.Lock()
         self._ended = False
-        self._error: BaseException | None = None
         self._left_at: float | None = None  # when it was first seen that the peer has left
         if request is None:
             owner.from_anyone.add(self)
@@ -126,26 +113,9 @@ class Message(Work):
             raise self._error
         return True
 
-    def synchronize(self) -> None:
-        """Return once the message has arrived, or been sent."""
-        self.wait()
-
     def is_completed(self) -> bool:
         """Return whether it has arrived, been sent, or failed."""
         return self.poll()
-
-    def is_success(self) -> bool:
-        """Return whether it has arrived, or been sent."""
-        return self.poll() and self._error is None
-
-    def exception(self) -> BaseException | None:
-        """Return what went wrong, if something has."""
-        return self._error
-
-    def result(self) -> list[torch.Tensor]:
-        """Return the caller's tensor once the message has arrived, or been sent."""
-        self.wait()
-        return [self._target]
 
     def source_rank(self) -> int:
         """Return the rank in the group that the message came from."""
@@ -211,3 +181,118 @@ class MessageThread:
         self._more.set()
         if self._thread is not None:
             self._thread.join(1.0)
+
+
+class FromAnyone:
+    """The receives of a communicator that have not begun, in the order in which they were asked.
+
+    MPI gives a message to the receive that was asked for first of those that it fits. So behind one
+    from anyone, others of its tag wait too.
+    """
+
+    def __init__(self, comm: MPI.Intracomm):
+        self._comm = comm
+        self._waiting: list[Message] = []
+        self._lock = threading.Lock()
+
+    def add(self, receive: Message) -> None:
+        """Begin a receive, or keep it till its message has come."""
+        with self._lock:
+            self._waiting.append(receive)
+        self.look()
+
+    def remove(self, receive: Message) -> None:
+        """Forget a receive."""
+        with self._lock:
+            if receive in self._waiting:
+                self._waiting.remove(receive)
+
+    def look(self) -> None:
+        """Begin the receives that may be begun."""
+        with self._lock:
+            if not self._waiting:
+                return
+            nothing: set[int] = set()  # tags with which nobody has sent anything
+            for receive in list(self._waiting):
+                if receive.tag in nothing:
+                    continue
+                peer, tag, found = receive.peer, receive.tag, None
+                if peer == MPI.ANY_SOURCE and not (found := self._comm.Improbe(peer, tag)):
+                    nothing.add(tag)
+                    continue
+                self._waiting.remove(receive)  # first: one that fails must not stand in the way
+                room = [receive.room, MPI.BYTE]
+                begun = found.Irecv(room) if found else self._comm.Irecv(room, peer, tag)
+                receive.request = begun
+
+
+class PointToPoint:
+    """send and recv of one group."""
+
+    def __init__(
+        self,
+        comm: MPI.Intracomm,
+        name: str,
+        seconds: float,
+        departed: Callable[[], list[int]] = list,
+    ):
+        self.comm, self.seconds, self.departed = comm, seconds, departed
+        self.live: set[Message] = set()
+        self.from_anyone = FromAnyone(comm)
+        self._thread = MessageThread(name)
+        self._highest_tag = int(comm.Get_attr(MPI.TAG_UB) or 0)
+
+    def set_timeout(self, timeout: timedelta) -> None:
+        """Change how long a wait may take that has no limit of its own."""
+        self.seconds = timeout.total_seconds()
+
+    def alone(self, departed: list[int]) -> bool:
+        """Tell whether nobody is left to send anything."""
+        return len(departed) == self.comm.Get_size() - 1 > 0
+
+    def _check(self, tag: int) -> None:
+        if not 0 <= tag <= self._highest_tag:
+            raise ValueError(f"a tag expects a number from 0 to {self._highest_tag}; got {tag}")
+
+    def send(self, tensor: torch.Tensor, rank: int, tag: int) -> Message:
+        """Begin to send a tensor, which must not change until it is sent; MPI must have the tag."""
+        self._check(tag)
+        buffer = tensor.contiguous()
+        request = self.comm.Isend([memory(buffer), MPI.BYTE], rank, tag)
+        return self._message(request, buffer, buffer, "send", rank, tag)
+
+    def receive(self, tensor: torch.Tensor, rank: int, tag: int) -> Message:
+        """Begin to receive into a tensor of the shape and dtype that is sent.
+
+        ValueError if MPI has no such tag, or the group no such rank.
+        """
+        self._check(tag)
+        size = self.comm.Get_size()
+        if rank != MPI.ANY_SOURCE and not 0 <= rank < size:
+            raise ValueError(f"a rank expects a number from 0 to {size - 1}; got {rank}")
+        buffer = tensor if tensor.is_contiguous() else torch.empty_like(tensor).contiguous()
+        return self._message(None, buffer, tensor, "recv", rank, tag)
+
+    def _message(
+        self,
+        request: MPI.Request | None,
+        buffer: torch.Tensor,
+        target: torch.Tensor,
+        call: str,
+        peer: int,
+        tag: int,
+    ) -> Message:
+        if len(self.live) > MANY:  # handles that nobody kept
+            for old in list(self.live):
+                old.poll()
+        message = Message(request, buffer, target, call, peer, tag, self)
+        if buffer.nbytes > EAGER:
+            self._thread.add(message)
+        return message
+
+    def close(self) -> None:
+        """Withdraw what is unfinished and end the thread."""
+        self._thread.close()
+        for message in list(self.live):
+            if not message.poll():
+                message.cancel("the process group was destroyed")

@@ -18,15 +18,16 @@ from mpi4py import MPI
 from helpers.machine.waiting import YIELD_FOR, ClosedError, Yielding, until
 from helpers.torch_mpi.announced import Announced
 from helpers.torch_mpi.reductions import WIDER, Reduction
-from helpers.torch_mpi.signature import differ, sign
 from helpers.torch_mpi.transport import (
     CLOSED,
     DepartedError,
     Transport,
     check_lengths,
+    differ,
     lengths_of,
+    sign,
 )
-from helpers.torch_mpi.two_level import TwoLevel, hosts_of
+from helpers.torch_mpi.two_level import TwoLevel, hosts_of, memory
 
 _TYPES = {
     torch.float32: MPI.FLOAT,
@@ -51,11 +52,6 @@ _BOOLEAN |= {"MIN": MPI.LAND, "BAND": MPI.LAND, "BXOR": MPI.LXOR}
 _HALVES = torch.float16, torch.bfloat16
 GRACE = 1.0  # seconds in which a rank's last messages arrive once it has said that it leaves
 ONE_LEVEL = 2 << 10  # bytes: between hosts, below, fewer messages count for more
-
-
-def memory(tensor: torch.Tensor) -> MPI.buffer:
-    """Return the bytes of a contiguous tensor as MPI takes them, uncopied; it must live on."""
-    return MPI.buffer.fromaddress(tensor.data_ptr(), tensor.nbytes)
 
 
 def _widened(tensor: torch.Tensor) -> torch.Tensor:
@@ -146,7 +142,7 @@ class Network(Transport):
         op.before(tensor)
         self._agree(sign("all_reduce", flat.nbytes, op.dtype, op.name), deadline)
         if self._rings is not None and flat.nbytes > ONE_LEVEL:
-            under_way = TwoLevel(self._rings, self._hosts, tensor, op, memory)
+            under_way = TwoLevel(self._rings, self._hosts, tensor, op)
             self._finish(under_way.test, tensor, deadline)
         else:
             self._comm.Allreduce(MPI.IN_PLACE, self._typed(tensor), self._mpi_op(op))

@@ -1,13 +1,14 @@
 """How the backend comes into torch: by its public doors, and without starting MPI.
 
 ``register_backend`` makes process groups, ``register_rendezvous_handler`` answers ``mpi://``. MPI
-starts with the first group: so a script's worker processes may import this package, as those that
-``spawn`` begins do.
+starts with the first group, under an mpiexec that knows nothing of the backend: so a script's
+worker processes may import this package, as those that ``spawn`` begins do.
 """
 
 from __future__ import annotations
 
 import atexit
+import os
 import sys
 from collections.abc import Iterator
 from datetime import timedelta
@@ -18,8 +19,8 @@ import torch.distributed as dist
 from torch.distributed.constants import default_pg_timeout
 from torch.distributed.rendezvous import register_rendezvous_handler
 
-from helpers.torch_mpi.options import BACKEND, Options
-from helpers.torch_mpi.starting import start_mpi
+from helpers.machine.shared_memory import ucx_transports
+from helpers.torch_mpi.transport import BACKEND, Options
 
 if TYPE_CHECKING:
     from helpers.torch_mpi.group import ProcessGroupMPI4Py
@@ -34,6 +35,28 @@ def register() -> None:
         register_rendezvous_handler(SCHEME, rendezvous)
 
 
+def start_mpi() -> None:
+    """Start MPI, unless it has been; where all ranks are on this host, without a port.
+
+    MPICH's network opens one on every address of the host as it starts. Who needs it, to start
+    further ranks on other hosts, says ``UCX_TLS=all``.
+    """
+    closed = "mpi4py.MPI" not in sys.modules and "UCX_TLS" not in os.environ and _alone()
+    if closed:
+        os.environ["UCX_TLS"] = ucx_transports()
+    try:
+        from mpi4py import MPI  # noqa: F401
+    finally:
+        if closed:  # what this rank starts may be on several hosts
+            del os.environ["UCX_TLS"]
+
+
+def _alone() -> bool:
+    """Tell whether MPICH's mpiexec has started all ranks on this host."""
+    here = os.environ.get("MPI_LOCALNRANKS")
+    return here is not None and here == os.environ.get("PMI_SIZE")
+
+
 def rendezvous(
     url: str, timeout: timedelta = default_pg_timeout, **_: Any
 ) -> Iterator[tuple[dist.Store, int, int]]:
@@ -44,8 +67,7 @@ def rendezvous(
     started with this one.
     """
     start_mpi()
-    from helpers.torch_mpi.rendezvous import mpi_world
-    from helpers.torch_mpi.store import mpi_store
+    from helpers.torch_mpi.rendezvous import mpi_store, mpi_world
 
     rank, size = mpi_world()
     for name, value in parse_qsl(urlparse(url).query):

@@ -20,8 +20,7 @@ from helpers.machine import usable_cores
 from helpers.machine.shared_memory import FOLDER, room
 from helpers.machine.waiting import SPINS, YIELD_FOR, Yielding, until
 from helpers.torch_mpi.announced import Announced
-from helpers.torch_mpi.signature import differ
-from helpers.torch_mpi.transport import CLOSED, DepartedError
+from helpers.torch_mpi.transport import CLOSED, DepartedError, differ
 
 LINE = 64  # bytes: one cache line for each rank's flag, so that polling does not slow the others
 WORDS = LINE // 8  # of a line: the flag, the signatures of two steps, the mark of who has left

@@ -11,7 +11,7 @@ Patarasu and Yuan, *Bandwidth optimal all-reduce algorithms for clusters of work
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -23,6 +23,11 @@ PIECE = 128 << 10  # bytes: long beside a packet, short beside a part
 SLAB = 64 << 20  # bytes that are under way at once: what is received takes as much again
 
 Pending = Iterator[list[MPI.Request]]  # a sequence of steps, each of which waits for its requests
+
+
+def memory(tensor: torch.Tensor) -> MPI.buffer:
+    """Return the bytes of a contiguous tensor as MPI takes them, uncopied; it must live on."""
+    return MPI.buffer.fromaddress(tensor.data_ptr(), tensor.nbytes)
 
 
 @dataclass(frozen=True)
@@ -60,18 +65,11 @@ class TwoLevel:
     """One all_reduce under way on this rank, on a communicator that carries nothing else.
 
     ``flat`` (n,), contiguous, becomes the result and must stay until :meth:`test` says that all is
-    done. ``address`` gives MPI's view of a tensor's bytes.
+    done.
     """
 
-    def __init__(
-        self,
-        comm: MPI.Intracomm,
-        hosts: Hosts,
-        flat: torch.Tensor,
-        op: Reduction,
-        address: Callable[[torch.Tensor], MPI.buffer],
-    ):
-        self._comm, self._hosts, self._op, self._address = comm, hosts, op, address
+    def __init__(self, comm: MPI.Intracomm, hosts: Hosts, flat: torch.Tensor, op: Reduction):
+        self._comm, self._hosts, self._op = comm, hosts, op
         self._under_way = self._slabs(flat)
         self._steps: list[tuple[Pending, list[MPI.Request]]] = []
 
@@ -112,10 +110,10 @@ class TwoLevel:
             yield sequences
 
     def _send(self, piece: torch.Tensor, to: int, tag: int) -> MPI.Request:
-        return self._comm.Isend([self._address(piece), MPI.BYTE], to, tag)
+        return self._comm.Isend([memory(piece), MPI.BYTE], to, tag)
 
     def _receive(self, piece: torch.Tensor, by: int, tag: int) -> MPI.Request:
-        return self._comm.Irecv([self._address(piece), MPI.BYTE], by, tag)
+        return self._comm.Irecv([memory(piece), MPI.BYTE], by, tag)
 
     def _follow(self, pieces: Sequence[torch.Tensor], part: int, tag: int) -> Pending:
         """Hand a part's pieces to its leader on this host, and take the results."""

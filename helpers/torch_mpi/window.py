@@ -12,8 +12,7 @@ import torch
 
 from helpers.torch_mpi.reductions import Reduction
 from helpers.torch_mpi.shared_memory import SharedMemory
-from helpers.torch_mpi.signature import sign
-from helpers.torch_mpi.transport import Transport, check_lengths, lengths_of
+from helpers.torch_mpi.transport import Transport, check_lengths, lengths_of, sign
 
 SMALL = 64 << 10  # bytes up to which every rank adds up everything itself: one step, not two. Two
 # ranks always do: for them that moves no more than each adding up a half and showing it.

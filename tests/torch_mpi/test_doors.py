@@ -182,7 +182,7 @@ def test_workers_of_a_loader_may_be_spawned(tmp_path):
 def test_a_complaint_that_nobody_needs_is_left_out_and_the_rest_is_kept(tmp_path):
     text = """
 import os
-from helpers.torch_mpi.store import _without
+from helpers.torch_mpi.rendezvous import _without
 with _without(b"no name"):
     os.write(2, b"first\\nan address has no name\\nlast\\n")
 """

@@ -112,7 +112,7 @@ UNABLE = """
 if os.environ["PMI_RANK"] == "1":  # one rank alone
     from mpi4py import MPI
     from pathlib import Path
-    import helpers.torch_mpi.store as module
+    import helpers.torch_mpi.rendezvous as module
     module.OPENED = Path("/nowhere")
 """
 
