@@ -20,14 +20,8 @@ def test_direct_mapped_by_hand():
 def test_least_recently_used_by_hand():
     # One set of two ways: 0, 1, then 0 again, so that 2 throws out 1.
     cache = Cache(size=32, line=16, ways=2)
-    assert [cache.access(16 * n) for n in (0, 1, 0, 2, 0, 1)] == [
-        False,
-        False,
-        True,
-        False,
-        True,
-        False,
-    ]
+    hits = [cache.access(16 * n) for n in (0, 1, 0, 2, 0, 1)]
+    assert hits == [False, False, True, False, True, False]
     assert (cache.hits, cache.misses) == (2, 4)
     assert cache.lines == {0, 1}
 

@@ -2,9 +2,11 @@
 
 import json
 import os
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 
 from helpers.machine import usable_cores
 from helpers.roofline import (
@@ -17,6 +19,9 @@ from helpers.roofline import (
     place,
     probes,
 )
+from helpers.roofline.ceilings import Ceilings, ceilings
+from helpers.roofline.measuring import _settled
+from helpers.roofline.plausible import ends, implausible, implausible_peaks
 
 
 def test_attainable():
@@ -85,15 +90,15 @@ def test_first_full_step():
     assert curve.first_full_step(offsets, [5.7, 9.0, 5.7, 5.7, 7.5, 7.4, 7.4]) is None  # noise
 
 
-@pytest.mark.parametrize("n", [48, 50, 1])
+@pytest.mark.parametrize("n", [48, 50, 1, 336])  # the last is beyond one depth of "tiled"
 def test_every_product_is_right(n):
     rng = np.random.default_rng(n)
     a, b = (rng.random((n, n), dtype=np.float32) for _ in range(2))
     made = matmul.versions(n, block=16)
-    assert ("tiled" in made) == (n == 48)
+    assert ("tiled" in made) == (n % 48 == 0)
     for name, multiply in made.items():
-        np.testing.assert_allclose(multiply(a, b), a @ b, rtol=1e-5, err_msg=name)
-        np.testing.assert_allclose(multiply(a, b), a @ b, rtol=1e-5, err_msg=f"{name}, again")
+        for _ in range(2):
+            np.testing.assert_allclose(multiply(a, b), a @ b, rtol=1e-4, err_msg=name)
 
 
 def test_products_that_differ_in_three_causes_are_right_too():
@@ -108,8 +113,6 @@ def test_products_that_differ_in_three_causes_are_right_too():
 
 
 def test_a_rate_that_cannot_be_is_found():
-    from helpers.roofline.plausible import implausible
-
     def row(level, rate, threads=1, kind="read"):
         return {"level": level, "kind": kind, "threads": threads, "rate": rate}
 
@@ -149,8 +152,6 @@ def peak(dtype, flops, threads=1, isa="x"):
 
 
 def test_a_peak_that_cannot_be_is_found():
-    from helpers.roofline.plausible import implausible_peaks
-
     good = [peak("float32", 100e9), peak("float64", 50e9), peak("float32", 190e9, 2)]
     assert implausible_peaks(good) == []
     slow = peak("float32", 60e9, 2)
@@ -162,12 +163,6 @@ def test_a_peak_that_cannot_be_is_found():
 
 
 def test_what_cannot_be_is_measured_again_and_then_left_out_by_name():
-    from types import SimpleNamespace
-
-    from helpers.roofline.ceilings import Ceilings
-    from helpers.roofline.measuring import _settled
-    from helpers.roofline.plausible import implausible_peaks
-
     def settled(second_try):
         rows = [peak("float32", 100e9), peak("float64", 50e9), peak("float64", 5e9, 2)]
         session = SimpleNamespace(skipped=[])
@@ -188,8 +183,6 @@ def test_what_cannot_be_is_measured_again_and_then_left_out_by_name():
 
 
 def test_caches_end_where_the_curve_says_unless_the_system_contradicts():
-    from helpers.roofline.plausible import ends
-
     reported = [{"size": 32 << 10}, {"size": 1 << 20}, {"size": 32 << 20}]
 
     def found(*capacities):
@@ -203,10 +196,7 @@ def test_caches_end_where_the_curve_says_unless_the_system_contradicts():
 
 
 def test_the_roof_is_that_of_as_many_threads():
-    from helpers.roofline.ceilings import Ceilings
-
-    peaks = [{"isa": "x", "dtype": "float32", "threads": t, "flops": 50e9 * t, "spread": 0.1}
-             for t in (1, 2)]  # fmt: skip
+    peaks = [peak("float32", 50e9 * t, t) for t in (1, 2)]
     rates = [{"level": "memory", "kind": "read", "threads": t, "rate": 10e9 * t, "spread": 0.3}
              for t in (1, 2)]  # fmt: skip
     made = Ceilings("m", "d", 2, 1e9, peaks, rates, [], [], [], None, None, 1.0)
@@ -220,20 +210,10 @@ def test_the_roof_is_that_of_as_many_threads():
     assert made.disturbed in (0.1, 0.3)
 
 
-def test_tiled_goes_beyond_one_depth():
-    rng = np.random.default_rng(1)
-    a, b = (rng.random((336, 336), dtype=np.float32) for _ in range(2))
-    np.testing.assert_allclose(matmul.versions(336)["tiled"](a, b), a @ b, rtol=1e-4)
-
-
 def test_products_refuse_what_does_not_fit():
     multiply = matmul.versions(8)["ijk"]
     good = np.zeros((8, 8), dtype=np.float32)
-    for bad in (
-        np.zeros((8, 8)),
-        np.zeros((4, 4), np.float32),
-        np.zeros((8, 8), np.float32, order="F"),
-    ):
+    for bad in (good.astype(float), good[:4, :4], good.T[::-1].T):
         with pytest.raises(ValueError, match="contiguous float32"):
             multiply(good, bad)
     with pytest.raises(ValueError, match="n=0"):
@@ -267,17 +247,14 @@ def test_fused_and_unfused_agree_and_every_standard_kernel_runs():
 
 
 def test_a_layer_counts_the_bytes_of_its_format():
-    import torch
-
     for dtype, size in ((torch.float64, 8), (torch.float32, 4), (torch.bfloat16, 2)):
         name, call, flops, moved, _ = kernels.layer(3, 16, dtype)
         # 16 × 16 weights, 3 × 16 numbers in and 3 × 16 out
         assert (name, flops, moved) == ("B = 3", 2 * 3 * 256, size * (256 + 48 + 48))
         assert call().shape == (3, 16)
         assert call().dtype == dtype
-    errors = [
-        kernels.layer_error(3, 64, getattr(torch, f"{name}")) for name in
-              ("float64", "float32", "float16", "bfloat16")]  # fmt: skip
+    formats = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+    errors = [kernels.layer_error(3, 64, dtype) for dtype in formats]
     assert errors[0] == 0 < errors[1] < 1e-5 < errors[2] < errors[3] < 0.02
 
 
@@ -308,8 +285,6 @@ def test_the_tables_factor_for_groups_is_off_by_one_power():
 
 
 def test_shuffle():
-    import torch
-
     x = torch.arange(6.0).reshape(1, 6, 1, 1)
     assert design.shuffle(x, 2).flatten().tolist() == [0, 3, 1, 4, 2, 5]
     with pytest.raises(ValueError, match="4 groups, 6 channels"):
@@ -323,8 +298,6 @@ def test_bad_layers(bad):
 
 
 def test_ceilings_are_measured_kept_and_read_back(tmp_path, monkeypatch):
-    from helpers.roofline.ceilings import ceilings
-
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     one = ceilings(quick=True, progress=False)
     assert one.seconds < 75
@@ -343,8 +316,6 @@ def test_ceilings_are_measured_kept_and_read_back(tmp_path, monkeypatch):
 
 
 def test_a_sample_that_only_waits_is_not_taken_for_the_work(monkeypatch):
-    from helpers.roofline import probes
-
     now, asked = [0.0], []
 
     # A microsecond of work behind five milliseconds of waiting for a core.
@@ -361,8 +332,6 @@ def test_a_sample_that_only_waits_is_not_taken_for_the_work(monkeypatch):
 
 
 def test_probes_refuse_what_they_cannot_measure():
-    from helpers.roofline import probes
-
     with pytest.raises(ValueError, match="kind='write'"):
         probes.bandwidth("write", 1 << 20)
     with pytest.raises(ValueError, match="working_set=8"):
@@ -370,8 +339,6 @@ def test_probes_refuse_what_they_cannot_measure():
 
 
 def test_the_chase_visits_every_slot_once():
-    from helpers.roofline import probes
-
     buffer = probes.aligned(4096 * 8)
     start = buffer.ctypes.data
     probes._memory().link_cycle(start, 512, 64, 0, 7)
