@@ -1,4 +1,4 @@
-"""Every example in a docstring of a library gives what it says."""
+"""Every example in a docstring of the package gives what it says."""
 
 import doctest
 import importlib
@@ -8,15 +8,8 @@ import numpy as np
 import pytest
 
 from helpers.paths import ROOT
-from tools.site.generated import LIBRARIES
 
 RANKS = {"helpers.cluster.kernel.cluster"}  # whose examples start ranks
-
-
-def with_examples(library: str) -> list[str]:
-    """Return the modules of a library that have examples."""
-    paths = sorted((ROOT / "helpers" / library).rglob("*.py"))
-    return [name_of(path) for path in paths if ">>> " in path.read_text(encoding="utf-8")]
 
 
 def name_of(path: Path) -> str:
@@ -24,14 +17,14 @@ def name_of(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def marks(name: str) -> list[pytest.MarkDecorator]:
-    return [pytest.mark.mpi] * (name in RANKS)
+def with_examples() -> list:
+    """Return the names of the modules that have examples."""
+    paths = sorted((ROOT / "helpers").rglob("*.py"))
+    names = [name_of(path) for path in paths if ">>> " in path.read_text(encoding="utf-8")]
+    return [pytest.param(n, marks=[pytest.mark.mpi] * (n in RANKS)) for n in names]
 
 
-MODULES = [name for library in LIBRARIES for name in with_examples(library)]
-
-
-@pytest.mark.parametrize("name", [pytest.param(name, marks=marks(name)) for name in MODULES])
+@pytest.mark.parametrize("name", with_examples())
 def test_examples_of_a_module(name):
     # as typed in a notebook: what a cell defines belongs to __main__
     typed = {"__name__": "__main__", "np": np}

@@ -1,7 +1,5 @@
 """helpers.predictions: what a reader said beside what came out."""
 
-import doctest
-
 import pytest
 
 from helpers import predictions
@@ -34,7 +32,3 @@ def test_what_nobody_predicted_is_folded():
     assert shown.startswith("<details")
     assert "<summary>a &lt; b: what do you predict?</summary>" in shown
     assert "3 ms" in shown.partition("</summary>")[2]
-
-
-def test_its_example():
-    assert doctest.testmod(predictions).failed == 0

@@ -1,16 +1,9 @@
 """Text as characters: there and back, the packages held out, batches that all draw alike."""
 
-import doctest
-
 import numpy as np
 
-from helpers.datasets import characters
 from helpers.datasets.characters import ALPHABET, as_text, batch, encode, load_characters
 from helpers.datasets.descriptions import load_descriptions
-
-
-def test_doctests():
-    assert doctest.testmod(characters).failed == 0
 
 
 def decode(tokens):

@@ -1,17 +1,10 @@
 """Sentences and words of package descriptions."""
 
-import doctest
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.datasets import text
 from helpers.datasets.text import NAME, NUMBER, sentences, words
-
-
-def test_doctests():
-    assert doctest.testmod(text).failed == 0
 
 
 def test_markup_links_and_the_own_name_are_dropped():
