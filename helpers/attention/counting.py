@@ -14,12 +14,17 @@ KINDS = ("linear SVM, one and two words", "logistic regression, single words")
 STRENGTHS = {KINDS[0]: (0.1, 0.3, 1.0), KINDS[1]: (1.0, 10.0)}  # C: a smaller one regularises more
 
 
-def right(kind: str, train: Sequence[Document], test: Sequence[Document]) -> np.ndarray:
+def right(
+    kind: str,
+    train: Sequence[Document],
+    test: Sequence[Document],
+    strength: float | None = None,
+) -> np.ndarray:
     """Fit one of ``KINDS`` to TF-IDF weights; return for other documents whether it is right.
 
-    How strongly it is regularised is chosen by cross-validation within ``train``, grouped by source
-    package. One thread: of several, the solver's wait for each other in busy loops, at several
-    times the cost where other programs run.
+    ``strength`` is scikit-learn's C. Without it C is chosen by cross-validation within ``train``,
+    grouped by source package. One thread: of several, the solver's wait for each other in busy
+    loops, at several times the cost where other programs run.
     """
     import numpy as np
     from sklearn.model_selection import GroupKFold
@@ -29,13 +34,14 @@ def right(kind: str, train: Sequence[Document], test: Sequence[Document]) -> np.
         raise ValueError(f"kind={kind!r}: expected one of {', '.join(KINDS)}")
     learned, asked = (np.array([" ".join(d.words) for d in part]) for part in (train, test))
     labels, wanted = (np.array([d.section for d in part]) for part in (train, test))
-    choices = STRENGTHS[kind]
+    choices = STRENGTHS[kind] if strength is None else (strength,)
     found = np.zeros(len(choices))
+    folds = GroupKFold(3).split(learned, groups=[d.source for d in train])
     with threadpool_limits(1):
-        for fit, held in GroupKFold(3).split(learned, groups=[d.source for d in train]):
+        for fit, held in folds if len(choices) > 1 else ():
             counted, others = _weights(kind, learned[fit], learned[held])
-            for place, strength in enumerate(choices):
-                judge = _judge(kind, strength).fit(counted, labels[fit])
+            for place, choice in enumerate(choices):
+                judge = _judge(kind, choice).fit(counted, labels[fit])
                 found[place] += np.sum(judge.predict(others) == labels[held])
         counted, others = _weights(kind, learned, asked)
         judge = _judge(kind, choices[int(found.argmax())]).fit(counted, labels)

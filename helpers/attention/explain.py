@@ -53,22 +53,31 @@ def in_vectors(model: HierarchicalAttention, document: Ids) -> tuple[Tensor, Ans
         Takes n such vectors and returns the probability, a scalar with its graph, of the section
         that the model gives to the document as it is.
     """
+    vectors, answers = _many_in_vectors(model, document, 1)
+    return vectors, lambda given: answers(given[None])[0]
+
+
+def _many_in_vectors(
+    model: HierarchicalAttention, document: Ids, versions: int
+) -> tuple[Tensor, Answer]:
+    """The same for several versions at once: the function takes (V, n, I) and returns (V)."""
     device = model.embedding.weight.device
     words = torch.tensor([word for sentence in document for word in sentence], device=device)
-    places = iter(range(PADDING + 1, len(words) + 1))  # each word gets a row of its own
-    batch = Batch.of([[[next(places) for _ in sentence] for sentence in document]]).to(device)
+    places = iter(range(PADDING + 1, versions * len(words) + 1))  # each word gets a row of its own
+    copies = [[[next(places) for _ in sentence] for sentence in document] for _ in range(versions)]
+    batch = Batch.of(copies).to(device)
     best = int(predict(model, [document]).argmax())
     vectors = model.embedding.weight[words].detach()
 
-    def answer(given: Tensor) -> Tensor:
-        rows = torch.cat([given.new_zeros(1, given.shape[1]), given])  # row 0 is padding's
+    def answers(given: Tensor) -> Tensor:
+        rows = torch.cat([given.new_zeros(1, given.shape[-1]), given.flatten(0, 1)])
         was_training = model.training
         model.eval()
         logits = torch.func.functional_call(model, {"embedding.weight": rows}, (batch,))
         model.train(was_training)
-        return logits.softmax(1)[0, best]
+        return logits.softmax(1)[:, best]
 
-    return vectors, answer
+    return vectors, answers
 
 
 def by_attention(model: HierarchicalAttention, document: Ids) -> list[float]:
@@ -96,13 +105,12 @@ def by_integrated_gradients(
 
     Summed over the words they are what the probability would lose (Sundararajan et al., 2017).
     """
-    vectors, answer = in_vectors(model, document)
+    vectors, answers = _many_in_vectors(model, document, points)
     start = model.embedding.weight[UNKNOWN].detach().expand_as(vectors)
-    total = torch.zeros_like(vectors)
-    for k in range(points):
-        between = (start + (k + 0.5) / points * (vectors - start)).requires_grad_()
-        total += torch.autograd.grad(answer(between), between)[0]
-    return (total / points * (vectors - start)).sum(1).tolist()
+    shares = (torch.arange(points, device=vectors.device) + 0.5) / points
+    between = (start + shares[:, None, None] * (vectors - start)).requires_grad_()  # (V, n, I)
+    (gradients,) = torch.autograd.grad(answers(between).sum(), between)
+    return (gradients.mean(0) * (vectors - start)).sum(1).tolist()
 
 
 def at_random(seed: int = 0) -> Ranking:

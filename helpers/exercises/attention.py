@@ -120,34 +120,6 @@ def paired_comparison(answer):
 
 
 @exercise
-def most_confused(answer):
-    """answer(counts) -> (row, column) of the largest share of a row beside the diagonal."""
-    import numpy as np
-
-    tables = (
-        [[50, 3, 1], [11, 200, 9], [1, 4, 6]],  # the largest count is not the largest share
-        [[90, 1, 0], [5, 20, 6], [3, 3, 50]],  # nor is the largest share of a row's mistakes
-        [[5, 4, 0, 0], [0, 9, 0, 0], [0, 0, 0, 0], [1, 0, 7, 90]],  # a section without documents
-    )
-    for table in tables:
-        counts = np.array(table)
-        shares = counts / counts.sum(1, keepdims=True).clip(min=1)
-        np.fill_diagonal(shares, -1)
-        best = np.unravel_index(shares.argmax(), shares.shape)
-        expected = "expected two numbers (row, column)"
-        given = counts.copy()
-        i, j = whole_numbers(several(call(answer, given), 2, expected), expected)
-        if i == j:
-            wrong(f"({i}, {j}) is on the diagonal: there the answers are right")
-        if (i, j) == (best[1], best[0]):
-            wrong(f"({i}, {j}): rows are true sections, columns the model's answers")
-        if (i, j) != tuple(int(k) for k in best):
-            wrong(f"({i}, {j}) of {table}: another place has a larger share of its row")
-        if not np.array_equal(given, counts):
-            wrong(f"({i}, {j}) is right, but it changes the counts that it is given")
-
-
-@exercise
 def gradient_times_input(answer):
     """answer(p, vectors) -> a score for each word (n): gradient of p times vector, summed."""
     import torch

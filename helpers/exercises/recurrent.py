@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import TYPE_CHECKING
 
@@ -14,22 +13,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 SHARES = ("inputs", "states", "h")  # what the cell with one gate is given
-
-
-@exercise
-def savings_as_recurrence(answer):
-    """answer(rate) -> (u, w): h = u h + w b, repeated, is the balance at the ends of years."""
-    for rate in (0.0, 0.05, 0.5):
-        pair = call(answer, rate)
-        try:
-            u, w = (float(part) for part in pair)
-        except (TypeError, ValueError):
-            wrong(f"expected two numbers (u, w), got {pair!r}")
-        balance = mine = 0.0
-        for year, deposit in enumerate((100.0, 0.0, 50.0)):
-            balance = (balance + deposit) * (1 + rate)
-            mine = u * mine + w * deposit
-            close(mine, balance, f"the balance after year {year + 1} at a rate of {rate:.0%}")
 
 
 @exercise
@@ -57,31 +40,6 @@ def rnn_backward_step(answer):
             close(mine, true, f"{name} for {what}", rtol=1e-6, atol=1e-9)
 
 
-@exercise
-def reach_of_the_bound(answer):
-    """answer(U, left) -> the smallest k with norm(U)^k < left, or None."""
-    import torch
-
-    torch.manual_seed(0)
-    for size, norm, left in ((1, 0.5, 0.2), (3, 0.9, 1e-3), (4, 0.99, 0.5), (2, 0.3, 0.9)):
-        U = torch.randn(size, size).double()
-        U *= norm / torch.linalg.matrix_norm(U, 2)
-        k = 0
-        while norm**k >= left:
-            k += 1
-        got = call(answer, U.clone(), left)
-        close(got, k, f"k for a norm of {norm} and a share of {left}")
-
-    @functools.wraps(answer)
-    def boxed(*given):
-        return "k", answer(*given)  # here None is an answer, and no sign of an empty stub
-
-    triangle = torch.tensor([[0.0, 5.0], [0.0, 0.0]]).double()  # a radius of 0, a norm of 5
-    for U, what in ((triangle, "a norm of 5"), (torch.eye(2).double(), "a norm of 1")):
-        if (got := call(boxed, U, 0.1)[1]) is not None:
-            wrong(f"for {what} the bound promises nothing, and you return {got!r}")
-
-
 def _tensors(got: object, like: Sequence[Tensor], what: str) -> list[Tensor]:
     """Return an answer's tensors as a list; refuse another number, other shapes or types."""
     import torch
@@ -104,34 +62,6 @@ def _same_type(part: Tensor, like: Tensor, what: str) -> None:
     """Refuse a tensor of other numbers than those that were handed in."""
     if part.dtype != like.dtype:
         wrong(f"{what}: it is given numbers of {like.dtype} and returns some of {part.dtype}")
-
-
-@exercise
-def clip_together(answer):
-    """answer(gradients, limit) -> the list of tensors, of a joint norm of at most limit."""
-    import torch
-
-    torch.manual_seed(0)
-    for shapes, size, limit in (
-        ([(3, 4), (4,)], 1.0, 0.5),
-        ([(2, 3), (3,), (1,), (5, 2)], 10.0, 2.0),
-        ([(4, 4)], 1.0, 1.5),
-        ([(2, 2), (3,)], 1e-3, 1.0),  # shorter than the limit: left alone
-        ([(3, 2), (4,)], 1.0, 9.0),  # so is this, and its length above 1
-        ([(3, 2), (4,)], 0.1, 0.2),  # longer than the limit, and below 1
-        ([(2, 2), (2,)], 0.0, 1.0),
-    ):
-        parts = [size * torch.randn(shape).double() for shape in shapes]
-        leaves = [torch.nn.Parameter(torch.zeros_like(part)) for part in parts]
-        for leaf, part in zip(leaves, parts, strict=True):
-            leaf.grad = part.clone()
-        norm = torch.nn.utils.clip_grad_norm_(leaves, limit).item()
-        what = f"{len(shapes)} tensors of joint length {norm:.3g}, limit {limit:g}"
-        given = tuple(part.clone() for part in parts)  # as `learn` hands them over
-        got = _tensors(call(answer, given, limit), parts, what)
-        for number, (mine, leaf) in enumerate(zip(got, leaves, strict=True)):
-            # torch divides by the length + 1e-6
-            close(mine, leaf.grad, f"{what}: tensor {number}", rtol=1e-5, atol=1e-12)
 
 
 @exercise

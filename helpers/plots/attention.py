@@ -1,4 +1,4 @@
-"""Pictures of attention: a document's words and sentences in shades, confusion, deletion."""
+"""Pictures of attention: a document's words and sentences in shades, deletion."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from helpers.plots import style
 from helpers.plots.shapes import arrow, box
 
 if TYPE_CHECKING:
-    import numpy as np
     from matplotlib.axes import Axes
 
     from helpers.attention.explain import Weights
@@ -44,25 +43,6 @@ def document_html(sentences: Sequence[Sequence[str]], found: Weights, title: str
         '<table class="course-figure" style="font-size:15px;line-height:1.5">'
         f"{''.join(rows)}</table>"
     )
-
-
-def confusion(counts: np.ndarray, names: Sequence[str], ax: Axes | None = None) -> Axes:
-    """Draw a confusion matrix (C, C) as shares of each row: true classes in rows."""
-    ax = style.ensure_axes(ax, figsize=(7, 5.6))
-    shares = counts / counts.sum(axis=1, keepdims=True).clip(min=1)
-    picture = ax.imshow(shares, vmin=0, vmax=1)
-    for i in range(len(names)):
-        for j in range(len(names)):
-            if shares[i, j] >= 0.005:
-                shade = style.ink(picture.to_rgba(shares[i, j]))
-                ax.text(j, i, f"{shares[i, j]:.2f}", ha="center", va="center", color=shade, size=10)
-    ax.set_xticks(range(len(names)), names, rotation=45, ha="right")
-    ax.set_yticks(range(len(names)), names)
-    ax.set_xlabel("section that the model names")
-    ax.set_ylabel("section in the archive")
-    ax.grid(False)
-    ax.figure.colorbar(picture, ax=ax, label="share of the row")
-    return ax
 
 
 def deletion(

@@ -18,7 +18,7 @@ from torch.func import stack_module_state
 from helpers.intervals import student
 from helpers.recurrent.layers import GRU, Cell, choose
 from helpers.recurrent.readers import VARIANTS, Reader, half_life_bias, stacked
-from helpers.recurrent.tasks import FixedSequences, ForgetOnCue, LongCopy, Task
+from helpers.recurrent.tasks import ForgetOnCue, LongCopy, Task
 
 __all__ = ["VARIANTS", "Comparison", "Scores", "comparisons", "differ", "half_life_bias", "train"]
 
@@ -146,30 +146,12 @@ class Comparison:
 
 
 def comparisons() -> dict[str, Comparison]:
-    """Return the three tasks of the notebook and the record: two that separate, one real."""
+    """Return the two tasks of the notebook and the record."""
     gap = LongCopy().length
     return {
         "forget on cue": Comparison(ForgetOnCue(), {"hidden": 4, "steps": 250}),
         "long copy": Comparison(LongCopy(), {"hidden": 12, "steps": 120, "half_life": gap}),
-        "section of a package": Comparison(*_first_words()),
     }
-
-
-def _first_words(words: int = 16) -> tuple[FixedSequences, dict, FixedSequences]:
-    """Return the real task: a package's section from the first words of its description."""
-    from helpers.datasets.descriptions import load_descriptions
-    from helpers.datasets.word_vectors import load_word_vectors
-
-    snapshot = load_descriptions()
-    vocabulary, vectors = load_word_vectors()
-    row = {word: i for i, word in enumerate(vocabulary)}
-    table = torch.cat([torch.from_numpy(vectors), torch.zeros(1, vectors.shape[1])])  # unknown: 0
-    parts = []
-    for documents in snapshot.split(fold=0):
-        ids = [[row.get(w, -1) for w in d.words[:words]] for d in documents]
-        labels = [snapshot.sections.index(d.section) for d in documents]
-        parts.append(FixedSequences(table[torch.tensor(ids)], torch.tensor(labels)))
-    return parts[0], {"hidden": 24, "steps": 300, "half_life": words}, parts[1]
 
 
 def _clip_each(parameters, limit: float) -> None:

@@ -81,26 +81,3 @@ class LongCopy:
         noise = torch.randint(0, 2, (self.length - 1, batch), generator=generator)
         x[1:, :, -1] = noise * 2.0 - 1
         return x, symbols
-
-
-@dataclass(frozen=True)
-class FixedSequences:
-    """A real task: rows of a data set of equal length, ``rows`` (N, T, I) and ``labels`` (N)."""
-
-    rows: Tensor
-    labels: Tensor
-
-    @property
-    def inputs(self) -> int:
-        """Columns of x."""
-        return self.rows.shape[-1]
-
-    @property
-    def classes(self) -> int:
-        """Number of classes."""
-        return int(self.labels.max()) + 1
-
-    def draw(self, batch: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Return ``batch`` rows drawn with replacement, x (T, B, I), and their labels (B)."""
-        chosen = torch.randint(0, len(self.rows), (batch,), generator=generator)
-        return self.rows[chosen].transpose(0, 1), self.labels[chosen]

@@ -13,17 +13,17 @@ y = s * s * x
 graph(autodiff.plan([w, x, b], [y]), {s: "s", y: "y"}, first=2)
 
 # %% [markdown]
-# This is $y=(wx+b)^2x$ as a [computation graph](glossary.md#computation-graph): boxes are tensors, ovals are operators, and a colour is a piece of memory. The picture stands after step 2. Press *step*: $s^2$ is written over $s$, and $y$ over $s^2$. So the whole computation needs a single buffer of 8 000 bytes. You will write what decides this.
+# This is $y=(wx+b)^2x$ as a [computation graph](glossary.md#computation-graph): boxes are tensors, ovals are operators, and a colour is a piece of memory. The picture shows the state after step 2. Press *step*: $s^2$ is written over $s$, and $y$ over $s^2$. So the whole computation needs a single buffer of 8 000 bytes. You will write the code that decides this.
 #
 # **You will be able to**
 #
 # - write an operator, with the type of its result and its gradient;
 # - extend a graph by its own gradients, twice if need be;
-# - put a graph in order, and predict its peak memory to the byte;
+# - say when a result may overwrite its operand, and predict a graph's peak memory;
 # - trade time for memory by recomputation, and say how much of each;
 # - tell which rewritings of a graph keep its values, and which do not.
 #
-# **You need** the chain rule and NumPy. *Time:* 180 minutes in four lessons, exercises included. Each lesson runs after the set-up below, without the others. *Cores:* one. *GPU:* none.
+# **You need** the chain rule and NumPy. *Time:* 150 minutes in four lessons, exercises included. Each lesson runs after the set-up below, without the others. *Cores:* one. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
@@ -101,7 +101,7 @@ def traced(work):
 # %% [markdown]
 # ## Lesson 1. How does a program differentiate itself?
 #
-# *50 minutes.* A framework returns the gradient of nearly any program you write. Where does the gradient come from, and what is it: a number, a function, or more program?
+# *50 minutes.* A framework returns the gradient of nearly any program you write. What is a gradient to the framework: a number, a function, or more program?
 #
 # ### Four numbers by hand
 #
@@ -158,7 +158,7 @@ for attempt in (lambda: B @ A, lambda: A + B, lambda: A + autodiff.variable("k",
         print(f"{type(error).__name__}: {error}")
 
 # %% [markdown]
-# The size `"n"` is a *symbol*: the graph reads it off the arrays when it runs, and you can calculate with it. Maxout, the largest of each $k$ neighbours, is a few lines that serve every batch size:
+# The size `"n"` is a *symbol*: the graph reads it off the arrays when it runs, and you can calculate with it. *Maxout* keeps the largest of every $k$ neighbours. A few lines serve every batch size:
 
 
 # %%
@@ -367,7 +367,7 @@ for name, y in (("in NumPy", autodiff.apply(Cube(), x)), ("in the graph", x**3))
 # %% [markdown]
 # ## Lesson 2. What decides how much memory a run needs?
 #
-# *45 minutes.* Two programs compute the same value with the same operators, and one of them runs out of memory. What differs?
+# *32 minutes.* Two programs compute the same value with the same operators, and one of them runs out of memory. What differs?
 #
 # > **Predict.** Below, $y=\sum_i e^{u_i}+\sum_i\sin u_i+\sum_i\tanh u_i+\sum_i\sigma(u_i)$, and $u$ has 250 000 numbers, 2 MB. Each elementwise result takes 2 MB; each sum is one number. A result is freed as soon as its last reader has run. What is the lowest peak, in MB, and what is the highest that a bad order can cause?
 
@@ -378,7 +378,7 @@ guess["highest peak, MB"] = ...
 # %% [markdown]
 # ### Order
 #
-# A [topological order](glossary.md#topological-order) lists the operators so that each comes after everything that it reads. There are usually several. In this graph `exp` and `sin` can run in either order; nothing else can move:
+# A [topological order](glossary.md#topological-order) lists the operators so that each comes after everything that it reads. `autodiff.topological` finds one; there are usually several. In this graph `exp` and `sin` can run in either order, and nothing else can move:
 
 # %%
 x = autodiff.variable("x", shape=(4,))
@@ -387,40 +387,7 @@ y = (autodiff.exp(a) + autodiff.sin(a)) * a
 graph(autodiff.plan([x], [y]), {a: "a", y: "y"}, first=3)
 
 # %% [markdown]
-# ### Exercise 4: put it in order
-#
-# *Difficulty ●●○, 15 minutes.* Given the wanted variables, list all applications of operators that they need: each once, and each after what it reads. `v.maker` is the application that makes the variable `v`, or `None` for an input; an application has `.inputs`. Graphs can be deeper than Python's recursion limit: 5 000 operators in a row must pass.
-#
-# <details><summary>Hint</summary>
-#
-# Use a list as your own stack, and push each application twice: the first time to push what it reads, the second time to append it to the order. Or work forwards: count for each application how many of its inputs still have to be made, and take those that wait for none.
-#
-# </details>
-
-
-# %% exercise="topological-order"
-def my_order(outputs):
-    """List the applications that make the variables `outputs`."""
-    # BEGIN SOLUTION
-    order, stack = {}, [(v.maker, False) for v in outputs if v.maker]
-    while stack:
-        node, ready = stack.pop()
-        if node in order:
-            continue
-        if ready:
-            order[node] = None
-        else:
-            stack.append((node, True))
-            stack += [(v.maker, False) for v in node.inputs if v.maker]
-    return list(order)
-    # END SOLUTION
-
-
-# %% check="topological-order" points=2
-check.topological_order(my_order)
-
-# %% [markdown]
-# With an order, a machine that runs graphs is short. This one counts how many readers each result still has, frees the result after the last one, and records the peak:
+# Given an order, a few lines run a graph. The function below counts how many readers each result still has, frees the result after the last one, and records the peak:
 
 
 # %%
@@ -446,15 +413,14 @@ def run_in(order, fed, outputs, over=()):
 
 
 # %%
-my_topological = once_right(check.topological_order, my_order, autodiff.topological)
 u, numbers = autodiff.variable("u", shape=(250_000,)), rng.normal(size=250_000)
 terms = [autodiff.sum(f(u)) for f in (autodiff.exp, autodiff.sin, autodiff.tanh, autodiff.sigmoid)]
 total = terms[0] + terms[1] + terms[2] + terms[3]
-order = my_topological([total])
+order = autodiff.topological([total])
 term_by_term = run_in(order, {u: numbers}, [total])
 elementwise_first = sorted(order, key=lambda node: node.output.shape != u.shape)  # stable
 all_at_once = run_in(elementwise_first, {u: numbers}, [total])
-for name, ((value,), peak) in (("by your order", term_by_term), ("elementwise first", all_at_once)):
+for name, ((value,), peak) in (("term by term", term_by_term), ("elementwise first", all_at_once)):
     print(f"{name:18} y = {value:.6f}   peak {peak / 1e6:.1f} MB")
 guess.answer("lowest peak, MB", min(term_by_term[1], all_at_once[1]) / 1e6)
 guess.answer("highest peak, MB", all_at_once[1] / 1e6)
@@ -462,52 +428,19 @@ guess.answer("highest peak, MB", all_at_once[1] / 1e6)
 # %% [markdown]
 # The values are equal. If each term is summed before the next begins, one large result exists at a time. If all four functions run first, four large results wait for their sums.
 #
-# Does the order matter in a real graph? Take a perceptron with one hidden layer and the gradients of its loss, and draw 300 topological orders at random. Expect a spread of peaks; look for where the library's order falls.
-
-
-# %%
-def random_order(outputs):
-    """Draw a topological order: again and again, any application whose inputs exist."""
-    waiting, order, made = autodiff.topological(outputs), [], set()
-    while waiting:
-        ready = [n for n in waiting if all(v.maker is None or v in made for v in n.inputs)]
-        order.append(ready[rng.integers(len(ready))])
-        waiting.remove(order[-1])
-        made.add(order[-1].output)
-    return order
-
-
-x, t = autodiff.variable("x", shape=(256, 64)), autodiff.variable("t", shape=(256, 10))
-W, V = autodiff.variable("W", shape=(64, 128)), autodiff.variable("V", shape=(128, 10))
-h = autodiff.tanh(x @ W)
-loss = autodiff.mean((h @ V - t) ** 2)
-wanted = [loss, *autodiff.gradients(loss, [W, V])]
-fed = {v: rng.normal(size=v.shape) for v in (x, t, W, V)}
-
-# %%
-drawn = [run_in(random_order(wanted), fed, wanted)[1] / 1e6 for _ in range(300)]
-library = run_in(autodiff.topological(wanted), fed, wanted)[1] / 1e6
-_, ax = plt.subplots()
-ax.hist(drawn, bins=24)
-ax.axvline(library, color="black", linestyle="--", label="autodiff.topological")
-ax.set(xlabel="peak memory [MB]", ylabel="random orders")
-ax.legend()
-plt.show()
-print(f"{len(autodiff.topological(wanted))} operators; random orders peak between {min(drawn):.2f} "
-      f"and {max(drawn):.2f} MB, the library's at {library:.2f} MB")  # fmt: skip
-
-# %% [markdown]
-# The same operators and values need different peaks, and the order that the library happens to use is not a good one. To find the order with the lowest peak is NP-hard in general (Sethi 1975, *Complete register allocation problems*), so compilers use heuristics. Memory depends on more than the order, and the remaining decisions are easier.
+# To find the order with the lowest peak is NP-hard in general (Sethi 1975, *Complete register allocation problems*), so compilers use heuristics.
 #
 # ### Buffers
 #
-# - **Free** a [buffer](glossary.md#buffer) when its last reader has run. `run_in` does this.
-# - **Share.** A reshape, a transpose or a slice shows the same bytes in another way. It needs no buffer of its own.
+# Besides the order, three rules decide how many [buffers](glossary.md#buffer) a run needs.
+#
+# - **Free** a buffer when its last reader has run. `run_in` does this.
+# - **Share.** A reshape, a transpose or a slice reads the bytes of its operand in another way. It needs no buffer of its own.
 # - **Overwrite.** An operator may write its result over an operand *if nobody else will read that operand any more*.
 #
-# ### Exercise 5: overwrite, with a guard
+# ### Exercise 4: overwrite, with a guard
 #
-# *Difficulty ●●○, 15 minutes.* Given an order, decide for each application which operand it may overwrite: return a dictionary from application to operand. `node.operator.in_place` holds the positions of the operands that the operator can overwrite. An operand may be overwritten only if it has the result's type, is not among the caller's `inputs`, is not among the `outputs`, and *this application is its last reader*.
+# *Difficulty ●●○, 12 minutes.* Given an order, decide for each application which operand it may overwrite: return a dictionary from application to operand. `node.operator.in_place` holds the positions of the operands that the operator can overwrite. An operand may be overwritten only if it has the result's type, is not among the caller's `inputs`, is not among the `outputs`, and *this application is its last reader*.
 #
 # <details><summary>Hint</summary>
 #
@@ -549,7 +482,15 @@ for name, over in (("new buffers", {}), ("overwritten", forwarding(order, [u], [
 # %% [markdown]
 # ### The peak is arithmetic
 #
-# Shapes are known before the run, so all these decisions are, too. `autodiff.plan` makes them and states the peak. Is it right? The package's own allocator follows the plan, so its count proves little. Python's `tracemalloc` knows nothing of the plan and is an independent witness:
+# Shapes are known before the run, so all these decisions can be made before it. `autodiff.plan` makes them and states the peak. Is the peak right? Take a perceptron with one hidden layer and the gradients of its loss. Python's `tracemalloc` knows nothing of the plan, so it is an independent witness:
+
+# %%
+x, t = autodiff.variable("x", shape=(256, 64)), autodiff.variable("t", shape=(256, 10))
+W, V = autodiff.variable("W", shape=(64, 128)), autodiff.variable("V", shape=(128, 10))
+h = autodiff.tanh(x @ W)
+loss = autodiff.mean((h @ V - t) ** 2)
+wanted = [loss, *autodiff.gradients(loss, [W, V])]
+fed = {v: rng.normal(size=v.shape) for v in (x, t, W, V)}
 
 # %%
 inputs, arrays = list(fed), list(fed.values())
@@ -562,7 +503,7 @@ for name, in_place in (("freed and shared", False), ("overwritten as well", True
 graph(plan, {h: "h", loss: "loss", wanted[1]: "∂W", wanted[2]: "∂V"}, first=4)
 
 # %% [markdown]
-# The plan is right to within the few kilobytes of Python's own objects. Press *play* and watch the bars at the side: memory peaks on the backward pass, while results of the forward pass still wait for their readers. Boxes of one colour share a buffer; a struck-through box has been overwritten or freed.
+# The plan is right to within a few kilobytes. Press *play* and watch the bars at the side: memory peaks on the backward pass, while results of the forward pass still wait for their readers. Boxes of one colour share a buffer; a struck-through box has been overwritten or freed.
 #
 # ### What breaks: no guard
 #
@@ -586,7 +527,7 @@ print("sin² in its place:  ", (np.sin(np.exp(point)) ** 2).round(4))
 # %% [markdown]
 # ## Lesson 3. How much time must we pay for less memory?
 #
-# *45 minutes.* Training keeps the results of the forward pass for the backward pass, and for deep networks these activations are most of the memory. Can we keep fewer?
+# *40 minutes.* Training keeps the results of the forward pass for the backward pass, and for deep networks these activations are most of the memory. Can we keep fewer?
 #
 # > **Predict.** A chain of 10 000 convolutions, each with a result of 1.56 MiB, needs 15 624 MiB to have all gradients. One of this course's sources reports 173 MiB: it discards results and recomputes them. How many times as long does the *forward* pass take: 1.1, 2, 10, 100 times?
 
@@ -613,7 +554,7 @@ segments(ways, n, first=6)
 # %% [markdown]
 # One segment keeps its own 36 results; 36 segments keep 36 beginnings. (We return to *kept, at the best places* below.)
 #
-# ### Exercise 6: the schedule of segments
+# ### Exercise 5: the schedule of segments
 #
 # *Difficulty ●●●, 25 minutes.* Write the schedule as a list of three kinds of actions: `Action("forward", i)` computes $x_i$ from $x_{i-1}$; `Action("backward", i)` computes the gradient of step $i$ and reads $x_{i-1}$; `Action("forget", i)` discards $x_i$. The backward actions come in the order $n,\dots,1$. $x_0$ is there from the beginning. At most $m+\lceil n/m\rceil$ results may be held, and each step may run forward at most twice.
 #
@@ -716,9 +657,9 @@ for c in (140, 108):
 guess.answer("forward passes at 173 MiB", forward)
 
 # %% [markdown]
-# Fifteen gigabytes become 173 MiB for 2.4 forward passes, at best.
+# So 173 MiB in place of 15 GiB cost at least 2.4 forward passes.
 #
-# The article that reports 173 MiB explains them by blocks of $\sqrt n$ (see the table at the end). That cannot be all: one level of equal blocks ends at $2\sqrt n-1=199$ results, 311 MiB. 173 MiB lies below, where only the curve of the best places reaches. For the two passes that one level costs, the best places need 222 MiB.
+# The article that reports 173 MiB explains them by blocks of $\sqrt n$ (see the table at the end). Equal blocks alone cannot get there: they need at least $2\sqrt n-1=199$ results, 311 MiB. Only the curve of the best places reaches 173 MiB. For the two forward passes that equal blocks cost, the best places need 222 MiB.
 #
 # ### The clock
 #
@@ -752,59 +693,12 @@ plt.show()
 claims.evidence("09-segments-time")
 
 # %% [markdown]
-# ### Where it pays most: attention
-#
-# Attention, $O=\operatorname{softmax}(QK^\top)V$ for $n$ queries, makes an $n\times n$ table that is far larger than its inputs. *FlashAttention* (Dao et al. 2022) never stores this table. The forward pass computes a few rows, uses them, discards them, and keeps one number a row: the logarithm of the row's sum. The backward pass recomputes the rows from it. This is fusion and recomputation at once. It costs one matrix product more, seven instead of six:
-
-
-# %%
-def attention(Q, K, V, g, rows):
-    """The output and three gradients; `rows` queries at a time, nothing of size n² is kept."""
-    out, dQ, dK, dV = (np.zeros_like(each) for each in (Q, Q, K, V))
-    log_sum = np.empty((len(Q), 1))
-    blocks = [slice(i, i + rows) for i in range(0, len(Q), rows)]
-    for b in blocks:
-        S = Q[b] @ K.T
-        top = S.max(axis=1, keepdims=True)
-        log_sum[b] = top + np.log(np.exp(S - top).sum(axis=1, keepdims=True))
-        out[b] = np.exp(S - log_sum[b]) @ V
-    for b in blocks:
-        A = np.exp(Q[b] @ K.T - log_sum[b])  # computed again
-        dS = A * (g[b] @ V.T - (g[b] * out[b]).sum(axis=1, keepdims=True))
-        dQ[b] = dS @ K
-        dK += dS.T @ Q[b]
-        dV += A.T @ g[b]
-    return out, dQ, dK, dV
-
-
-# %%
-size, width = 1024, 64
-Q, K, V, g = (autodiff.variable(name, shape=(size, width)) for name in "QKVg")
-out = autodiff.softmax(Q @ K.T) @ V
-plan = autodiff.plan([Q, K, V, g], [out, *autodiff.gradients(out, [Q, K, V], seed=g)])
-arrays = [rng.normal(size=(size, width)) / width**0.25 for _ in range(4)]
-ways = {"the graph, all kept": lambda: plan(*arrays)}
-for rows in (size, 64):
-    ways[f"recomputed, {rows} rows"] = lambda rows=rows: attention(*arrays, rows)
-expected = plan(*arrays)
-print(f"inputs and results together {8 * arrays[0].nbytes / 1e6:.1f} MB")
-for name, way in ways.items():
-    found, peak = traced(way)
-    off = max(np.abs(a - b).max() for a, b in zip(found, expected, strict=True))
-    took = measure(way, repeats=3, warmup=0).best
-    print(
-        f"{name:22} peak {peak / 1e6:5.1f} MB   {took * 1e3:4.0f} ms   largest difference {off:.0e}"
-    )
-
-# %% [markdown]
-# Recomputation alone saves nothing here, because one block of all rows is the whole table. Small blocks save it: compare the last peak with the size of the inputs and results. (FlashAttention also cuts each row into blocks, with a running maximum, so that a block fits into a GPU's fast memory.)
-#
 # **Answer.** $2\sqrt n$ results cost less than one forward pass more; with the best places, 10 000 steps fit into 110 results for 2.4 forward passes. *Evidence: predicted and measured peaks agree up to a constant workspace, with equal gradients.*
 
 # %% [markdown]
 # ## Lesson 4. What may a compiler change, and what must it keep?
 #
-# *40 minutes.* A graph says *what* to compute, not *how*. A [pass](glossary.md#pass) replaces it by a cheaper graph. Which passes keep your values, and where does the graph not say enough?
+# *25 minutes.* A graph says *what* to compute, not *how*. A [pass](glossary.md#pass) replaces it by a cheaper graph. Which passes keep your values, and where does the graph not say enough?
 #
 # ### Same mathematics, other numbers
 #
@@ -848,7 +742,7 @@ print(f"equal: {np.array_equal(first, second)}; largest relative difference "
       f"{np.abs(first - second).max() / np.abs(first).max():.0e}")  # fmt: skip
 
 # %% [markdown]
-# The order of a product is another rewriting that is exact in mathematics and rounds differently. Compare the ratio of the two times with the ratio of the counts: a count of multiplications is not a time. (Notebook [07](07_roofline.ipynb) says what else counts.)
+# The order of a product is another rewriting that is exact in mathematics and rounds differently. Compare the ratio of the two times with the ratio of the counts: a count of multiplications is not a time. (Notebook [07](07_roofline.ipynb) measures what else takes time.)
 #
 # ### Same numbers, fewer bytes: fusion
 #
@@ -905,56 +799,9 @@ claims.evidence("09-fused-blocks")
 # %% [markdown]
 # Compare the columns. With 40 000 numbers, which fit into a cache, blocks gain nothing over one array. With two million, which do not fit, they gain much: this part of the gain is traffic with main memory. The fused loop is faster still, although it moves no more bytes from main memory than the blocks do. NumPy also writes seven intermediate results to the cache and reads them again, and makes nine calls for each block; we did not separate the two. With 400 numbers the fused loop loses. One number takes it about as long, so this is the time of the call and not of the loop.
 #
-# ### Exercise 7: nothing twice
-#
-# *Difficulty ●●○, 12 minutes.* Two applications compute the same if their operators are equal (`==` compares them, settings included) and they read the same variables in the same order, or variables that you have already *found* to be the same. Given an order, return a dictionary from each repeated application to the earlier one that computes the same. All operators here are functions of what they read.
-#
-# <details><summary>Hint</summary>
-#
-# Use two dictionaries. One maps each repeated result to the first such result; look up every input in it. The other maps `(operator, inputs as a tuple)` to the first application with them.
-#
-# </details>
-
-
-# %% exercise="common-subexpressions"
-def my_sharing(order):
-    """Return {application: the earlier application that computes the same}."""
-    # BEGIN SOLUTION
-    first, original, found = {}, {}, {}
-    for node in order:
-        what = (node.operator, tuple(original.get(v, v) for v in node.inputs))
-        if what in first:
-            found[node] = first[what]
-            original[node.output] = first[what].output
-        else:
-            first[what] = node
-    return found
-    # END SOLUTION
-
-
-# %% check="common-subexpressions" points=2
-check.common_subexpressions(my_sharing)
-
-# %%
-x, along = autodiff.variable("x", shape=(1000,)), autodiff.variable("along", shape=(1000,))
-(first,) = autodiff.gradients(autodiff.sum(autodiff.gelu(x)), [x])
-(second,) = autodiff.gradients(autodiff.sum(first * along), [x])
-sharing = once_right(check.common_subexpressions, my_sharing, lambda order: {})
-for name, wanted in (("gradient of GELU", first), ("second derivative", second)):
-    order = autodiff.topological([wanted])
-    again = sum(earlier is not None for earlier in sharing(order).values())
-    (shared,) = passes.share_subexpressions([wanted])
-    library = len(order) - len(autodiff.topological([shared]))
-    print(
-        f"{name:18} {len(order):3} operators; {again} found again by you, {library} by the library"
-    )
-
-# %% [markdown]
-# Gradient rules know nothing of each other, so they compute some things twice. GELU, a smooth ReLU with a cube and a tanh in it, is a typical case.
-#
 # ### What the graph does not say: state
 #
-# So far a graph is a function of its inputs. Training changes weights. A **state** is a variable that keeps its array between runs, and an *update* is an operator that writes a new value into that array. Now the order matters even for the values. An operator that reads the state sees the old value or the new one, depending on whether the update has run, and the edges do not say which.
+# So far a graph is a function of its inputs, but training changes weights. A **state** is a variable that keeps its array between runs, and an *update* is an operator that writes a new value into that array. Now the order matters even for the values. An operator that reads the state sees the old value or the new one, depending on whether the update has run, and the edges do not say which.
 #
 # > **Predict.** $w=1$. A function returns $[\,w\leftarrow 2w,\; 10w\,]$, in this order. What does it return for $10w$?
 
@@ -974,7 +821,7 @@ for name, given in (("as listed", []), ("order_updates", [passes.order_updates])
 # %% [markdown]
 # Without help, the update runs first because it is listed first, and $10w$ is 20 where the graph means 10. A [control dependency](glossary.md#control-dependency) is an edge without data: *start this operator after that one has finished*. The pass `order_updates` adds one from each reader of a state to its update.
 #
-# ### Exercise 8: momentum
+# ### Exercise 6: momentum
 #
 # *Difficulty ●●○, 8 minutes.* Gradient descent with momentum keeps a velocity $v$ for each weight: $v\leftarrow 0.9\,v+g$, then $w\leftarrow w-\lambda v$ with the *new* $v$. Both are states. Return the two updates.
 #
@@ -1028,50 +875,9 @@ print(f"loss {losses[0]:.3f} -> {losses[-1]:.3f}; {right.mean():.1%} of the poin
       f"{max(labels.mean(), 1 - labels.mean()):.1%} by always saying the same")  # fmt: skip
 
 # %% [markdown]
-# ### What the graph does not say: loops
+# Loops are the second thing that a graph of operators does not say. The [appendix](A5_more_of_graphs.ipynb) differentiates them, finds what is computed twice, and runs a graph on several ranks.
 #
-# A loop whose length is known only at run time cannot be unrolled in advance. There are two ways out. `scan` is an operator that *contains* a graph and runs it once for each element of a sequence; its gradient is another scan, backwards. Here is a recurrent network for any number of steps:
-
-# %%
-H = 5
-xs, h0 = autodiff.variable("xs", shape=("T", 2, H)), autodiff.variable("h0", shape=(2, H))
-U = autodiff.variable("U", shape=(H, H))
-(last,), _ = autodiff.scan(lambda h, x: ([autodiff.tanh(x + h @ U)], []), [h0], [xs])
-(dU,) = autodiff.gradients(autodiff.sum(last * last), [U])
-rnn = autodiff.function([xs, h0, U], [dU])
-print(len(rnn.order), "operators, for any T")
-for T in (3, 50):
-    arrays = [rng.normal(size=shape) for shape in ((T, 2, H), (2, H), (H, H))]
-    a, h, u = (torch.tensor(array, requires_grad=True) for array in arrays)
-    for step in a:
-        h = torch.tanh(step + h @ u)
-    (wanted,) = torch.autograd.grad((h * h).sum(), u)
-    off = np.abs(rnn(*arrays)[0] - wanted.numpy()).max() / wanted.abs().max().item()
-    print(f"T = {T:2}: relative difference from PyTorch {off:.0e}")
-
-# %% [markdown]
-# The other way is *eager*: run each operator at once, record it, and let Python's `while` be the loop. Newton's iteration $X\leftarrow X(2I-AX)$ converges to $A^{-1}$, and values decide when it stops:
-
-# %%
-size = 4
-A = autodiff.eager(np.eye(size) + 0.3 * rng.normal(size=(size, size)))
-G, one = rng.normal(size=(size, size)), np.eye(size)
-X, rounds = A.T / autodiff.sum(A * A), 0
-while autodiff.max(autodiff.abs(A @ X - one)) > 1e-13:
-    X, rounds = X @ (2 * one - A @ X), rounds + 1
-(dA,) = autodiff.gradients(autodiff.sum(X * G), [A])
-inverse = np.linalg.inv(A.value)
-print(
-    f"{rounds} rounds; the gradient is off by {np.abs(dA.value + inverse.T @ G @ inverse.T).max():.0e}"
-)
-replay, harder = autodiff.function([A], [X]), np.diag([1.0, 10.0, 1e3, 1e5])
-off = np.abs(replay(harder)[0] @ harder - one).max()
-print(f"the recorded graph for a harder matrix: X A differs from the identity by {off:.2f}")
-
-# %% [markdown]
-# The gradient is right: $-A^{-\top}GA^{-\top}$ by theory. But the recording holds the *path* that was taken, not the loop. Replayed for a harder matrix, it runs the same number of rounds and is wrong. `torch.compile` therefore guards what it has traced, and traces again when a guard fails.
-#
-# **Answer.** A compiler may change whatever keeps each value bit for bit: sharing, fusion, memory. What only mathematics keeps, it may change if you ask for it. Order of updates and loops must be *in* the graph, or the compiler cannot respect them. *Evidence: equal bits after fusion, different bits after reordering a product, 20 in place of 10 without a control dependency.*
+# **Answer.** A compiler may make any change that keeps each value bit for bit: fusion does, and so do planned buffers. What only mathematics keeps, it may change if you ask for it. The order of updates must be *in* the graph, or the compiler cannot respect it. *Evidence: equal bits after fusion, different bits after reordering a product, 20 in place of 10 without a control dependency.*
 
 # %% [markdown]
 # <details><summary><b>What the sources say, what we measured</b></summary>
@@ -1085,19 +891,18 @@ print(f"the recorded graph for a harder matrix: X A differs from the identity by
 # | blocks of $\sqrt n$: $O(\sqrt n)$ memory for $O(n)$ time; 10 000 convolutions 15 624 → 173 MiB | lesson 3: one level of blocks ends at 311 MiB and 1.98 forward passes; 173 MiB takes the best places and 2.39 |
 # | $x+1-2+x\Rightarrow2x-1$; $x+a+y+b\Rightarrow a+b+x+y$; fused multiply-add | lesson 4: all of them; the first two change values in floating point |
 # | updates share storage with what they update; readers must have finished | lesson 4: without the control dependency a read comes out twice too large |
-# | symbolic shapes; a loop operator; with both, a graph computes whatever can be computed | lessons 1 and 4: Maxout for every batch, a recurrent network for every length |
-# | eager evaluation with recording differentiates a `while`; hard to optimize, bound to the code | lesson 4: the inverse by Newton; replayed for another matrix it is wrong |
+# | symbolic shapes; a loop operator; with both, a graph computes whatever can be computed | lesson 1: Maxout for every batch; [appendix](A5_more_of_graphs.ipynb): a recurrent network for every length |
+# | eager evaluation with recording differentiates a `while`; hard to optimize, bound to the code | appendix: the inverse by Newton; replayed for another matrix it is wrong |
 #
 # </details>
 #
-# **In practice.** `torch.compile` captures and fuses graphs; `torch.utils.checkpoint` recomputes; JAX has `jit`, `grad`, `remat` and `lax.scan`; XLA assigns buffers. Data parallelism is a rewriting of such a graph, too: `autodiff.average_gradients` puts an allreduce behind each gradient, and notebook [02](02_sgd_sync_async.ipynb) shows what that does on ranks.
+# **In practice.** `torch.compile` captures and fuses graphs; `torch.utils.checkpoint` recomputes; JAX has `jit`, `grad`, `remat` and `lax.scan`; XLA assigns buffers.
 #
 # **References**
-# - Bergstra et al. (2010), *Theano: a CPU and GPU math expression compiler*: gradients by extending a graph, `scan`.
+# - Bergstra et al. (2010), *Theano: a CPU and GPU math expression compiler*: gradients by extending a graph.
 # - Chen et al. (2015), *MXNet*: in-place memory plans, control dependencies of mutable state.
 # - Chen et al. (2016), *Training deep nets with sublinear memory cost*: segments.
 # - Griewank & Walther (2000), *Algorithm 799: revolve*: the best places, and the proof.
-# - Dao et al. (2022), *FlashAttention*: attention without the table.
 # - Baydin et al. (2018), *Automatic differentiation in machine learning: a survey*: forward and reverse mode.
 # - Gulrajani et al. (2017), *Improved training of Wasserstein GANs*: a loss that needs the gradient of a gradient.
 #

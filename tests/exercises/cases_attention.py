@@ -69,19 +69,6 @@ def all_right(mine, theirs):
     return int(mine.sum()), int(theirs.sum()), p
 
 
-def confused(counts):
-    shares = counts / np.maximum(counts.sum(1, keepdims=True), 1)
-    np.fill_diagonal(shares, 0)
-    return np.unravel_index(shares.argmax(), shares.shape)
-
-
-def confused_in_place(counts):
-    """Right, but the notebook's counts have lost their diagonal."""
-    of_rows = np.maximum(counts.sum(1, keepdims=True), 1)
-    np.fill_diagonal(counts, 0)
-    return np.unravel_index((counts / of_rows).argmax(), counts.shape)
-
-
 def largest_count(counts):
     beside = counts - np.diag(np.diag(counts))
     return np.unravel_index(beside.argmax(), beside.shape)
@@ -225,18 +212,6 @@ CASES = {
         right=paired,
         also=[lambda *a: np.array(paired(*a)), lambda *a: iter(paired(*a))],
         wrong=[one_sided, all_right, lambda *a: paired(*a)[:2]],
-    ),
-    "most_confused": Case(
-        right=confused,
-        also=[lambda counts: [int(k) for k in confused(counts)]],
-        wrong=[
-            largest_count,
-            of_the_mistakes,
-            lambda counts: confused(counts)[::-1],
-            lambda counts: (0, 0),
-            confused_in_place,
-            lambda counts: "12",
-        ],
     ),
     "gradient_times_input": Case(
         right=gradient_input, also=[attached], wrong=[gradient_alone, absolute]

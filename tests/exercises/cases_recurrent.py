@@ -57,30 +57,6 @@ def gru_in_place(x, h, *weights):
     return new
 
 
-def clipped_in_the_list(gradients, limit):
-    norm = math.sqrt(sum(float((part**2).sum()) for part in gradients))
-    for number, part in enumerate(gradients):
-        gradients[number] = part * min(1.0, limit / (norm + 1e-6))
-    return gradients
-
-
-def reach(U, left):
-    norm = float(torch.linalg.matrix_norm(U, 2))
-    return math.floor(math.log(left) / math.log(norm)) + 1 if norm < 1 else None
-
-
-def by_radius(U, left):
-    radius = float(torch.linalg.eigvals(U).abs().max())
-    return math.floor(math.log(left) / math.log(radius)) + 1 if 0 < radius < 1 else None
-
-
-def as_loop(U, left):
-    norm, k = torch.linalg.svdvals(U).max(), 0
-    while norm < 1 and norm**k >= left:
-        k += 1
-    return torch.tensor(k) if norm < 1 else None
-
-
 def gru_back(d_h, gates, before, U, copy=True, slope=True, same=False):
     r, z, m, n, _ = gates
     d_an = d_h * (1 - z) * (1 - n**2 if slope else 1)
@@ -131,75 +107,7 @@ def one_gate_by_columns(inputs, states, h, of=1):
     return (1 - z) * torch.tanh(gi[:, 2 * H :] + z * gh[:, 2 * H :]) + z * h
 
 
-def clip(gradients, limit):
-    norm = torch.cat([g.flatten() for g in gradients]).norm()
-    return [g * min(1.0, limit / norm.item()) if norm > 0 else g for g in gradients]
-
-
-def clip_in_place(gradients, limit):
-    norm = math.sqrt(sum(float((g * g).sum()) for g in gradients))
-    for g in gradients:
-        if norm > limit:
-            g.mul_(limit / norm)
-    return tuple(gradients)
-
-
-def clip_by_torch(gradients, limit):
-    leaves = [torch.nn.Parameter(torch.zeros_like(g)) for g in gradients]
-    for leaf, g in zip(leaves, gradients, strict=True):
-        leaf.grad = g
-    torch.nn.utils.clip_grad_norm_(leaves, limit)
-    return (leaf.grad for leaf in leaves)
-
-
-def clip_each(gradients, limit):
-    return [g * min(1.0, limit / (g.norm().item() or 1.0)) for g in gradients]
-
-
-def clip_always(gradients, limit):
-    norm = torch.cat([g.flatten() for g in gradients]).norm().item() or 1.0
-    return [g * (limit / norm) for g in gradients]
-
-
-def clip_by_sum_of_norms(gradients, limit):
-    norm = sum(g.norm().item() for g in gradients) or 1.0
-    return [g * min(1.0, limit / norm) for g in gradients]
-
-
-def clip_zero_by_zero(gradients, limit):
-    norm = torch.cat([g.flatten() for g in gradients]).norm().item()
-    return [g * min(1.0, limit / norm) for g in gradients]
-
-
-def clip_above_one(gradients, limit):
-    norm = torch.cat([g.flatten() for g in gradients]).norm().item()
-    return [g * limit / norm for g in gradients] if norm > 1 else gradients
-
-
-def clip_without_the_root(gradients, limit):
-    total = sum((g**2).sum().item() for g in gradients)
-    return [g * limit / math.sqrt(total) for g in gradients] if total > limit else gradients
-
-
 CASES = {
-    "clip_together": Case(
-        right=clip,
-        also=[clip_in_place, clip_by_torch],
-        wrong=[
-            clipped_in_the_list,
-            clip_each,
-            clip_always,
-            clip_by_sum_of_norms,
-            clip_zero_by_zero,
-            clip_above_one,
-            clip_without_the_root,
-            lambda gradients, limit: [g.numpy() for g in clip(gradients, limit)],
-            lambda gradients, limit: [g.clamp(-limit, limit) for g in gradients],
-            lambda gradients, limit: torch.nn.utils.clip_grad_norm_(gradients, limit),
-            lambda gradients, limit: clip(gradients, limit)[0],
-            lambda gradients, limit: clip(gradients, limit)[::-1],
-        ],
-    ),
     "one_gate_for_both": Case(
         right=one_gate,
         also=[one_gate_in_place, one_gate_by_columns],
@@ -217,16 +125,6 @@ CASES = {
             lambda *a: one_gate_by_columns(*a, of=-1),  # right for one seed only
         ],
     ),
-    "reach_of_the_bound": Case(
-        right=reach,
-        also=[as_loop],
-        wrong=[
-            by_radius,
-            lambda U, left: math.log(left) / math.log(float(torch.linalg.matrix_norm(U, 2))),
-            lambda U, left: reach(U, left) or 0,
-            lambda U, left: reach(U, left) or math.log(0),  # raises where None is due
-        ],
-    ),
     "gru_backward_step": Case(
         right=gru_back,
         also=[lambda *a: list(gru_back(*a))],
@@ -238,11 +136,6 @@ CASES = {
             lambda *a: [part.numpy() for part in gru_back(*a)],  # the walk stacks tensors
             lambda *a: [part.float() for part in gru_back(*a)],  # and multiplies them by doubles
         ],
-    ),
-    "savings_as_recurrence": Case(
-        right=lambda rate: (1 + rate, 1 + rate),
-        also=[lambda rate: torch.tensor([1 + rate, 1 + rate])],
-        wrong=[lambda rate: (1 + rate, 1.0), lambda rate: (rate, 1.0), lambda rate: 1 + rate],
     ),
     "rnn_backward_step": Case(
         right=backward_step,

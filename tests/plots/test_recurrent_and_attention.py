@@ -1,9 +1,6 @@
 import matplotlib
-import numpy as np
 import pytest
 import torch
-
-matplotlib.use("Agg")
 
 from helpers.attention.explain import Weights
 from helpers.plots import attention, recurrent
@@ -45,11 +42,6 @@ def test_norms_by_lag_tell_their_curves_by_markers_too():
     assert len({line.get_marker() for line in drawn} - {"", "None"}) == 4
     legend = ax.get_legend().get_lines()
     assert len({line.get_marker() for line in legend}) == 5  # and the bound, which has none
-
-
-def test_confusion_shows_shares_of_rows():
-    ax = attention.confusion(np.array([[3, 1], [0, 0]]), ["net", "web"])
-    assert words(ax) == ["0.75", "0.25"]  # an empty row has no shares, and divides by nothing
 
 
 def test_deletion_and_differences_draw_what_they_are_given():

@@ -10,14 +10,13 @@ from helpers.recurrent.experiments import (
     VARIANTS,
     Comparison,
     Scores,
-    comparisons,
     differ,
     half_life_bias,
     one_that_forgets,
     train,
 )
 from helpers.recurrent.readers import Reader, stacked
-from helpers.recurrent.tasks import FixedSequences, ForgetOnCue, LongCopy
+from helpers.recurrent.tasks import ForgetOnCue, LongCopy
 
 
 def generator(seed=0):
@@ -37,13 +36,6 @@ def test_long_copy_shows_its_symbol_once():
     assert x[0, :, :-1].argmax(1).equal(labels)
     assert x[1:, :, :-1].abs().sum() == 0
     assert x[1:, :, -1].abs().eq(1).all()
-
-
-def test_fixed_sequences_keep_rows_with_their_labels():
-    rows = torch.arange(12.0).view(4, 3, 1)
-    task = FixedSequences(rows, torch.tensor([0, 1, 2, 3]))
-    x, labels = task.draw(30, generator())
-    assert x[0, :, 0].equal(labels * 3.0)
 
 
 def test_stacked_seeds_learn_and_agree_with_the_same_seeds_alone():
@@ -145,14 +137,6 @@ def test_one_that_forgets_closes_its_gates_at_a_cue():
     at_cue = x[:, 0, 1] == 1
     for gate in (gates.reset[:, 0], gates.update[:, 0]):
         assert (gate[at_cue].mean(0) < gate[~at_cue].mean(0) - 0.1).all()
-
-
-def test_comparisons_are_ready_and_the_real_one_is_held_out():
-    tasks = comparisons()
-    real = tasks["section of a package"]
-    assert real.task.rows.shape[1:] == (16, 100)
-    assert real.task.classes == real.held_out.classes == 8
-    assert len(real.held_out.rows) < len(real.task.rows)
 
 
 def test_bad_settings_are_named():
