@@ -1,7 +1,5 @@
 """The package by its door alone: in a plain script under mpiexec, without notebook or cluster."""
 
-import doctest
-import importlib
 import json
 import os
 import pickle
@@ -13,7 +11,6 @@ import pytest
 
 from helpers.paths import ROOT
 from tests.cluster.ways import PART
-from tests.mpi.runner import run_ranks
 
 SCRIPT = """
 import pickle
@@ -72,13 +69,3 @@ def test_the_door_opens_without_mpi_and_all_behind_it_is_there():
     command = [sys.executable, "-c", code]
     answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert answer.stdout.splitlines() == ["[]", "['Call']", "False False"]
-
-
-def examples(names):
-    results = [doctest.testmod(importlib.import_module(f"helpers.tracing.{n}")) for n in names]
-    return [(result.failed, result.attempted > 0) for result in results]
-
-
-def test_examples_in_the_documentation_hold():
-    names = ["activity", "clock", "communicator", "sizes"]
-    assert run_ranks(1, examples, names) == [[(0, True)] * len(names)]

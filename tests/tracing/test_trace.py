@@ -13,7 +13,7 @@ from helpers.tracing.clock import Clock
 from tests.cluster.ways import PART
 from tests.mpi.runner import run_ranks
 
-RANKS = [1, pytest.param(2, marks=PART), 3, pytest.param(4, marks=PART), 5]
+RANKS = [1, 2, 4, pytest.param(5, marks=PART)]
 
 
 @functools.cache
@@ -138,7 +138,7 @@ def test_ring_sends_the_formulas_bytes_in_the_formulas_rounds(n, name):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize(("n", "name", "steps"), [(4, "doubling", 2), (5, "scatter_by_hand", 4)])
+@pytest.mark.parametrize(("n", "name", "steps"), [(4, "doubling", 2), (4, "scatter_by_hand", 3)])
 def test_rounds_of_other_patterns(n, name, steps):
     assert on(n)[0][name].steps() == steps
 
@@ -378,7 +378,7 @@ def test_records_without_clocks_are_taken_to_share_one():
 
 @pytest.mark.mpi
 def test_trace_survives_pickle_and_exports_to_chrome(tmp_path):
-    trace = on(3)[0]["ring"]
+    trace = on(2)[0]["ring"]
     assert pickle.loads(pickle.dumps(trace)) == trace
     chrome = json.loads(traces.save_chrome(trace, tmp_path / "trace.json").read_text())[
         "traceEvents"
@@ -394,6 +394,5 @@ def test_trace_survives_pickle_and_exports_to_chrome(tmp_path):
             box["tid"] == item["tid"] and box["ts"] <= item["ts"] <= box["ts"] + box["dur"]
             for box in boxes
         )
-    assert {item["args"]["name"] for item in chrome if item["name"] == "thread_name"} == {
-        "rank 0", "rank 1", "rank 2",
-    }  # fmt: skip
+    threads = {item["args"]["name"] for item in chrome if item["name"] == "thread_name"}
+    assert threads == {"rank 0", "rank 1"}
