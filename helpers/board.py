@@ -54,7 +54,8 @@ def join(address: str = "", code: str = "", name: str = "") -> None:
     ----------
     address, code
         What the teacher shows: ``"192.168.1.5:8765"`` and six characters. Without them
-        ``COURSE_BOARD`` in the environment is read: ``"CODE@192.168.1.5:8765"``.
+        ``COURSE_BOARD`` in the environment is read: ``"CODE@192.168.1.5:8765"``. On a class's
+        JupyterHub neither is needed: the hub knows who you are.
     name
         Shown on the board if you give one.
 
@@ -65,13 +66,16 @@ def join(address: str = "", code: str = "", name: str = "") -> None:
     """
     if not address:
         code, _, address = os.environ.get("COURSE_BOARD", "").rpartition("@")
-    if not address or not code:
+    hub = os.environ.get("COURSE_BOARD_SERVICE", "") if not address else ""
+    address = address or hub
+    if not address or not (code or hub):
         raise BoardError(
             'expected the address and the code that the teacher shows, as in join("192.168.1.5:'
             f'8765", "K7MPQ2"); got address {address!r} and code {code!r}'
         )
     url = address if "://" in address else f"http://{address}"
     said = {"code": code.strip().upper(), "name": name}
+    said |= {"hub": os.environ.get("JUPYTERHUB_API_TOKEN", "")} if hub else {}
     reply = _post(f"{url.rstrip('/')}/api/join", said)
     with _kept() as kept:
         kept.execute("DELETE FROM membership")

@@ -4,7 +4,10 @@
 options pass through HUB_ARGS (``--JupyterHub.bind_url=...``). README.md here is the recipe.
 """
 
+import contextlib
+import grp
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -54,6 +57,7 @@ c.Spawner.environment = {
     "JUPYTERLAB_DIR": f"{COURSE}/share/jupyter/lab",
     "COURSE_ID": wanted.course,
     "EXCHANGE": str(wanted.exchange),
+    "COURSE_BOARD_SERVICE": "http://127.0.0.1:8765/services/board",  # for board.join()
 }
 c.Spawner.start_timeout = 120  # thirty at once take their time
 c.Spawner.http_timeout = 120
@@ -69,3 +73,25 @@ c.Spawner.args = [
     f"--ServerApp.shutdown_no_activity_timeout={wanted.idle}",
 ]
 c.Spawner.poll_interval = 10  # seconds until the hub has seen that a server has ended
+
+# --- the board on which a class predicts together, under a user who owns nothing else
+board = state.with_name(f"{state.name}-board")
+board.mkdir(mode=0o700, exist_ok=True)
+shutil.chown(board, "nobody")
+c.JupyterHub.services = [
+    {
+        "name": "board",
+        "url": "http://127.0.0.1:8765",
+        "command": [sys.executable, "-m", "tools.board", "--hub", f"--file={board}/board.sqlite"],
+        "cwd": str(ROOT),
+        "environment": {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
+        "user": "nobody",
+        "oauth_no_confirm": True,
+        "display": False,
+    }
+]
+with contextlib.suppress(KeyError):  # who gets the projector's page
+    c.JupyterHub.load_groups = {"teachers": {"users": grp.getgrnam("teachers").gr_mem}}
+    c.JupyterHub.load_roles = [
+        {"name": "board", "scopes": ["access:services!service=board"], "groups": ["teachers"]}
+    ]

@@ -50,6 +50,30 @@ print(done.stdout[-4000:])
 """
 
 
+BOARD = f"{HUB}/services/board/"
+PREDICTION = """
+from helpers import board
+from helpers.exercises.predictions import Predictions
+
+board.join()
+guess = Predictions()
+guess["time of two ranks"] = 2
+print(board.flush(60))
+"""
+
+
+def on_the_board(teacher: Student) -> dict:
+    """Open the projector's page as a teacher does; return what it shows."""
+    page = teacher.session.get(BOARD + "open", timeout=60)
+    page.raise_for_status()
+    key = page.url.partition("#")[2]
+    state = requests.get(
+        BOARD + "api/state", headers={"Authorization": f"Bearer {key}"}, timeout=60
+    )
+    state.raise_for_status()
+    return {name: state.json()[name] for name in ("members", "names", "questions")}
+
+
 def recipe(heading: str) -> str:
     """Return the commands that the recipe gives under a heading."""
     text = (RECIPE / "README.md").read_text(encoding="utf-8")
@@ -173,6 +197,11 @@ def lesson(folder: Path, count: int, idle: int, seen: dict) -> None:
     answers = all_do(lambda student: json.loads(student.run(RANKS).splitlines()[-1]))
     seen["told"] = dict(zip(names, answers, strict=True))
     passed("ranks have answered all")
+    joined = all_do(lambda student: student.run(PREDICTION))
+    seen["waits for the board"] = [said.splitlines()[-1] for said in joined]
+    seen["board"] = on_the_board(teacher)
+    seen["board of a student"] = students[0].session.get(BOARD + "open", timeout=60).status_code
+    passed("all have predicted on the board")
     seen["running"] = {name: prying.ranks(uid) for name, uid in seen["uids"].items()}
     seen["pss"] = {name: prying.pss(uid) for name, uid in seen["uids"].items()}
     seen["pss of the hub"] = prying.pss(0)

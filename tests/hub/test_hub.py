@@ -121,3 +121,11 @@ def test_make_hub_starts_it_and_leaves_nothing_when_it_is_ended(installed, tmp_p
     assert seen["running"] >= 5  # make, hub, proxy, the student's server and kernel
     assert seen["ended with"] in (0, 2, -signal.Signals[how])  # 2: make calls it an error
     assert (seen["processes"], seen["left"], seen["listening"]) == ([], [], [])
+
+
+def test_a_class_predicts_together_by_the_hubs_own_tokens(seen):
+    assert seen["waits for the board"] == ["0"] * STUDENTS
+    (question,) = seen["board"].pop("questions")
+    assert seen["board"] == {"members": STUDENTS, "names": []}
+    assert (question["name"], question["said"]) == ("time of two ranks", STUDENTS)
+    assert seen["board of a student"] == 403

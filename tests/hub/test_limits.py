@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import shutil
 import subprocess
 
 import pytest
@@ -79,3 +80,16 @@ def test_what_is_left_in_a_group_is_killed(tmp_path):
     assert group.end() == []
     assert not folder.exists()
     assert os.listdir(tmp_path) == []
+
+
+def test_the_unit_for_systemd_is_one(tmp_path):
+    if not shutil.which("systemd-analyze"):
+        pytest.skip("no systemd-analyze on this machine: Debian's package systemd has it")
+    unit = tmp_path / "course-hub.service"
+    text = (ROOT / "deploy" / "jupyterhub" / "course-hub.service").read_text(encoding="utf-8")
+    unit.write_text(text)
+    done = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True)
+    assert "course-hub" not in done.stderr, done.stderr
+    unit.write_text(text.replace("KillMode=mixed", "KilMode=mixd"))
+    done = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True)
+    assert "KilMode" in done.stderr

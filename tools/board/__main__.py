@@ -5,15 +5,18 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import functools
 import signal
 import socket
 import sqlite3
 import sys
 import webbrowser
+from collections.abc import Callable
 from pathlib import Path
 
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
+from tornado.web import Application
 
 from helpers.paths import ROOT
 from tools.board.server import BODY, Board, application
@@ -30,12 +33,22 @@ def own_address() -> str:
             return "127.0.0.1"
 
 
-async def serve(board: Board, host: str, port: int, browse: bool) -> None:
+async def serve(served: Application, host: str, port: int, opened: Callable[[int], None]) -> None:
     """Serve until SIGINT or SIGTERM."""
     sockets = bind_sockets(port, host)
-    port = sockets[0].getsockname()[1]
-    server = HTTPServer(application(board), max_body_size=BODY, max_buffer_size=2 * BODY)
+    server = HTTPServer(served, max_body_size=BODY, max_buffer_size=2 * BODY)
     server.add_sockets(sockets)
+    opened(sockets[0].getsockname()[1])
+    ended = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, ended.set)
+    await ended.wait()
+    server.stop()
+    await server.close_all_connections()
+
+
+def tell(board: Board, host: str, browse: bool, port: int) -> None:
+    """Print what a teacher needs, and open the projector's page."""
     shown = f"[{host}]" if ":" in host else host
     page = f"http://{shown}:{port}/#{board.key}"
     print(f"The projector's page (keep its address to yourself): {page}")
@@ -49,12 +62,6 @@ async def serve(board: Board, host: str, port: int, browse: bool) -> None:
     print("Ctrl-C ends it; nothing is lost.", flush=True)
     if browse:
         webbrowser.open(page)
-    ended = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, ended.set)
-    await ended.wait()
-    server.stop()
-    await server.close_all_connections()
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -65,13 +72,20 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--file", type=Path, default=ROOT / "board.sqlite")
     parser.add_argument("--new", action="store_true", help="begin another class today")
     parser.add_argument("--no-browser", action="store_true")
+    parser.add_argument("--hub", action="store_true", help="as JupyterHub's service")
     options = parser.parse_args(arguments)
     if not 0 <= options.port < 65536:
         parser.error(f"expected a port from 0 to 65535, got {options.port}")
     try:
         with contextlib.closing(Store(options.file)) as store:
             board = Board(store, options.new)
-            asyncio.run(serve(board, options.host, options.port, not options.no_browser))
+            if options.hub:
+                from tools.board import hub  # JupyterHub is there only
+
+                asyncio.run(serve(hub.application(board), *hub.address(), lambda port: None))
+                return 0
+            opened = functools.partial(tell, board, options.host, not options.no_browser)
+            asyncio.run(serve(application(board), options.host, options.port, opened))
     except sqlite3.Error as error:
         print(f"{options.file}: expected a file of the board's ({error})", file=sys.stderr)
         return 1

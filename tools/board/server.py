@@ -6,6 +6,7 @@ import json
 import secrets
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,7 @@ class Board:
         self.code, self.key = store.secrets_of(self.now)
         self.codes: dict[str, Bucket] = defaultdict(lambda: Bucket(WRONG_CODES / 60, WRONG_CODES))
         self.requests: dict[int, Bucket] = defaultdict(lambda: Bucket(REQUESTS, 4 * REQUESTS))
+        self.known: Callable[[str], bool] | None = None  # on a hub: whether a token is a user's
         self.events: dict[int, Bucket] = defaultdict(lambda: Bucket(EVENTS, BURST))
 
     def join(self, address: str, body: Any) -> str:
@@ -63,12 +65,20 @@ class Board:
         code = body.get("code") if isinstance(body, dict) else None
         if not isinstance(code, str) or not isinstance(name, str) or len(name) > 40:
             raise _refused(400, "expected a code and a name of at most 40 characters")
+        shown = body.get("hub")
+        if self.known is not None and isinstance(shown, str) and shown:
+            if not self.known(shown):
+                raise _refused(403, "the hub does not know this token: log in again")
+            return self._admit(name)
         tries = self.codes[address]
         if not tries.take(1):
             raise _refused(429, "too many wrong codes from this address: wait a minute")
         if not secrets.compare_digest(code.encode(), self.code.encode()):
             raise _refused(403, f"{code!r} is not the code of this class: read it again")
         tries.left += 1  # a hub's students all come from one address
+        return self._admit(name)
+
+    def _admit(self, name: str) -> str:
         if self.store.state(self.now)["members"] >= MEMBERS:
             raise _refused(403, f"the class is full: {MEMBERS} have joined")
         return self.store.join(self.now, " ".join(name.split()))
@@ -235,9 +245,9 @@ class Page(Handler):
         self.write(path.read_bytes())
 
 
-def application(board: Board) -> Application:
-    """Return the server's routes."""
-    routes: list[tuple[str, type[Handler]]] = [
+def routes() -> list[tuple[str, type[Handler]]]:
+    """Return what answers at which path."""
+    return [
         ("/api/join", Join),
         ("/api/send", Send),
         ("/api/withdraw", Withdraw),
@@ -246,5 +256,9 @@ def application(board: Board) -> Application:
         ("/api/csv", Table),
         ("/([a-z.]*)", Page),
     ]
-    quiet: dict[str, Any] = {"log_function": lambda handler: None}  # a terminal, not a log
-    return Application([(path, kind, {"board": board}) for path, kind in routes], **quiet)
+
+
+def application(board: Board) -> Application:
+    """Return the server."""
+    found: list[Any] = [(path, kind, {"board": board}) for path, kind in routes()]
+    return Application(found, log_function=lambda handler: None)  # a terminal is no log
