@@ -26,6 +26,11 @@ def online_softmax(answer):
                     f"{what}: y is right, but x was read {reads} times: m and l need each number "
                     "once, and the last line once more"
                 )
+            if (writes := record.count(array="y", kind="write")) > y.size:
+                wrong(
+                    f"{what}: y is right, but it was written {writes} times: the last line writes "
+                    "each number, and your part none"
+                )
             shared_out(record, "x", "read", 2 * -(-n // 32), what)
 
 

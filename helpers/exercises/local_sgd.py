@@ -100,10 +100,13 @@ def mixings_until(answer):
     cases = [(mixing(n, w), part) for n, w, part in ((4, 1 / 3, 0.01), (8, 1 / 3, 0.01),
                                                      (16, 0.25, 0.1), (5, 0.45, 0.05))]  # fmt: skip
     cases.append((np.full((3, 3), 1 / 3), 0.01))
+    cases.append((np.array([[0.75, 0.25], [0.25, 0.75]]), 0.25))
     for W, part in cases:
         left = 1 - spectral_gap(W)
         want = 1 if left < 1e-9 else math.floor(math.log(part) / math.log(left)) + 1
-        equal(call(answer, W.copy(), part), want, f"{len(W)} replicas, down to {part:g}: mixings")
+        halves = ", whose difference halves each time" if left == 0.5 else ""
+        what = f"{len(W)} replicas{halves}, until less than {part:g} is left: mixings"
+        equal(call(answer, W.copy(), part), want, what)
 
 
 # ---------------------------------------------------------------------------- which H at which link

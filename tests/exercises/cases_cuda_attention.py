@@ -92,6 +92,7 @@ CASES = {
         also=[SOFTMAX % BRANCHES, SOFTMAX % SHARED],
         wrong=[
             SOFTMAX % THRICE,  # right, but x is read three times
+            SOFTMAX % ONLINE.replace("m = now;", "m = now, y[blockIdx.x * n + i] = v;", 1),
             SOFTMAX % ONLINE.replace("l * expf(m - now) + expf(v", "l + expf(v"),
             SOFTMAX % ONLINE.replace("l * expf(m - now) + l2 * expf(m2 - now)", "l + l2"),
             SOFTMAX % ONLINE.partition("for (int o")[0],  # each lane has its own

@@ -84,6 +84,12 @@ def by_trying(W, part):
             return count
 
 
+def rounded_up(W, part):
+    """Stops where exactly ``part`` is left."""
+    slowest = np.sort(np.abs(np.linalg.eigvalsh(W)))[-2]
+    return 1 if slowest < 1e-9 else int(np.ceil(np.log(part) / np.log(slowest)))
+
+
 def with_the_largest(W, part):
     return int(np.log(part) // np.log(np.sort(np.linalg.eigvalsh(W))[-1] - 1e-12))
 
@@ -189,7 +195,12 @@ CASES = {
     "mixings_until": Case(
         right=mixings,
         also=[by_trying],
-        wrong=[with_the_largest, by_the_gap, lambda W, part: mixings(W, part, size=np.real)],
+        wrong=[
+            rounded_up,
+            with_the_largest,
+            by_the_gap,
+            lambda W, part: mixings(W, part, size=np.real),
+        ],
     ),
     "best_period": Case(
         right=best,
