@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from helpers.collectives.parts import FIRST_TAG, split
-from helpers.collectives.protocols import Combine, Communicator
+from helpers.collectives.parts import FIRST_TAG, Combine, Communicator, split
 from helpers.collectives.registry import Allreduce, CriticalPath, register
 from helpers.collectives.tree import distances
 

@@ -17,6 +17,7 @@ import numpy as np
 from helpers.collectives.hosts import hosts_of
 from helpers.collectives.parts import FIRST_TAG
 from helpers.collectives.registry import ALGORITHMS
+from helpers.machine import usable_cores
 from helpers.waiting import doze
 
 if TYPE_CHECKING:
@@ -114,6 +115,26 @@ def addition(size: int = 1 << 20, repeats: int = 20) -> float:
         np.add(mine, theirs, out=mine)
         times.append(time.perf_counter() - begin)
     return statistics.median(times[2:]) / mine.nbytes
+
+
+def share(seconds: float = 0.1, comm: MPI.Intracomm | None = None) -> float:
+    """On every rank: compute for a while, all at once, and compare with what the cores could give.
+
+    Times on a busy machine are not to be believed.
+
+    Returns
+    -------
+    float
+        The part of the cores that the ranks got, the same on every rank. 1: all that so many ranks
+        can use; 0.5: other programs had half of it.
+    """
+    comm = world(comm)
+    comm.Barrier()
+    began, had = time.perf_counter(), time.process_time()
+    while time.perf_counter() - began < seconds:
+        sum(range(1000))
+    part = (time.process_time() - had) / (time.perf_counter() - began)
+    return min(1.0, sum(comm.allgather(part)) / min(comm.Get_size(), usable_cores()))
 
 
 def slowest(

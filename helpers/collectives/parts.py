@@ -1,12 +1,17 @@
-"""Cut a message into nearly equal parts."""
+"""What an algorithm is handed, and how it cuts a message into nearly equal parts."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 # A message that begins with part c has tag FIRST_TAG + c, so that a trace tells what it carries.
 FIRST_TAG = 7000
+# mpi4py's, or what has Get_rank, Get_size, Send, Isend, Recv and Sendrecv of it
+Communicator = Any
+# combine(mine, theirs, theirs_first=True) sets mine to *theirs op mine*, or to *mine op theirs*
+Combine = Callable[..., None]
 
 
 def split(size: int, n: int) -> list[slice]:

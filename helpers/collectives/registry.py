@@ -22,7 +22,7 @@ import numpy as np
 from helpers.collectives.before import added, from_everybody, one_a_piece, uncut
 from helpers.collectives.combiner import Combiner
 from helpers.collectives.hosts import Hosts, hosts_of
-from helpers.collectives.protocols import Combine, Communicator
+from helpers.collectives.parts import Combine, Communicator
 
 Chunks = Callable[[int, int], int]
 

@@ -16,8 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from helpers.collectives.before import added, from_everybody, from_owner, pieces_a_rank
-from helpers.collectives.parts import FIRST_TAG, lengths, split
-from helpers.collectives.protocols import Combine, Communicator
+from helpers.collectives.parts import FIRST_TAG, Combine, Communicator, lengths, split
 from helpers.collectives.registry import Allreduce, Collective, CriticalPath, register
 
 # Bytes in one message, at most: keeps the scratch buffer small and what has just arrived in the

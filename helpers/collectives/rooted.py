@@ -9,8 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from helpers.collectives.before import from_owner, from_rank_0, one_a_rank
-from helpers.collectives.parts import FIRST_TAG, split
-from helpers.collectives.protocols import Communicator
+from helpers.collectives.parts import FIRST_TAG, Communicator, split
 from helpers.collectives.registry import Collective, register
 
 

@@ -17,8 +17,7 @@ from typing import NamedTuple
 
 from helpers.collectives.dry_run import dry_run
 from helpers.collectives.hosts import Hosts, one_host
-from helpers.collectives.parts import FIRST_TAG, lengths, split
-from helpers.collectives.protocols import Communicator
+from helpers.collectives.parts import FIRST_TAG, Communicator, lengths, split
 from helpers.collectives.registry import COLLECTIVES, find
 from helpers.tracing.rounds import rounds
 from helpers.tracing.trace import Message, Trace

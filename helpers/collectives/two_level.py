@@ -20,8 +20,7 @@ import numpy as np
 from helpers.collectives import ring
 from helpers.collectives.before import pieces_a_rank
 from helpers.collectives.hosts import Hosts
-from helpers.collectives.parts import split
-from helpers.collectives.protocols import Combine, Communicator
+from helpers.collectives.parts import Combine, Communicator, split
 from helpers.collectives.registry import Allreduce, CriticalPath, register
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from helpers.exercises.core import NotAttempted, WrongAnswer, call, close, exercise, wrong
+from helpers.exercises.core import NotAttempted, call, close, exercise, wrong
+from helpers.exercises.groups import in_case
 
 if TYPE_CHECKING:
     from helpers.autodiff import Operator, Variable
@@ -105,15 +105,6 @@ def two_outputs() -> tuple[list[Variable], list[Variable]]:
     return [x, y], [d * a, autodiff.sum(c)]
 
 
-@contextlib.contextmanager
-def _of(what: str) -> Iterator[None]:
-    """Say of which graph an answer raised, or never ended."""
-    try:
-        yield
-    except WrongAnswer as error:
-        wrong(f"{what}: {error}")
-
-
 @exercise(time_limit=10)
 def topological_order(answer):
     """answer(outputs) -> the applications, each once, each after what it reads."""
@@ -141,7 +132,7 @@ def topological_order(answer):
         ("5 000 operators in a row", [deep]),
         ("60 sums of a result with itself, by 2⁶⁰ ways", [doubled]),
     ):
-        with _of(what):
+        with in_case(what, first=True):
             order = call(listed, list(wanted))
         _check_order(what, order, autodiff.topological(wanted))
     fed = answer([x])

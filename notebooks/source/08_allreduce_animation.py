@@ -14,7 +14,7 @@ from IPython.display import Markdown, display
 
 from helpers import claims
 from helpers.cluster import Cluster, Network, RankError, RankTimeoutError, StartError
-from helpers.collectives import ALGORITHMS, cost, halving, measure, on_hosts, placement, quiet
+from helpers.collectives import ALGORITHMS, cost, halving, measure, on_hosts, placement
 from helpers.collectives.recording import record, schedules, sent
 from helpers.collectives.schedule import model
 from helpers.exercises import collectives as check
@@ -343,7 +343,7 @@ model_of = {name: cost.allreduce(name, P.ranks, busy) for name in flat}
 many = costs.fine(array_sizes)
 lines = {name: [model_of[name].at(K) for K in many] for name in flat}
 ax = costs.times_by_size(array_sizes, measured, lines, at=many)
-costs.doubt(ax, cluster.run(quiet.share)[0])
+costs.doubt(ax, cluster.run(measure.share)[0])
 plt.show()
 
 # %% [markdown]
@@ -410,7 +410,7 @@ if "ring_allreduce" in globals() and check.ring_allreduce.passed(ring_allreduce,
     own["your ring"] = ring_allreduce
 raced = cluster.run(lambda sizes, own: race(sizes, **own), race_sizes, own)[0]
 ax = costs.times_by_size(race_sizes, raced)
-costs.doubt(ax, cluster.run(quiet.share)[0])
+costs.doubt(ax, cluster.run(measure.share)[0])
 crossing = crossover(P.ranks, busy.alpha, busy.beta)
 if crossing:
     ax.axvline(crossing, color=style.BLACK, linestyle=":")
@@ -471,7 +471,7 @@ try:
         wire = hosts.run(measure.ring_steps, measure.LINK_SIZES, 3, timeout=120)[0]
         memory = hosts.run(measure.ping_pong, measure.SIZES, 9)[0]
         timed = hosts.run(measure.allreduce_times, list(ALGORITHMS), host_sizes, 3, timeout=120)[0]
-        kept = hosts.run(quiet.share)[0]
+        kept = hosts.run(measure.share)[0]
     between, inside = cost.fit(wire, "between hosts"), cost.fit(memory[1:], "inside a host")
 except StartError as error:
     print(f"No hosts here ({error}): this is the record of a run elsewhere.")

@@ -15,7 +15,8 @@ from helpers.collectives import halving as picture_of_halving
 from helpers.collectives.cost import Link
 from helpers.collectives.dry_run import dry_run
 from helpers.collectives.parts import FIRST_TAG
-from helpers.plots.animation import animation_html
+from helpers.plots.animation import animate
+from tests.cluster.ways import PART
 from tests.mpi.runner import run_ranks
 
 LINK, SLOW = Link("inside", alpha=10.0, beta=1.0, gamma=0.5), Link("between", 1000.0, 100.0, 0.5)
@@ -83,7 +84,7 @@ def test_a_message_that_is_not_of_whole_parts_is_refused():
 
 
 def test_it_is_in_the_animation_with_its_title(star):
-    page = animation_html(schedule.model(star, 4))
+    page = animate(schedule.model(star, 4)).data
     values = json.loads(html.unescape(re.search(r"data-values=(['\"])(.*?)\1", page)[2]))
     assert values["titles"] == {"star": "allreduce: <star>"}
     (shown,) = values["schedules"]
@@ -121,7 +122,7 @@ def called_by_name(name, K):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("n", [1, 2, 4])
+@pytest.mark.parametrize("n", [4, *(pytest.param(n, marks=PART) for n in (1, 2))])
 def test_it_runs_is_counted_traced_and_timed(star, n):
     results = run_ranks(n, called_by_name, star, 1200)
     counts, logs, times, refusals, _ = zip(*results, strict=True)
@@ -154,7 +155,7 @@ def test_one_that_knows_hosts_has_a_schedule_for_each_layout(leaders, where):
     assert plan.steps == cost.steps(leaders, ranks, hosts=where)
     assert max(plan.sent(10)) == 10 * cost.sent(leaders, ranks, where)
     assert plan.states()[-1] == [[frozenset(range(ranks))]] * ranks
-    assert "leaders" in animation_html(plan)
+    assert "leaders" in animate(plan).data
 
 
 def test_hosts_for_other_ranks_are_refused(leaders):
@@ -162,9 +163,15 @@ def test_hosts_for_other_ranks_are_refused(leaders):
         schedule.model(leaders, 4, hosts=(0, 1))
 
 
-@pytest.mark.parametrize("ranks", [2, 4, 8])
+@pytest.mark.parametrize("ranks", [1, 2, 4, 8])
 def test_the_picture_of_halving_and_doubling_is_that_of_its_messages(halving, ranks):
     assert picture_of_halving.schedule(ranks) == schedule.model(halving, ranks)
+
+
+@pytest.mark.parametrize("ranks", [0, 3, -4])
+def test_halving_other_numbers_of_ranks_is_refused(ranks):
+    with pytest.raises(ValueError, match=f"power of two ranks; got {ranks}"):
+        picture_of_halving.schedule(ranks)
 
 
 @pytest.mark.mpi
@@ -175,23 +182,18 @@ def test_parts_that_travel_joined_are_counted_in_a_traced_run_too(halving):
     assert traced.transfers == schedule.model(halving, 4).transfers
 
 
-@pytest.mark.mpi
-def test_one_that_knows_hosts_asks_mpi_for_them(leaders):
-    results = run_ranks(3, called_by_name, leaders, 1200)
-    assert [where for *_, where in results] == [(0, 0, 0)] * 3
-    (traced,) = recording.schedules([log for _, log, *_ in results])
-    assert traced.transfers == schedule.model(leaders, 3).transfers
-
-
-def on_pretended_hosts(where):
+def by_leaders(where):
+    asked = called_by_name("leaders", 1200)
     from mpi4py import MPI
 
-    importlib.import_module("tests.collectives.leaders")
-    comm = MPI.COMM_WORLD
-    ours = collectives.allreduce([2.0**comm.rank], comm, algorithm="leaders", hosts=where)
-    return ours.tolist()
+    ours = collectives.allreduce([2.0**MPI.COMM_WORLD.rank], MPI.COMM_WORLD, None, "leaders",
+                                 hosts=where)  # fmt: skip
+    return *asked, ours.tolist()
 
 
 @pytest.mark.mpi
-def test_hosts_can_be_told(leaders):
-    assert run_ranks(4, on_pretended_hosts, (0, 1, 0, 2)) == [[15.0]] * 4
+def test_one_that_knows_hosts_asks_mpi_for_them_or_is_told(leaders):
+    results = run_ranks(4, by_leaders, (0, 1, 0, 2))
+    assert [(where, ours) for *_, where, ours in results] == [((0, 0, 0, 0), [15.0])] * 4
+    (traced,) = recording.schedules([log for _, log, *_ in results])
+    assert traced.transfers == schedule.model(leaders, 4).transfers
