@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import math
 
 from helpers.exercises.core import (
@@ -16,6 +14,7 @@ from helpers.exercises.core import (
     on_ranks,
     wrong,
 )
+from helpers.exercises.groups import more_ranks
 from helpers.exercises.values import whole_numbers
 
 
@@ -115,15 +114,12 @@ def _compare(replies: list, weights: list[float], factor: float) -> None:
 @exercise(time_limit=60)
 def sync_gradients(answer, *, cluster):
     """answer(model) -> model, the mean over all ranks in every gradient."""
-    from helpers.cluster import Cluster
-
     for factor in (1.0, -0.5):
         n = cluster.n
         _compare(on_torch_ranks(cluster, _gradients, answer, factor), [1 / n] * n, factor)
-    with contextlib.redirect_stdout(io.StringIO()):  # that ranks start is nobody's concern here
-        two = Cluster(n=2, preload=("torch",))
-    with two:  # a number of ranks that nobody wrote down
-        _compare(on_torch_ranks(two, _gradients, answer, 1.0), [0.5, 0.5], 1.0)
+    with more_ranks(2, "torch") as two:  # a number of ranks that nobody wrote down
+        if two:
+            _compare(on_torch_ranks(two, _gradients, answer, 1.0), [0.5, 0.5], 1.0)
 
 
 @exercise(time_limit=60)

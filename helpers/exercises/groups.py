@@ -57,7 +57,7 @@ def outcomes(cluster: Cluster, answer: Callable, cases: list[Case]) -> list[list
 
 
 @contextmanager
-def more_ranks(n: int) -> Iterator[Cluster | None]:
+def more_ranks(n: int, *preload: str) -> Iterator[Cluster | None]:
     """Start ranks of its own for an answer that may be right for the notebook's number only."""
     from IPython.utils.capture import capture_output
 
@@ -65,7 +65,7 @@ def more_ranks(n: int) -> Iterator[Cluster | None]:
 
     try:
         with capture_output():  # that they are ready is nobody's concern: a check says one thing
-            more = Cluster(n=n)
+            more = Cluster(n=n, preload=preload)
     except StartError:  # those of the notebook have judged
         yield None
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter, defaultdict
 
 from helpers.exercises.core import NotAttempted, call, equal, exercise, wrong
@@ -31,20 +32,12 @@ def document_frequency(mapper, reducer):
 def _listed(mapper):
     """A generator that yields nothing for an empty text is an answer, no result at all is not."""
 
+    @functools.wraps(mapper)
     def listed(text):
         found = mapper(text)
-        return None if found is None else _Pairs(found)
+        return None if found is None else iter(list(found))
 
-    listed.__name__ = getattr(mapper, "__name__", "mapper")
     return listed
-
-
-class _Pairs:
-    def __init__(self, pairs):
-        self._pairs = list(pairs)
-
-    def __iter__(self):
-        return iter(self._pairs)
 
 
 def _told(answer, rank: int, line: str, left: dict, waiting: list, size: int) -> dict:

@@ -5,10 +5,13 @@ import copy
 from tests.exercises.case import Case
 
 
-def one_sync(model, loss, batches, sync):
+def one_sync(model, loss, batches, sync=lambda model: model, each=False, count=None, call=None):
+    """Sync once, or after each batch; the losses are divided by as many, or by ``count``."""
     for x, y in batches:
-        (loss(model(x), y) / len(batches)).backward()
-    return sync(model)
+        (loss((call or model)(x), y) / (count or len(batches))).backward()
+        if each:
+            sync(model)
+    return model if each else sync(model)
 
 
 def divided_before_sync(model, loss, batches, sync):
@@ -43,25 +46,6 @@ def by_autograd(model, loss, batches, sync):
     return sync(model)
 
 
-def never_divides(model, loss, batches, sync):
-    for x, y in batches:
-        loss(model(x), y).backward()
-    return sync(model)
-
-
-def averages_each(model, loss, batches, sync):
-    for x, y in batches:
-        (loss(model(x), y) / len(batches)).backward()
-        sync(model)
-    return model
-
-
-def forgets_to_sync(model, loss, batches, sync):
-    for x, y in batches:
-        (loss(model(x), y) / len(batches)).backward()
-    return model
-
-
 def last_batch_only(model, loss, batches, sync):
     for x, y in batches:
         model.zero_grad()
@@ -77,27 +61,9 @@ def one_large_batch(model, loss, batches, sync):
     return sync(model)
 
 
-def one_backward(model, loss, batches, sync):
-    (sum(loss(model(x), y) for x, y in batches) / len(batches)).backward()
+def one_backward(model, loss, batches, sync, call=None):
+    (sum(loss((call or model)(x), y) for x, y in batches) / len(batches)).backward()
     return sync(model)
-
-
-def one_backward_past_the_hooks(model, loss, batches, sync):
-    (sum(loss(model.forward(x), y) for x, y in batches) / len(batches)).backward()
-    return sync(model)
-
-
-def forward_past_the_hooks(model, loss, batches, sync):
-    for x, y in batches:
-        (loss(model.forward(x), y) / len(batches)).backward()
-    return sync(model)
-
-
-def sync_too_early(model, loss, batches, sync):
-    sync(model)
-    for x, y in batches:
-        (loss(model(x), y) / len(batches)).backward()
-    return model
 
 
 def makes_a_step(model, loss, batches, sync):
@@ -106,10 +72,6 @@ def makes_a_step(model, loss, batches, sync):
     one_sync(model, loss, batches, sync)
     torch.optim.SGD(model.parameters(), lr=0.1).step()
     return model
-
-
-def returns_nothing(model, loss, batches, sync):
-    one_sync(model, loss, batches, sync)
 
 
 def state(run):
@@ -245,18 +207,18 @@ def as_an_array(k, workers, compute, rest):
 CASES = {
     "accumulate": Case(
         right=one_sync,
-        also=[divided_before_sync, divided_after_sync, by_autograd, forward_past_the_hooks],
+        also=[
+            *(divided_before_sync, divided_after_sync, by_autograd),
+            lambda model, *given: one_sync(model, *given, call=model.forward),  # past the hooks
+        ],
         wrong=[
-            never_divides,
-            averages_each,
-            forgets_to_sync,
-            last_batch_only,
-            one_large_batch,
-            one_backward,
-            one_backward_past_the_hooks,
-            sync_too_early,
-            makes_a_step,
-            returns_nothing,
+            lambda *given: one_sync(*given, count=1),
+            lambda *given: one_sync(*given, each=True),
+            lambda model, loss, batches, sync: one_sync(model, loss, batches),  # forgets to
+            *(last_batch_only, one_large_batch, one_backward),
+            lambda model, *given: one_backward(model, *given, call=model.forward),
+            lambda model, loss, batches, sync: one_sync(sync(model), loss, batches),  # too early
+            *(makes_a_step, lambda *given: one_sync(*given) and None),
         ],
     ),
     "checkpoint": Case(

@@ -8,37 +8,28 @@ from tests.exercises.case import Case
 from tests.exercises.cases_collectives import allgather
 
 
-def by_requests(work, comm):
-    n, rank = comm.Get_size(), comm.Get_rank()
+def by_requests(work, comm, wait=True):
+    n, rank = comm.size, comm.rank
     parts = np.split(work, n)
     for step in range(n - 1):
         request = comm.Isend(parts[(rank - step) % n], (rank + 1) % n, step)
         comm.Recv(parts[(rank - step - 1) % n], (rank - 1) % n, step)
-        request.Wait()
+        if wait:
+            request.Wait()
     return work
 
 
-def by_requests_that_are_forgotten(work, comm):
-    n, rank = comm.Get_size(), comm.Get_rank()
-    parts = np.split(work, n)
-    for step in range(n - 1):
-        comm.Isend(parts[(rank - step) % n], (rank + 1) % n, step)
-        comm.Recv(parts[(rank - step - 1) % n], (rank - 1) % n, step)
-    return work
-
-
-def nothing_moves(work, comm):
-    return work
-
-
-def scatter_alone(work, comm):
-    n, rank = comm.Get_size(), comm.Get_rank()
+def scatter_alone(work, comm, off=0, kind=None):
+    """Part by part, or the part ``off`` beside it, received as numbers of another kind."""
+    n, rank = comm.size, comm.rank
     parts = np.split(work, n)
     for peer in range(1, n):
         if rank == 0:
-            comm.Send(parts[peer], peer)
+            comm.Send(parts[peer + off], peer)
         elif rank == peer:
-            comm.Recv(parts[rank], 0)
+            part = np.empty(len(work) // n, kind or work.dtype)
+            comm.Recv(part, 0)
+            parts[rank][:] = part
     return work
 
 
@@ -48,7 +39,7 @@ def scatter_and_allgather(work, comm):
 
 def scatter_and_requests(work, comm):
     """Right in another way: the scatter at once, the allgather by requests, in a new array."""
-    n, rank, work = comm.Get_size(), comm.Get_rank(), work.copy()
+    n, rank, work = comm.size, comm.rank, work.copy()
     parts = np.split(work, n)
     if rank == 0:
         for request in [comm.Isend(parts[peer], peer, 99) for peer in range(1, n)]:
@@ -58,13 +49,9 @@ def scatter_and_requests(work, comm):
     return by_requests(work, comm)
 
 
-def scatter_and_forgotten_requests(work, comm):
-    return by_requests_that_are_forgotten(scatter_alone(work, comm), comm)
-
-
 def scatter_and_allgather_by_pickles(work, comm):
     """Right in another way: what is sent is pickled, which adds some bytes."""
-    n, rank = comm.Get_size(), comm.Get_rank()
+    n, rank = comm.size, comm.rank
     parts, to, source = np.split(work.copy(), n), (rank + 1) % n, (rank - 1) % n
     if rank == 0:
         for peer in range(1, n):
@@ -78,7 +65,7 @@ def scatter_and_allgather_by_pickles(work, comm):
 
 def scatter_and_open_ring(work, comm):
     """Right in another way: rank 0 has everything, so the last rank sends nothing."""
-    n, rank = comm.Get_size(), comm.Get_rank()
+    n, rank = comm.size, comm.rank
     parts = np.split(work, n)
     for peer in range(1, n):
         if rank == 0:
@@ -94,21 +81,8 @@ def scatter_and_open_ring(work, comm):
     return work
 
 
-def scatter_into_float64(work, comm):
-    """Right as long as the numbers are float64."""
-    n, rank = comm.Get_size(), comm.Get_rank()
-    parts, part = np.split(work, n), np.empty(len(work) // n)
-    for peer in range(1, n):
-        if rank == 0:
-            comm.Send(parts[peer], peer)
-        elif rank == peer:
-            comm.Recv(part, 0)
-            parts[rank][:] = part
-    return allgather(work, comm)
-
-
 def broadcast_along_a_tree(work, comm):
-    n, rank, have = comm.Get_size(), comm.Get_rank(), 1
+    n, rank, have = comm.size, comm.rank, 1
     while have < n:
         if rank < have and rank + have < n:
             comm.Send(work, rank + have)
@@ -119,7 +93,7 @@ def broadcast_along_a_tree(work, comm):
 
 
 def broadcast_along_a_chain(work, comm):
-    n, rank = comm.Get_size(), comm.Get_rank()
+    n, rank = comm.size, comm.rank
     if rank:
         comm.Recv(work, rank - 1)
     if rank < n - 1:
@@ -128,33 +102,17 @@ def broadcast_along_a_chain(work, comm):
 
 
 def broadcast_one_by_one(work, comm):
-    if comm.Get_rank():
+    if comm.rank:
         comm.Recv(work, 0)
     else:
-        for peer in range(1, comm.Get_size()):
+        for peer in range(1, comm.size):
             comm.Send(work, peer)
-    return work
-
-
-def broadcast_by_mpi(work, comm):
-    comm.Bcast(work)
     return work
 
 
 def broadcast_that_raises_alone(work, comm):
     """On some ranks of a cluster only: what comes next must not meet what they left behind."""
-    return scatter_and_allgather(work, comm) if comm.Get_size() > 1 else work[len(work)].copy()
-
-
-def scatter_of_the_wrong_part(work, comm):
-    n, rank = comm.Get_size(), comm.Get_rank()
-    parts = np.split(work, n)
-    for peer in range(1, n):
-        if rank == 0:
-            comm.Send(parts[peer - 1], peer)
-        elif rank == peer:
-            comm.Recv(parts[rank], 0)
-    return allgather(work, comm)
+    return scatter_and_allgather(work, comm) if comm.size > 1 else work[len(work)].copy()
 
 
 def rate(seconds, N, K, alpha, data):
@@ -169,21 +127,8 @@ def rate_of_all_bits(seconds, N, K, alpha, data):
         return np.float64(2 * (N - 1) * 8 * K) / (N * data) / left
 
 
-def rate_below_zero(seconds, N, K, alpha, data):
-    return 8 * K / N / data / (seconds / (2 * (N - 1)) - alpha)
-
-
-def rate_or_nothing(*asked):
-    found = rate(*asked)
-    return None if found == math.inf else found
-
-
-def rate_of_one_way(seconds, N, K, alpha, data):
-    return rate(2 * seconds, N, K, alpha, data)
-
-
 def parts_by_scatter(work, comm):
-    n, rank = comm.Get_size(), comm.Get_rank()
+    n, rank = comm.size, comm.rank
     parts = np.split(work, n)
     comm.Scatter(work.copy() if rank == 0 else None, parts[rank])
     for step in range(n - 1):
@@ -195,14 +140,15 @@ def parts_by_scatter(work, comm):
 CASES = {
     "long_broadcast": Case(
         right=scatter_and_allgather,
-        also=[
-            *(scatter_and_requests, scatter_and_allgather_by_pickles, scatter_and_open_ring),
-        ],
+        also=[scatter_and_requests, scatter_and_allgather_by_pickles, scatter_and_open_ring],
         wrong=[
-            parts_by_scatter,
-            *(broadcast_along_a_tree, broadcast_along_a_chain, broadcast_one_by_one),
-            *(broadcast_by_mpi, scatter_alone, scatter_of_the_wrong_part, nothing_moves),
-            *(scatter_into_float64, scatter_and_forgotten_requests),
+            *(parts_by_scatter, broadcast_along_a_tree, broadcast_along_a_chain),
+            *(broadcast_one_by_one, lambda work, comm: (comm.Bcast(work), work)[1], scatter_alone),
+            lambda work, comm: allgather(scatter_alone(work, comm, off=-1), comm),
+            lambda work, comm: work,
+            # right as long as the numbers are float64
+            lambda work, comm: allgather(scatter_alone(work, comm, kind=float), comm),
+            lambda work, comm: by_requests(scatter_alone(work, comm), comm, wait=False),
         ],
         hangs=[broadcast_that_raises_alone],
     ),
@@ -210,7 +156,9 @@ CASES = {
         right=rate,
         also=[rate_of_all_bits, lambda *asked: np.asarray(rate(*asked))],
         wrong=[
-            *(rate_below_zero, rate_or_nothing, rate_of_one_way),
+            lambda s, N, K, alpha, data: 8 * K / N / data / (s / (2 * (N - 1)) - alpha),  # below 0
+            lambda *asked: None if rate(*asked) == math.inf else rate(*asked),
+            lambda seconds, *asked: rate(2 * seconds, *asked),  # of one way
             lambda *asked: rate(*asked) / 8,
             lambda seconds, N, K, alpha, data: rate(seconds, N, K, 0.0, data),
             lambda seconds, N, K, alpha, data: rate(seconds, N, K, alpha, 1.0),

@@ -17,80 +17,25 @@ def by_stage(stage, ranks):
     )
 
 
-def in_float32(stage, ranks):
-    return [16, 8 + 8 / ranks, 4 + 12 / ranks, 16 / ranks][stage]
-
-
-def without_the_copy(stage, ranks):
-    return [12, 4 + 8 / ranks, 2 + 10 / ranks, 12 / ranks][stage]
-
-
-def by_shards(values, gradient, comm, rate):
-    size = len(values) // comm.Get_size()
-    mean, whole = np.empty(size), np.empty_like(values)
+def by_shards(values, gradient, comm, rate, gather=True):
+    """Without ``gather`` each rank keeps what it moved."""
+    n, size, whole = comm.size, len(values) // comm.size, values.copy()
+    mean, mine = np.empty(size), slice(comm.rank * size, comm.rank * size + size)
     comm.Reduce_scatter_block(gradient, mean)
-    mine = comm.Get_rank() * size
-    comm.Allgather(values[mine : mine + size] - rate * mean / comm.Get_size(), whole)
+    whole[mine] -= rate * mean / n
+    if gather:
+        comm.Allgather(whole[mine].copy(), whole)
     return whole
 
 
 def by_pickles(values, gradient, comm, rate):
-    n, rank = comm.Get_size(), comm.Get_rank()
-    parts = comm.alltoall(np.split(gradient, n))
-    return np.concatenate(comm.allgather(np.split(values, n)[rank] - rate * sum(parts) / n))
-
-
-def everything(values, gradient, comm, rate):
-    total = np.empty_like(gradient)
-    comm.Allreduce(gradient, total)
-    return values - rate * total / comm.Get_size()
-
-
-def raises_on_one_rank(values, gradient, comm, rate):
-    """The others' messages to that rank are left over: the next answer must not receive them."""
-    if comm.Get_rank() == 1:
-        raise KeyError("no such shard")
-    return by_shards(values + 1, gradient - 1, comm, rate)
-
-
-def sums(values, gradient, comm, rate):
-    return by_shards(values, gradient, comm, rate * comm.Get_size())
-
-
-def keeps_its_own(values, gradient, comm, rate):
-    size, rank = len(values) // comm.Get_size(), comm.Get_rank()
-    mean = np.empty(size)
-    comm.Reduce_scatter_block(gradient, mean)
-    values[rank * size : rank * size + size] -= rate * mean / comm.Get_size()
-    return values
-
-
-def by_four(values, gradient, comm, rate):
-    return by_shards(values, gradient, comm, rate * comm.Get_size() / 4)
-
-
-def by_a_root(values, gradient, comm, rate):
-    n, size = comm.Get_size(), len(values) // comm.Get_size()
-    total, mean, whole = np.empty_like(gradient), np.empty(size), np.empty_like(values)
-    comm.Reduce(gradient, total, root=0)
-    comm.Scatter(total, mean, root=0)
-    mine = comm.Get_rank() * size
-    comm.Allgather(values[mine : mine + size] - rate * mean / n, whole)
-    return whole
-
-
-def by_all_gradients(values, gradient, comm, rate):
-    return values - rate * sum(comm.allgather(gradient)) / comm.Get_size()
-
-
-def by_gathered_gradients(values, gradient, comm, rate):
-    every = np.empty((comm.Get_size(), len(gradient)))
-    comm.Allgather(gradient, every)
-    return values - rate * every.mean(0)
+    parts = comm.alltoall(np.split(gradient, comm.size))
+    mine = np.split(values, comm.size)[comm.rank]
+    return np.concatenate(comm.allgather(mine - rate * sum(parts) / comm.size))
 
 
 def by_owners(values, gradient, comm, rate):
-    n, rank = comm.Get_size(), comm.Get_rank()
+    n, rank = comm.size, comm.rank
     parts = [np.ascontiguousarray(part) for part in np.split(gradient, n)]
     mean = np.empty_like(parts[0])
     for root, part in enumerate(parts):
@@ -102,19 +47,64 @@ def by_owners(values, gradient, comm, rate):
 def in_place(values, gradient, comm, rate):
     from mpi4py import MPI
 
-    size = len(values) // comm.Get_size()
-    mean, mine = np.empty(size), comm.Get_rank() * size
+    size = len(values) // comm.size
+    mean, mine = np.empty(size), comm.rank * size
     comm.Reduce_scatter_block(gradient, mean)
-    values[mine : mine + size] -= rate * mean / comm.Get_size()
+    values[mine : mine + size] -= rate * mean / comm.size
     comm.Allgather(MPI.IN_PLACE, values)
     return values
 
 
 def by_a_messenger(values, gradient, comm, rate):
-    n, rank = comm.Get_size(), comm.Get_rank()
-    parts = comm.alltoall(np.split(gradient, n))
-    shards = comm.gather(np.split(values, n)[rank] - rate * sum(parts) / n)
-    return comm.bcast(np.concatenate(shards) if rank == 0 else None)
+    parts = comm.alltoall(np.split(gradient, comm.size))
+    shards = comm.gather(np.split(values, comm.size)[comm.rank] - rate * sum(parts) / comm.size)
+    return comm.bcast(np.concatenate(shards) if comm.rank == 0 else None)
+
+
+def everything(values, gradient, comm, rate):
+    total = np.empty_like(gradient)
+    comm.Allreduce(gradient, total)
+    return values - rate * total / comm.size
+
+
+def raises_on_one_rank(values, gradient, comm, rate):
+    """The others' messages to that rank are left over: the next answer must not receive them."""
+    if comm.rank == 1:
+        raise KeyError("no such shard")
+    return by_shards(values + 1, gradient - 1, comm, rate)
+
+
+def by_a_root(values, gradient, comm, rate):
+    size = len(values) // comm.size
+    total, mean, whole = np.empty_like(gradient), np.empty(size), np.empty_like(values)
+    comm.Reduce(gradient, total, root=0)
+    comm.Scatter(total, mean, root=0)
+    mine = comm.rank * size
+    comm.Allgather(values[mine : mine + size] - rate * mean / comm.size, whole)
+    return whole
+
+
+def by_gathered_gradients(values, gradient, comm, rate):
+    every = np.empty((comm.size, len(gradient)))
+    comm.Allgather(gradient, every)
+    return values - rate * every.mean(0)
+
+
+def gathers_the_gradient(values, gradient, comm, rate):
+    part, whole = np.empty(len(values) // comm.size), np.empty_like(values)
+    comm.Reduce_scatter_block(gradient, part)
+    comm.Allgather(part, whole)
+    return values - rate * whole / comm.size
+
+
+def gradients_go_round(values, gradient, comm, rate):
+    n, rank, total = comm.size, comm.rank, gradient.copy()
+    there, here = gradient.copy(), np.empty_like(gradient)
+    for _ in range(n - 1):
+        comm.Sendrecv(there, (rank + 1) % n, 0, here, (rank - 1) % n, 0)
+        there, here = here, there
+        total += there
+    return values - rate * total / n
 
 
 def merged(o1, l1, o2, l2):
@@ -122,19 +112,10 @@ def merged(o1, l1, o2, l2):
     return np.exp(l1 - both)[:, None] * o1 + np.exp(l2 - both)[:, None] * o2, both
 
 
-def merged_by_largest(o1, l1, o2, l2):
-    top = np.maximum(l1, l2)
+def merged_by(o1, l1, o2, l2, most=np.maximum):
+    top = most(l1, l2)
     a, b = np.exp(l1 - top), np.exp(l2 - top)
     return (a[:, None] * o1 + b[:, None] * o2) / (a + b)[:, None], top + np.log(a + b)
-
-
-def overflows(o1, l1, o2, l2):
-    a, b = np.exp(l1), np.exp(l2)
-    return (a[:, None] * o1 + b[:, None] * o2) / (a + b)[:, None], np.log(a + b)
-
-
-def adds(o1, l1, o2, l2):
-    return o1 + o2, np.logaddexp(l1, l2)
 
 
 def looks_at_one_query(o1, l1, o2, l2):
@@ -144,16 +125,13 @@ def looks_at_one_query(o1, l1, o2, l2):
     return merged(o1, l1, o2, l2)
 
 
-def averages(o1, l1, o2, l2):
-    return (o1 + o2) / 2, np.logaddexp(l1, l2)
-
-
-def three_messages(scores, target, comm):
+def three_messages(scores, target, comm, top=None, wraps=False):
+    """``top``: less than the largest score; ``wraps``: every rank takes the target for its own."""
     from mpi4py import MPI
 
-    top = comm.allreduce(scores.max(), op=MPI.MAX)
+    top = comm.allreduce(scores.max(), op=MPI.MAX) if top is None else top
     total = comm.allreduce(np.exp(scores - top).sum())
-    place = target - comm.Get_rank() * len(scores)
+    place = target % len(scores) if wraps else target - comm.rank * len(scores)
     found = comm.allreduce(scores[place] if 0 <= place < len(scores) else 0.0)
     return top + np.log(total) - found
 
@@ -162,7 +140,7 @@ def by_logarithms(scores, target, comm):
     """Right: what a rank's scores come to is one number, and these are merged."""
     whole = np.logaddexp.reduce(comm.allgather(np.logaddexp.reduce(scores)))
     owner, place = divmod(target, len(scores))
-    return whole - comm.bcast(scores[place] if comm.Get_rank() == owner else None, root=owner)
+    return whole - comm.bcast(scores[place] if comm.rank == owner else None, root=owner)
 
 
 def all_scores(scores, target, comm):
@@ -170,32 +148,10 @@ def all_scores(scores, target, comm):
     return np.logaddexp.reduce(every) - every[target]
 
 
-def without_the_largest(scores, target, comm):
-    total = comm.allreduce(np.exp(scores).sum())
-    place = target - comm.Get_rank() * len(scores)
-    return np.log(total) - comm.allreduce(scores[place] if 0 <= place < len(scores) else 0.0)
-
-
-def own_largest(scores, target, comm):
-    total = comm.allreduce(np.exp(scores - scores.max()).sum())
-    place = target - comm.Get_rank() * len(scores)
-    found = comm.allreduce(scores[place] if 0 <= place < len(scores) else 0.0)
-    return scores.max() + np.log(total) - found
-
-
 def loss_that_one_rank_misses(scores, target, comm):
-    if comm.Get_rank() == 1:
+    if comm.rank == 1:
         raise KeyError(target)
     return three_messages(scores + 1, target, comm)
-
-
-def wraps_around(scores, target, comm):
-    from mpi4py import MPI
-
-    top = comm.allreduce(scores.max(), op=MPI.MAX)
-    total = comm.allreduce(np.exp(scores - top).sum())
-    found = comm.allreduce(scores[target % len(scores)])
-    return top + np.log(total) - found
 
 
 def planned(config, machine, batch):
@@ -261,33 +217,9 @@ def fastest_without_memory(config, machine, batch):
     return searched(config, replace(machine, memory=math.inf), batch)
 
 
-def gathers_the_gradient(values, gradient, comm, rate):
-    n = comm.Get_size()
-    part, whole = np.empty(len(values) // n), np.empty_like(values)
-    comm.Reduce_scatter_block(gradient, part)
-    comm.Allgather(part, whole)
-    return values - rate * whole / n
-
-
-def gradients_go_round(values, gradient, comm, rate):
-    n, rank, total = comm.Get_size(), comm.Get_rank(), gradient.copy()
-    there, here = gradient.copy(), np.empty_like(gradient)
-    for _ in range(n - 1):
-        comm.Sendrecv(there, (rank + 1) % n, 0, here, (rank - 1) % n, 0)
-        there, here = here, there
-        total += there
-    return values - rate * total / n
-
-
 def score_by_score(scores, target, comm):
     every = np.array([comm.allgather(float(score)) for score in scores]).T.ravel()
     return every.max() + np.log(np.exp(every - every.max()).sum()) - every[target]
-
-
-def one_largest(o1, l1, o2, l2):
-    most = max(l1.max(), l2.max())
-    a, b = np.exp(l1 - most), np.exp(l2 - most)
-    return (a[:, None] * o1 + b[:, None] * o2) / (a + b)[:, None], most + np.log(a + b)
 
 
 CASES = {
@@ -298,22 +230,21 @@ CASES = {
             lambda stage, ranks: 16 / (ranks if stage == 3 else 1),
             lambda stage, ranks: by_stage(stage + 1, ranks),
             lambda stage, ranks: by_stage(stage, 4),
-            *(in_float32, without_the_copy),
+            lambda stage, n: [16, 8 + 8 / n, 4 + 12 / n, 16 / n][stage],  # in float32
+            lambda stage, n: [12, 4 + 8 / n, 2 + 10 / n, 12 / n][stage],  # without the copy
         ],
     ),
     "zero_step": Case(
         right=by_shards,
         also=[by_pickles, by_owners, in_place, by_a_messenger],
         wrong=[
-            *(gathers_the_gradient, gradients_go_round),
-            everything,
-            sums,
-            keeps_its_own,
-            by_four,
+            *(gathers_the_gradient, gradients_go_round, everything),
+            lambda v, g, comm, rate: by_shards(v, g, comm, rate * comm.size),  # the sum
+            lambda *given: by_shards(*given, gather=False),
+            lambda v, g, comm, rate: by_shards(v, g, comm, rate * comm.size / 4),
             by_a_root,
-            by_all_gradients,
-            by_gathered_gradients,
-            raises_on_one_rank,
+            lambda v, g, comm, rate: v - rate * sum(comm.allgather(g)) / comm.size,
+            *(by_gathered_gradients, raises_on_one_rank),
         ],
     ),
     "conjugate_backward": Case(
@@ -329,17 +260,23 @@ CASES = {
     ),
     "merge_pieces": Case(
         right=merged,
-        also=[merged_by_largest, lambda *pieces: iter(merged(*pieces))],
-        wrong=[overflows, adds, averages, looks_at_one_query, one_largest],
+        also=[merged_by, lambda *pieces: iter(merged(*pieces))],
+        wrong=[
+            lambda *pieces: merged_by(*pieces, most=lambda l1, l2: 0.0),  # overflows
+            lambda o1, l1, o2, l2: (o1 + o2, np.logaddexp(l1, l2)),
+            lambda o1, l1, o2, l2: ((o1 + o2) / 2, np.logaddexp(l1, l2)),
+            looks_at_one_query,
+            lambda *pieces: merged_by(*pieces, most=lambda l1, l2: max(l1.max(), l2.max())),
+        ],
     ),
     "vocabulary_loss": Case(
         right=three_messages,
         also=[by_logarithms],
         wrong=[
             *(all_scores, score_by_score),
-            without_the_largest,
-            own_largest,
-            wraps_around,
+            lambda *given: three_messages(*given, top=0.0),
+            lambda scores, *given: three_messages(scores, *given, top=scores.max()),  # its own
+            lambda *given: three_messages(*given, wraps=True),
             loss_that_one_rank_misses,
         ],
     ),
