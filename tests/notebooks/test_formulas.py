@@ -1,14 +1,14 @@
 """Formulas in pages: exponents stand where they belong, also where no font for formulas is."""
 
-import io
+import re
 
 import pytest
-from fontTools.ttLib import TTFont
 
-from tools import mathfont
+from helpers.paths import ROOT
 from tools.site.faults import faults
 from tools.site.formulas import mathml
 
+STYLE = ROOT / "docs" / "static" / "formulas.css"
 HEIGHTS = """() => [...document.querySelectorAll("msup")].map(power => {
     const [base, exponent] = [...power.children].map(part => part.getBoundingClientRect());
     return [exponent.bottom - base.top, base.height, exponent.height];
@@ -17,19 +17,9 @@ HEIGHTS = """() => [...document.querySelectorAll("msup")].map(power => {
 
 @pytest.fixture(scope="module")
 def written():
-    style = f"{mathfont.stylesheet()}math {{ font-size: 1.1em; }}"
+    style = f"{STYLE.read_text('utf-8')}math {{ font-size: 1.1em; }}"
     within, alone = mathml("k^2 + 1", display=False), mathml(r"Q = n^{2} \sqrt{m}", display=True)
     return f"<!doctype html><style>{style}</style><p>In a line {within}, and alone:</p>{alone}"
-
-
-def test_the_font_has_every_height_and_is_the_same_each_time():
-    font = TTFont(io.BytesIO(mathfont.font()))
-    constants = font["MATH"].table.MathConstants
-    for name, wanted in mathfont.CONSTANTS.items():
-        found = getattr(constants, name)
-        assert getattr(found, "Value", found) == wanted
-    assert mathfont.font() == mathfont.font()
-    assert len(mathfont.stylesheet()) < 2000
 
 
 def test_a_page_with_the_font_in_it_fetches_nothing(written, tmp_path):
@@ -40,8 +30,7 @@ def test_a_page_with_the_font_in_it_fetches_nothing(written, tmp_path):
 @pytest.mark.parametrize("sized", ["math { font-size: 1.1em; }", "math { font-size: 3em; }"])
 def test_exponents_stand_beside_what_they_belong_to(written, browser, sized):
     alone = written.replace("math { font-size: 1.1em; }", sized)
-    for family in mathfont.FAMILIES:  # as on a machine that has none of them
-        alone = alone.replace(f'"{family}", ', "")
+    alone = re.sub(r'"[^"]* Math[^"]*", ', "", alone)  # as on a machine that has none of them
     alone = alone.replace(", math; }", ", serif; }").replace("font-family: math;", "")
     tab = browser.new_page()
     tab.set_content(alone)

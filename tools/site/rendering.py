@@ -7,33 +7,20 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from bs4 import BeautifulSoup
 from docutils import nodes
 
 from helpers.paths import ROOT
-from tools import mathfont
 from tools.site.formulas import mathml
-
-STYLE = "formulas.css"
 
 
 def setup(app: Any) -> dict[str, bool]:
     """Enter the renderer of formulas and what is done to each finished page."""
     app.add_html_math_renderer("mathml", (_inline, None), (_display, None))
-    app.connect("builder-inited", _write_style)
-    app.add_css_file(STYLE)
     app.connect("html-page-context", _finish, priority=900)  # after the theme has made its menu
     return {"parallel_read_safe": True, "parallel_write_safe": True}
-
-
-def _write_style(app: Any) -> None:
-    """Write the rules for formulas beside the theme's, before the pages that name them."""
-    folder = Path(app.outdir, "_static")
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / STYLE).write_text(mathfont.stylesheet(), "utf-8")
 
 
 def _inline(visitor: Any, node: nodes.Node) -> None:
