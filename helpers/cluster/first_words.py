@@ -15,8 +15,6 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
 
 from helpers.cluster.start.forkserver.pmi import KeyValueSpace
 from helpers.machine.guard import kill_tree
@@ -34,7 +32,6 @@ comm = MPI.COMM_WORLD
 total = comm.allreduce(comm.rank)
 print(f"rank {comm.rank} of {comm.size}: all ranks' numbers add up to {total}")
 """
-_Ask = Callable[[int, dict[str, str]], "dict[int, str] | None"]
 
 
 @dataclass(frozen=True)
@@ -88,7 +85,6 @@ def start(n: int, answer: Answer | None = None, timeout: float = 15.0, hosts: in
         raise ValueError(f"start expects from 1 to 16 ranks; got {n!r}")
     told = Start(n)
     mapping = f"(vector,(0,{hosts},{-(-n // hosts)}))"
-    ask = None if answer is None else partial(_ask, answer, {}, [], n)
     space = KeyValueSpace(n, f"words-{os.getpid()}-{time.monotonic_ns()}", mapping)
     begin, ends, processes = time.monotonic(), [], []
     try:
@@ -97,7 +93,7 @@ def start(n: int, answer: Answer | None = None, timeout: float = 15.0, hosts: in
             ends.append(ours)
             processes.append(_one(rank, n, theirs))
             theirs.close()
-        _serve(told, space, ask, ends, begin, timeout)
+        _serve(told, space, answer, ends, begin, timeout)
         if not told.trouble:
             told.output = "".join(each.communicate(timeout=END_SECONDS)[0] for each in processes)
             if any(process.returncode for process in processes):
@@ -138,13 +134,14 @@ def _one(rank: int, n: int, end: socket.socket) -> subprocess.Popen:
 def _serve(
     told: Start,
     space: KeyValueSpace,
-    answer: _Ask | None,
+    answer: Answer | None,
     ends: list[socket.socket],
     begin: float,
     timeout: float,
 ) -> None:
     """Answer until every rank has closed its end."""
     unread, open_ends = dict.fromkeys(ends, b""), set(ends)
+    kept: tuple[dict, list] = {}, []  # from one request to the next
     while open_ends:
         ready = select.select(list(open_ends), [], [], timeout)[0]
         if not ready:
@@ -164,7 +161,7 @@ def _serve(
                 rank = ends.index(end)
                 at = time.monotonic() - begin
                 try:
-                    answers = _answers(rank, line, space, answer)
+                    answers = _answers(rank, line, space, answer, *kept)
                     told.exchanges.append(Exchange(at, rank, line, answers))
                     for other, text in answers.items():
                         if other not in range(told.ranks):
@@ -175,24 +172,21 @@ def _serve(
                     return
 
 
-def _answers(rank: int, line: str, space: KeyValueSpace, ask: _Ask | None) -> dict[int, str]:
+def _answers(
+    rank: int, line: str, space: KeyValueSpace, answer: Answer | None, left: dict, waiting: list
+) -> dict[int, str]:
     request = words(line)
     about_itself = request.get("key", "").startswith("PMI_")
-    if ask is None or about_itself or request.get("cmd") not in ("put", "get", "barrier_in"):
+    if answer is None or about_itself or request.get("cmd") not in ("put", "get", "barrier_in"):
         return {other: text.rstrip("\n") for other, text in space.answer(rank, line).items()}
-    answers = ask(rank, request)
+    late = TimeoutError(f"the answer takes longer than {ANSWER_SECONDS:g} s")
+    with at_most(ANSWER_SECONDS, lambda: late):
+        answers = answer(rank, request, left, waiting, space.size)
     if answers is None:
         raise ValueError("nobody answers")
     if not isinstance(answers, dict) or not all(isinstance(t, str) for t in answers.values()):
         raise ValueError(f"expected {{rank: text}} as answers, got {answers!r}")
     return {other: text.strip() for other, text in answers.items()}
-
-
-def _ask(answer: Answer, *given: Any) -> dict[int, str] | None:
-    late = TimeoutError(f"the answer takes longer than {ANSWER_SECONDS:g} s")
-    with at_most(ANSWER_SECONDS, lambda: late):
-        rank, request = given[-2:]
-        return answer(rank, request, *given[:-2])
 
 
 def folded(exchanges: list[Exchange]) -> list[tuple[str, str]]:

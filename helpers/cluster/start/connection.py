@@ -1,4 +1,4 @@
-"""The connection to the ranks: encrypted and authenticated by CurveZMQ where zmq has it."""
+"""The connection to the ranks."""
 
 from __future__ import annotations
 
@@ -11,19 +11,12 @@ if TYPE_CHECKING:
     import ipyparallel
 
 
-def has_curve() -> bool:
-    """Tell whether this zmq encrypts with CurveZMQ, as the wheels do."""
-    import zmq
-
-    return zmq.has("curve")
-
-
 @contextlib.contextmanager
 def without_false_alarm() -> Iterator[None]:
     """Leave out the warning that messages are not signed, while a client connects.
 
-    CurveZMQ authenticates every message, so ipyparallel then leaves the signatures out; Jupyter's
-    session does not know of that, and calls it insecure in the reader's terminal.
+    Where there are ports CurveZMQ authenticates every message, so ipyparallel leaves the signatures
+    out; Jupyter's session does not know of that, and calls it insecure in the reader's terminal.
     """
     from traitlets.log import get_logger
 
@@ -33,8 +26,7 @@ def without_false_alarm() -> Iterator[None]:
     log = get_logger()
     if isinstance(log, logging.LoggerAdapter):
         log = log.logger
-    if has_curve():  # else messages are signed, and the warning would be right
-        log.addFilter(wanted)
+    log.addFilter(wanted)
     try:
         yield
     finally:

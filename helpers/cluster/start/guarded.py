@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from helpers.cluster.errors import StartError
 from helpers.cluster.rank import state
-from helpers.cluster.start.connection import close, has_curve, without_false_alarm
+from helpers.cluster.start.connection import close, without_false_alarm
 from helpers.cluster.start.processes import Processes, how
 from helpers.machine import guard
 from helpers.machine.mpi import (
@@ -94,9 +94,8 @@ class GuardedProcesses(Processes):
         from traitlets.config import Config
 
         config = Config()
-        program, *arguments = self.rank_command()
-        config.EngineLauncher.engine_cmd = [program]
-        config.EngineLauncher.engine_args = arguments
+        config.EngineLauncher.engine_cmd = self.rank_command()  # and what ipyparallel adds
+        config.EngineLauncher.engine_args = []
         config.MPILauncher.mpi_cmd = self.guarded(*self.launch())
         controller = self.guarded(sys.executable, "-m", "ipyparallel.controller")
         config.LocalControllerLauncher.controller_cmd = controller
@@ -107,7 +106,7 @@ class GuardedProcesses(Processes):
             f"--HeartMonitor.period={period}",
             f"--HeartMonitor.max_heartmonitor_misses={misses}",
             "--IPController.use_threads=True",
-            f"--IPController.enable_curve={has_curve()}",
+            "--IPController.enable_curve=True",
         ]
         return ipyparallel.Cluster(
             engines="mpi",

@@ -20,17 +20,7 @@ CONNECT_SECONDS = 10
 
 @dataclass(frozen=True)
 class Ssh:
-    """Ranks that mpiexec starts by ssh.
-
-    The controller listens on the one address of this host that those hosts reach; what is said
-    there is encrypted, and takes the key in the cluster's folder (``ranks-...``, made in the
-    working directory, which all hosts must see).
-
-    Parameters
-    ----------
-    hosts : iterable of str
-        Where the ranks are, in blocks; names that ssh reaches without asking.
-    """
+    """Ranks that mpiexec starts by ssh, in blocks, on hosts that ssh reaches without asking."""
 
     hosts: Iterable[str] = ()
     way: ClassVar[str] = "ssh"

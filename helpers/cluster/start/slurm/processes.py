@@ -28,19 +28,10 @@ TIME = re.compile(r"(\d+-)?\d+(:\d\d){0,2}")
 class Slurm:
     """Ranks that are one job of Slurm's, whose nodes it keeps when ranks are restarted.
 
-    The controller listens on the one address of this host that the nodes reach; what is said there
-    is encrypted, and takes the key in the cluster's folder (``ranks-...``, made in the working
-    directory, which all nodes must see). What is not given, Slurm's own variables such as
-    ``SBATCH_PARTITION`` say.
-
-    Parameters
-    ----------
-    partition, account : str, optional
-        Names that Slurm knows.
-    time_limit : str or int, optional
-        A time such as ``"1:30:00"``, or in minutes.
-    options : iterable of str
-        More for sbatch, such as ``("--nodes=2", "--exclusive")``.
+    `partition` and `account` are names that Slurm knows, `time_limit` is a time such as
+    ``"1:30:00"`` or a number of minutes, and `options` are more for sbatch, such as
+    ``("--nodes=2", "--exclusive")``. What is not given, Slurm's own variables say, such as
+    ``SBATCH_PARTITION``.
     """
 
     partition: str | None = None
