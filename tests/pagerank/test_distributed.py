@@ -6,10 +6,10 @@ import pytest
 from helpers.pagerank import pagerank
 from helpers.pagerank.distributed import bounds, predicted_bytes, rank_block, split
 from helpers.pagerank.graphs import links, random_links
-from tests.mpi.runner import RankError, run_ranks
+from tests.mpi.runner import run_ranks
 
 EXCHANGES = ["allgather", "boundary"]
-RANKS = [1, 2, 3, 5]
+RANKS = [1, 2, 4]
 
 
 def job(every):
@@ -25,6 +25,10 @@ def job(every):
             for exchange in EXCHANGES:
                 block = split(graph, ranks)[comm.rank]
                 answers[name, exchange, ranks] = rank_block(block, comm, exchange)
+        try:
+            rank_block(split(every["random"], ranks)[comm.rank], comm, max_iterations=2)
+        except RuntimeError as error:
+            answers["limited", ranks] = str(error)
         comm.Free()
     return answers
 
@@ -58,17 +62,9 @@ def test_equals_one_process(found, ranks, exchange):
 
 
 @pytest.mark.mpi
-def test_no_convergence_ends_every_rank():
-    graph = random_links(100, 0.05)
-    with pytest.raises(RankError, match="after 2 iterations"):
-        run_ranks(3, job_limited, graph, timeout=30)
-
-
-def job_limited(graph):
-    from mpi4py import MPI
-
-    comm = MPI.COMM_WORLD
-    return rank_block(split(graph, comm.size)[comm.rank], comm, "boundary", max_iterations=2)
+@pytest.mark.parametrize("ranks", RANKS)
+def test_no_convergence_ends_every_rank(found, ranks):
+    assert all("after 2 iterations" in each["limited", ranks] for each in found[:ranks])
 
 
 def test_boundary_by_hand():
