@@ -1,12 +1,10 @@
 """Do again and again what must never fail (``make soak``; hours, not in CI), and write a record.
 
 Each notebook as the reader finds it, thirty times; eight kernels that start, use, restart and stop
-four ranks each at once, a hundred times; and 200 starts in a row and an ``all_reduce`` of 1 GB
-where ``/dev/shm`` has 64 MB. A row for each: how many of the runs failed, of how many, with the
-first words of the first failure; and what was left behind, by number. The record goes to
+four ranks each at once, a hundred times. A row for each: how many of the runs failed, of how many,
+with the first words of the first failure; and what was left behind, by number. The record goes to
 ``data/bench/``. ``python -m tools.soak --times 2 --clusters 3 00 05`` does less, ``--times 0``
-leaves the notebooks out. Ctrl-C ends it with a record of the runs made so far, and ``--on RECORD``
-goes on from one, up to the same numbers: the new record holds both.
+leaves the notebooks out. Ctrl-C ends it with a record of the runs made so far.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from helpers import records
@@ -30,11 +28,8 @@ from tools.bare_machine import ON_DISK, undocumented
 from tools.notebooks import asked_for
 
 TIMES, ROUNDS, KERNELS, RANKS = 30, 100, 8, 4
-STARTS, MEGABYTES = 200, 1024
-SMALL = "tests/cluster/test_left_behind.py"  # has the tests that take these two from outside
 SHARED = Path("/dev/shm")
 LIMIT = 300.0  # seconds for one round of clusters
-LEFT = "left behind"  # the row of what is there at the end
 MOST_NAMES = 20  # of files left behind that a record names
 SETTLE = 5.0  # seconds in which the last processes may end
 KERNEL = f"""
@@ -89,43 +84,6 @@ def _wrong(trials: Sequence[Trial]) -> str:
     return f"{sum(trial.failures for trial in trials)} of {runs} runs"
 
 
-def together(rows: Iterable[records.Row]) -> list[records.Row]:
-    """Return one row for each trial of several soaks: runs, failures and what was left add up."""
-    named: dict[str, list[records.Row]] = {}
-    for row in rows:
-        named.setdefault(row.name, []).append(row)
-    last = named.pop(LEFT, [])
-    return [_sum(same) for same in (*named.values(), *filter(None, [last]))]
-
-
-def _sum(same: Sequence[records.Row]) -> records.Row:
-    """Return rows of one trial as one; the median is that of runs which took their row's median."""
-    parts = [row.parameters for row in same]
-    about: dict[str, object] = {"soaks": sum(part.get("soaks", 1) for part in parts)}
-    if same[0].name == LEFT:
-        about["names"] = [name for part in parts for name in part["names"]][:MOST_NAMES]
-    else:
-        seconds = [part["median seconds"] for part in parts for _ in range(part["runs"])]
-        about["runs"] = len(seconds)
-        about["median seconds"] = round(statistics.median(seconds), 2)
-        about["first"] = next((part["first"] for part in parts if part["first"]), "")
-    total = sum(row.value for row in same)
-    return records.Row(same[0].name, total, same[0].unit, parameters=about)
-
-
-def earlier(paths: Iterable[Path]) -> list[records.Row]:
-    """Return the rows of soaks to go on from, added up. Raises RecordError for anything else."""
-    rows: list[records.Row] = []
-    for path in paths:
-        record = records.read(path)
-        if "soak" not in record.suites:
-            raise records.RecordError(
-                f"{path}: expected a record of tools.soak, got one of {record.command!r}"
-            )
-        rows += record.suites["soak"]
-    return together(rows)
-
-
 def notebook(name: str) -> list[str]:
     """Execute a notebook of the reader's; return what it showed that it must not.
 
@@ -165,23 +123,6 @@ def at_once() -> list[str]:
     return [f"{failed} of {KERNELS} kernels: {''.join(last) or 'no end'}"] if failed else []
 
 
-def small(starts: int) -> list[str]:
-    """Start ranks again and again, and reduce much, in little memory; return what went wrong."""
-    tests = ("many_starts", f"long_messages and {MEGABYTES}")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rfEs", SMALL]
-    with tempfile.TemporaryDirectory() as place:  # pytest keeps its folders
-        done = subprocess.run(
-            [*command, f"--basetemp={place}/tests", "-k", " or ".join(tests)],
-            cwd=ROOT,
-            env={**os.environ, "STARTS": str(starts), "MEGABYTES": str(MEGABYTES)},
-            capture_output=True,
-            text=True,
-        )
-    said = done.stdout.strip().splitlines()
-    wrong = [line for line in said if line.startswith(("FAILED", "ERROR", "SKIPPED"))]
-    return wrong or ([f"{SMALL}: {''.join(said[-1:])}"] if done.returncode else [])
-
-
 def there(folders: Sequence[Path]) -> set[str]:
     """Return the names of what lies in the folders."""
     return {str(path) for folder in folders if folder.is_dir() for path in folder.iterdir()}
@@ -214,24 +155,10 @@ def temporary_files_in(place: str) -> Iterator[None]:
             os.environ["TMPDIR"] = before
 
 
-def soak(
-    names: Sequence[str],
-    times: int,
-    clusters: int,
-    starts: int,
-    before_it: Sequence[records.Row] = (),
-) -> list[records.Row]:
-    """Do all of it in turn; a row for each notebook and for the rest, one for what is left.
-
-    What rows of earlier soaks have done of it is not done again, and the rows hold it too.
-    """
+def soak(names: Sequence[str], times: int, clusters: int) -> list[records.Row]:
+    """Do all of it in turn; a row for each notebook and for the clusters, one for what is left."""
     trials = [Trial(name, times, lambda name=name: notebook(name)) for name in names]
-    memory = f"{starts} starts, all_reduce of {MEGABYTES} MB, in 64 MB of {SHARED}"
     trials.append(Trial(f"{KERNELS} clusters of {RANKS} at once", clusters, at_once))
-    trials.append(Trial(memory, int(starts > 0), lambda: small(starts)))
-    done = {row.name: row.parameters.get("runs", 0) for row in before_it}
-    for trial in trials:
-        trial.times = max(0, trial.times - done.get(trial.name, 0))
     with tempfile.TemporaryDirectory(prefix="soak-") as place, temporary_files_in(place):
         folders, before = (Path(place), SHARED), there([SHARED])
         rows = in_turn(trials)
@@ -239,8 +166,7 @@ def soak(
             time.sleep(SETTLE)
         left = sorted(there(folders) - before - in_use() - expected(place))
     about = {"names": left[:MOST_NAMES]}
-    rows.append(records.Row(LEFT, len(left), "files", parameters=about))
-    return together([*before_it, *rows]) if before_it else rows
+    return [*rows, records.Row("left behind", len(left), "files", parameters=about)]
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -249,22 +175,14 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("only", nargs="*", metavar="NN", help="notebooks (default: all)")
     parser.add_argument("--times", type=int, default=TIMES, help="runs of each notebook")
     parser.add_argument("--clusters", type=int, default=ROUNDS, help="rounds of clusters")
-    parser.add_argument("--starts", type=int, default=STARTS, help="in little shared memory")
-    more = {"action": "append", "default": [], "metavar": "RECORD"}
-    parser.add_argument("--on", type=Path, help="go on from this one (or several)", **more)
     parser.add_argument("--out", type=Path, default=ROOT / "data" / "bench")
     options = parser.parse_args(arguments)
-    numbers = {name: getattr(options, name) for name in ("times", "clusters", "starts")}
+    numbers = {"times": options.times, "clusters": options.clusters}
     if min(numbers.values()) < 0:
         parser.error(f"expected numbers from 0 on; got {numbers}")
     names = asked_for(parser, options.only)
-    try:
-        before_it = earlier(options.on)
-    except (OSError, records.RecordError) as error:
-        parser.error(f"--on: {error}")
-    rows = soak(names if options.times else [], **numbers, before_it=before_it)
+    rows = soak(names if options.times else [], **numbers)
     asked = [f"--{name} {number}" for name, number in numbers.items()]
-    asked += [f"--on {os.path.relpath(path, ROOT)}" for path in options.on]
     command = " ".join(["python -m tools.soak", *asked, *options.only])
     written = records.write(records.record({"soak": rows}, command), options.out)
     print(f"written: {written}")

@@ -14,11 +14,10 @@ import psutil
 import pytest
 
 from helpers import records
-from helpers.paths import ROOT
 from tests.cluster.ways import PART
 from tools import grading, run, soak
 
-DO = ("--clusters", "0", "--starts", "0")
+DO = ("--clusters", "0")
 
 
 @pytest.fixture(autouse=True)
@@ -47,66 +46,10 @@ def test_they_take_turns_and_ctrl_c_keeps_what_was_done(monkeypatch, tmp_path):
 
     monkeypatch.setattr(soak, "notebook", the_fifth_is_interrupted)
     monkeypatch.setattr(soak, "SHARED", tmp_path / "shm")
-    *ran, left = soak.soak(["00_a", "01_b", "02_c"], 3, 0, 0)
+    *ran, left = soak.soak(["00_a", "01_b", "02_c"], 3, 0)
     assert done == ["00_a", "01_b", "02_c", "00_a", "01_b"]
     assert {row.name: row.parameters["runs"] for row in ran} == {"00_a": 2, "01_b": 1, "02_c": 1}
     assert left.value == 0
-
-
-def test_it_goes_on_where_earlier_soaks_ended(monkeypatch, tmp_path):
-    done = []
-
-    def leaves_one_file_each_time(name):
-        done.append(name)
-        tempfile.mkdtemp(prefix="left-")
-        return ["died"] if len(done) == 1 else []
-
-    monkeypatch.setattr(soak, "notebook", leaves_one_file_each_time)
-    monkeypatch.setattr(soak, "SHARED", tmp_path / "shm")
-    monkeypatch.setattr(soak.time, "perf_counter", iter(range(100)).__next__)
-    asked = [*DO, "--out", str(tmp_path / "records")]
-
-    def newest() -> Path:
-        return max((tmp_path / "records").iterdir(), key=lambda path: path.stat().st_mtime_ns)
-
-    soak.main(["00", "--times", "2", *asked])
-    first = newest()
-    first = first.rename(tmp_path / "first.json")  # records are named by the second
-    soak.main(["00", "01", "--times", "3", "--on", str(first), *asked])
-    assert [name[:2] for name in done] == ["00", "00", "00", "01", "01", "01"]
-    record = records.read(newest())
-    assert f"--on {os.path.relpath(first, ROOT)}" in record.command
-    zero, one, left = record.suites["soak"]
-    assert (zero.value, zero.parameters["runs"], zero.parameters["soaks"]) == (1, 3, 2)
-    assert zero.parameters["first"] == "died"
-    assert zero.parameters["median seconds"] == 1
-    assert (one.value, one.parameters["runs"], one.parameters["soaks"]) == (0, 3, 1)
-    assert (left.name, left.value, len(left.parameters["names"])) == (soak.LEFT, 6, 6)
-    # two records of halves, put together without a run
-    soak.main(["--times", "0", "--on", str(newest()), "--on", str(first), *asked])
-    assert len(done) == 6
-    zero, *_, left = records.read(newest()).suites["soak"]
-    assert (zero.value, zero.parameters["runs"], left.value) == (2, 5, 8)
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (None, "No such file"),
-        ("{}", "schema: expected 1, got None"),
-        ("an autodiff record", "got one of 'python -m x'"),
-    ],
-)
-def test_what_cannot_be_gone_on_from_is_said(tmp_path, capsys, text, said):
-    path = tmp_path / "one.json"
-    if text == "an autodiff record":
-        path = records.write(records.record({"autodiff": []}, "python -m x"), tmp_path)
-    elif text is not None:
-        path.write_text(text)
-    with pytest.raises(SystemExit):
-        soak.main(["--times", "0", *DO, "--on", str(path), "--out", str(tmp_path / "out")])
-    assert said in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
 
 
 def test_what_the_readme_names_is_not_left_behind_and_the_rest_is(monkeypatch, tmp_path):
@@ -117,7 +60,7 @@ def test_what_the_readme_names_is_not_left_behind_and_the_rest_is(monkeypatch, t
 
     monkeypatch.setattr(soak, "notebook", leaves)
     monkeypatch.setattr(soak, "SHARED", tmp_path / "shm")
-    *_, left = soak.soak(["00_a"], 1, 0, 0)
+    *_, left = soak.soak(["00_a"], 1, 0)
     assert [Path(name).name for name in left.parameters["names"]] == ["torchinductor_nobody"]
 
 
@@ -152,7 +95,7 @@ def test_ctrl_c_while_a_notebook_runs_ends_its_kernel_and_leaves_nothing(monkeyp
     monkeypatch.setattr(soak, "SETTLE", 5.0)
     before = set(psutil.Process().children(recursive=True))
     threading.Thread(target=interrupt, daemon=True).start()
-    (left,) = soak.soak(["00_start_here"], 2, 0, 0)
+    (left,) = soak.soak(["00_start_here"], 2, 0)
     assert "ipykernel" in seen[0]
     assert "forkserver" in seen[0]
     deadline = time.monotonic() + 10
@@ -169,7 +112,7 @@ def test_ctrl_c_while_the_last_processes_end_keeps_the_record(monkeypatch, tmp_p
     monkeypatch.setattr(soak, "notebook", lambda name: [])
     monkeypatch.setattr(soak, "SHARED", tmp_path / "shm")
     monkeypatch.setattr(soak.time, "sleep", interrupted)
-    ran, left = soak.soak(["00_a"], 1, 0, 0)
+    ran, left = soak.soak(["00_a"], 1, 0)
     assert (ran.parameters["runs"], left.value) == (1, 0)
 
 
@@ -205,36 +148,10 @@ def test_what_is_left_is_named_and_the_record_says_all(monkeypatch, tmp_path):
     assert all("/left-" in name for name in left.parameters["names"])
 
 
-@pytest.mark.parametrize("wrong", [["--times", "-1"], ["--starts", "-1"]])
+@pytest.mark.parametrize("wrong", [["--times", "-1"], ["--clusters", "-1"]])
 def test_bad_numbers_are_refused(wrong):
     with pytest.raises(SystemExit):
         soak.main(wrong)
-
-
-@pytest.mark.part(of="cluster")
-def test_little_shared_memory_is_a_row_and_what_fails_there_is_told(monkeypatch, tmp_path):
-    test = tmp_path / "test_small.py"
-    test.write_text(
-        "import os, pytest\n"
-        "def test_many_starts():\n    assert os.environ['STARTS'] == '3'\n"
-        "@pytest.mark.parametrize('n', [int(os.environ['MEGABYTES']), 8])\n"
-        "def test_long_messages(n):\n    assert n > 8\n"
-        "def test_other():\n    assert False\n"
-    )
-    monkeypatch.setattr(soak, "SMALL", str(test))
-    assert soak.small(3) == []
-    (said,) = soak.small(4)
-    assert said.startswith("FAILED")
-    assert "test_many_starts" in said
-    test.write_text(
-        "import pytest\ndef test_many_starts():\n    pytest.skip('no right to mount')\n"
-    )
-    (said,) = soak.small(3)
-    assert "no right" in said
-    monkeypatch.setattr(soak, "SHARED", tmp_path / "shm")
-    row, left = soak.soak([], 0, 0, 3)
-    assert (row.value, row.parameters["runs"]) == (1, 1)
-    assert left.parameters["names"] == []  # of pytest's folders
 
 
 @pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="/dev/shm is Linux's")
