@@ -19,7 +19,7 @@ from helpers.plots.animation import animate
 from tests.cluster.ways import PART
 from tests.mpi.runner import run_ranks
 
-LINK, SLOW = Link("inside", alpha=10.0, beta=1.0, gamma=0.5), Link("between", 1000.0, 100.0, 0.5)
+LINK = Link("inside", alpha=10.0, beta=1.0, gamma=0.5)
 
 
 def entered(name):
@@ -32,11 +32,6 @@ def entered(name):
 @pytest.fixture
 def star():
     yield from entered("star")
-
-
-@pytest.fixture
-def leaders():
-    yield from entered("leaders")
 
 
 @pytest.fixture
@@ -125,42 +120,13 @@ def called_by_name(name, K):
 @pytest.mark.parametrize("n", [4, *(pytest.param(n, marks=PART) for n in (1, 2))])
 def test_it_runs_is_counted_traced_and_timed(star, n):
     results = run_ranks(n, called_by_name, star, 1200)
-    counts, logs, times, refusals, _ = zip(*results, strict=True)
+    counts, logs, times, refusals, where = zip(*results, strict=True)
+    assert set(where) == {(0,) * n}
     assert counts == ((n - 1, (n - 1) * 1200),) + ((1, 1200),) * (n - 1)
     (traced,) = recording.schedules(logs)
     assert traced.transfers == schedule.model(star, n).transfers
     assert all(time[star][0] > 0 for time in times)
     assert all("'recursive_doubling' and 'star' keep the order" in text for text in refusals)
-
-
-def test_one_that_knows_hosts_has_a_cost_on_two_links(leaders):
-    six = (0, 0, 1, 1, 2, 2)
-    # inside: one message there, one back; between: two there, two back
-    assert cost.path(leaders, 6, hosts=six) == (2, 2.0, 1.0, (4, 4.0, 2.0, None))
-    price = cost.allreduce(leaders, 6, LINK, hosts=six, between=SLOW)
-    assert price == pytest.approx((2 * 10 + 4 * 1000, 2 + 0.5 + 400 + 2 * 0.5))
-    assert cost.allreduce(leaders, 6, LINK) == pytest.approx((10 * 10, 10 + 5 * 0.5))
-    assert (cost.steps(leaders, 6, hosts=six), cost.sent(leaders, 6, six)) == (6, 3.0)
-    assert cost.steps(leaders, 6) == 10  # all on one host: a star
-
-
-@pytest.mark.parametrize(
-    "where", [(0, 0, 1, 1, 2, 2), (0, 1, 0, 1), (0,), (0, 1, 2), (0, 0, 0, 1, 1, 1)]
-)
-def test_one_that_knows_hosts_has_a_schedule_for_each_layout(leaders, where):
-    ranks = len(where)
-    plan = schedule.model(leaders, ranks, hosts=where)
-    crossing = [t for t in plan.transfers if where[t.source] != where[t.dest]]
-    assert len(crossing) == 2 * (len(set(where)) - 1)
-    assert plan.steps == cost.steps(leaders, ranks, hosts=where)
-    assert max(plan.sent(10)) == 10 * cost.sent(leaders, ranks, where)
-    assert plan.states()[-1] == [[frozenset(range(ranks))]] * ranks
-    assert "leaders" in animate(plan).data
-
-
-def test_hosts_for_other_ranks_are_refused(leaders):
-    with pytest.raises(ValueError, match=r"each of 4 ranks; got hosts=\(0, 1\)"):
-        schedule.model(leaders, 4, hosts=(0, 1))
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4, 8])
@@ -180,20 +146,3 @@ def test_parts_that_travel_joined_are_counted_in_a_traced_run_too(halving):
     assert [count for count, *_ in results] == [(4, 1800)] * 4
     (traced,) = recording.schedules([log for _, log, *_ in results])
     assert traced.transfers == schedule.model(halving, 4).transfers
-
-
-def by_leaders(where):
-    asked = called_by_name("leaders", 1200)
-    from mpi4py import MPI
-
-    ours = collectives.allreduce([2.0**MPI.COMM_WORLD.rank], MPI.COMM_WORLD, None, "leaders",
-                                 hosts=where)  # fmt: skip
-    return *asked, ours.tolist()
-
-
-@pytest.mark.mpi
-def test_one_that_knows_hosts_asks_mpi_for_them_or_is_told(leaders):
-    results = run_ranks(4, by_leaders, (0, 1, 0, 2))
-    assert [(where, ours) for *_, where, ours in results] == [((0, 0, 0, 0), [15.0])] * 4
-    (traced,) = recording.schedules([log for _, log, *_ in results])
-    assert traced.transfers == schedule.model(leaders, 4).transfers

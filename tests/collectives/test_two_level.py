@@ -59,6 +59,11 @@ def test_its_cost_is_that_of_a_machine_of_two_levels():
     assert one == cost.allreduce("ring", 4, FAST)
 
 
+def test_hosts_for_other_ranks_are_refused():
+    with pytest.raises(ValueError, match=r"each of 4 ranks; got hosts=\(0, 1\)"):
+        schedule.model("two_level", 4, hosts=(0, 1))
+
+
 def test_an_uneven_layout_is_one_ring_on_the_slow_link():
     ours = cost.allreduce("two_level", 3, FAST, hosts=(0, 0, 1), between=SLOW)
     assert ours == cost.allreduce("ring", 3, SLOW)

@@ -51,31 +51,9 @@ class WritesOverItsOperand(Softplus):
         out[...] = x
 
 
-class ForgetsTheChain(Softplus):
-    def gradient(self, g, y, x):
-        return [autodiff.sigmoid(x)]
-
-
-class InNumPy(Softplus):
-    def gradient(self, g, y, x):
-        return [np.ones(3)]
-
-
-class SlopeOfSigmoid(Softplus):
-    def gradient(self, g, y, x):
-        return [g * autodiff.sigmoid(x) * (1 - autodiff.sigmoid(x))]
-
-
-class NotAList(Softplus):
-    def gradient(self, g, y, x):
-        return g * autodiff.sigmoid(x)
-
-
-class StoppedGradient(Softplus):
-    """Right once, not twice."""
-
-    def gradient(self, g, y, x):
-        return [g * autodiff.stop_gradient(autodiff.sigmoid(x))]
+def with_gradient(gradient):
+    """Softplus with another ``gradient(g, x)``."""
+    return type("Answer", (Softplus,), {"gradient": lambda self, g, y, x: gradient(g, x)})
 
 
 # ------------------------------------------------------------------------------------- the order
@@ -139,19 +117,6 @@ def all_ways(outputs):
             order[node] = None
             todo.extend(v.maker for v in node.inputs)
     return list(order)[::-1]
-
-
-def with_repeats(outputs):
-    order = kahn(outputs)
-    return order[:1] + order
-
-
-def only_the_first(outputs):
-    return kahn(outputs[:1])
-
-
-def variables(outputs):
-    return [node.output for node in kahn(outputs)]
 
 
 # ----------------------------------------------------------------------------------- gradients
@@ -229,11 +194,6 @@ def shared_by_pairs(order):
     return found
 
 
-def shared_backwards(order):
-    """Wrong: the earlier one is to use the later one's result."""
-    return {first: node for node, first in shared(order).items()}
-
-
 CASES = {
     "four_numbers": Case(
         right=(2, 8, 4, 13),
@@ -243,8 +203,16 @@ CASES = {
     "softplus_operator": Case(
         right=Softplus,
         also=[ByItsResult],
-        wrong=[Overflows, ReturnsIt, WritesOverItsOperand, ForgetsTheChain, InNumPy, SlopeOfSigmoid,
-               NotAList, StoppedGradient, dict],
+        wrong=[
+            *(Overflows, ReturnsIt, WritesOverItsOperand),
+            with_gradient(lambda g, x: [autodiff.sigmoid(x)]),  # forgets the chain
+            with_gradient(lambda g, x: [np.ones(3)]),  # in NumPy
+            with_gradient(lambda g, x: [g * autodiff.sigmoid(x) * (1 - autodiff.sigmoid(x))]),
+            with_gradient(lambda g, x: g * autodiff.sigmoid(x)),  # no list
+            # right once, not twice
+            with_gradient(lambda g, x: [g * autodiff.stop_gradient(autodiff.sigmoid(x))]),
+            dict,
+        ],
     ),
     "topological_order": Case(
         long=True,
@@ -253,8 +221,12 @@ CASES = {
             *(kahn, lambda outputs: tuple(kahn(outputs))),
             lambda outputs: dict.fromkeys(kahn(outputs)),
         ],
-        wrong=[recursive, breadth_first, with_repeats, only_the_first, variables, all_ways,
-               lambda outputs: kahn(outputs)[::-1]],
+        wrong=[
+            *(recursive, breadth_first, lambda outputs: [kahn(outputs)[0], *kahn(outputs)]),
+            lambda outputs: kahn(outputs[:1]),
+            lambda outputs: [node.output for node in kahn(outputs)],
+            *(all_ways, lambda outputs: kahn(outputs)[::-1]),
+        ],
     ),
     "gradients_by_extension": Case(
         right=extend,
@@ -275,7 +247,7 @@ CASES = {
             lambda order: shared(order, operands=False),
             lambda order: shared(order, fields=False),
             lambda order: {},
-            shared_backwards,
+            lambda order: {a: b for b, a in shared(order).items()},  # backwards
             lambda order: {node: shared(order).get(node, node) for node in order},
             lambda order: {a: b.output for a, b in shared(order).items()},
             lambda order: list(shared(order)),

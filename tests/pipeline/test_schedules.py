@@ -62,7 +62,7 @@ def test_the_bubble_of_pipedream_is_its_formula_and_goes_with_more_batches(parts
 
 def test_the_bubble_of_zero_bubble_is_its_formula_for_any_parts():
     random = np.random.default_rng(0)
-    for p, m in SIZES * 20:
+    for p, m in SIZES * 5:
         costs = Costs(*random.choice([0.5, 1.0, 2.0, *random.uniform(0.1, 9, 3)], 3))
         if m >= p:
             found = simulate(families.zero_bubble(p, m), costs).bubble

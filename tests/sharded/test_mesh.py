@@ -3,25 +3,44 @@
 import pytest
 
 from helpers.sharded.mesh import Layout
+from tests.cluster.ways import PART
 from tests.mpi.runner import run_ranks
 from tests.sharded import meshes, ranks
 
 
+def runs(micro, *layouts, **options):
+    """How to train by each layout: two steps, or those after them if it loads."""
+    return [((layout, micro, 2), options) for layout in layouts]
+
+
+FOUR = runs(2, Layout(2, 1, 2, shard=1)) + runs(2, Layout(1, 2, 2), sequence=True)
+EIGHT = [
+    *runs(2, Layout(2, 2, 2, shard=1)),
+    *runs(4, Layout(1, 4, 2), sequence=True),
+    *runs(1, Layout(8, 1, 1, shard=1)),
+]
+
+
 @pytest.mark.mpi
-def test_eight_ranks_equal_one_process_and_their_checkpoint_loads_on_four_and_on_one(tmp_path):
+@pytest.mark.parametrize(
+    ("count", "those", "others"),
+    [
+        (4, FOUR, {2: [Layout(1, 2, 1)], 1: [Layout()]}),
+        pytest.param(
+            8, EIGHT, {4: [Layout(2, 1, 2, shard=1), Layout(1, 4, 1)], 1: [Layout()]}, marks=PART
+        ),
+    ],
+)
+def test_they_equal_one_process_and_their_checkpoint_loads_on_fewer(count, those, others, tmp_path):
     losses, _ = ranks.alone(8, 4, meshes.MODEL)
-    saved = str(tmp_path / "eight")
-    eight = [
-        ((Layout(2, 2, 2, shard=1), 2, 2), {"save": saved}),
-        ((Layout(1, 4, 2), 4, 2), {"sequence": True}),
-        ((Layout(8, 1, 1, shard=1), 1, 2), {}),
-    ]
-    for found in run_ranks(8, meshes.several, eight):
+    saved = str(tmp_path / "saved")
+    those[0][1]["save"] = saved
+    for found in run_ranks(count, meshes.several, those):
         for run in found:
             assert run == pytest.approx(losses[:2], abs=1e-12)
-    for count, layouts in ((4, [Layout(2, 1, 2, shard=1), Layout(1, 4, 1)]), (1, [Layout()])):
-        again = [((layout, 1, 2), {"load": saved, "start": 2}) for layout in layouts]
-        for found in run_ranks(count, meshes.several, again):
+    for fewer, layouts in others.items():
+        again = runs(1, *layouts, load=saved, start=2)
+        for found in run_ranks(fewer, meshes.several, again):
             for run in found:
                 assert run == pytest.approx(losses[2:], abs=1e-11)
 
@@ -41,8 +60,7 @@ def test_a_checkpoint_of_another_precision_is_rounded(tmp_path):
 
 
 @pytest.mark.mpi
-def test_other_numbers_of_ranks():
+def test_three_ranks():
     losses, _ = ranks.alone(8, 2, meshes.MODEL)
-    for count, layout in ((3, Layout(pipeline=3)), (2, Layout(tensor=2))):
-        for found in run_ranks(count, meshes.train, layout, 2, 2):
-            assert found == pytest.approx(losses, abs=1e-12)
+    for found in run_ranks(3, meshes.train, Layout(pipeline=3), 2, 2):
+        assert found == pytest.approx(losses, abs=1e-12)

@@ -10,7 +10,7 @@ from tests.sharded.ranks import SMALL
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("size", [1, 2, 3, pytest.param(6, marks=PART)])
+@pytest.mark.parametrize("size", [1, 3, *(pytest.param(n, marks=PART) for n in (2, 6))])
 def test_equal_to_one_process_and_to_the_formulas(size):
     found = run_ranks(size, splits.every_split)[0]
     for name, sequence in (("tensor", False), ("sequence", True)):
@@ -27,7 +27,8 @@ def test_equal_to_one_process_and_to_the_formulas(size):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("size", [4, pytest.param(8, marks=PART)])
+@PART
+@pytest.mark.parametrize("size", [4, 8])
 def test_splits_of_sequences_and_experts(size):
     run_ranks(size, splits.context)
     run_ranks(size, splits.experts, 2, 0.5)

@@ -15,7 +15,7 @@ FLOAT64 = zero.Bytes(8, 8, 16)
 @pytest.mark.mpi
 @pytest.mark.parametrize(
     ("size", "background"),
-    [(1, False), (2, True), (3, False), (4, True)]
+    [(1, False), (2, True), (3, False), pytest.param(4, True, marks=PART)]
     + [pytest.param(size, False, marks=PART) for size in (6, 8)],
 )
 def test_every_stage_equals_one_process(size, background):
