@@ -49,8 +49,10 @@ HUB_SETTINGS = MEMORY=$(call q,$(MEMORY)) CORES=$(call q,$(CORES)) IDLE=$(call q
 
 LINT = sh tools/lint.sh
 
-.PHONY: help setup setup-all setup-openmpi setup-hub lab board hub hosts test test-all notebooks html site course grading bench claims conformance soak gpu lint format reset \
-	wheels release clean distclean
+COMMANDS := help setup setup-all setup-openmpi setup-hub lab board hub hosts test test-all notebooks \
+    html site course grading bench claims conformance soak gpu lint format reset wheels \
+    release clean distclean
+.PHONY: $(COMMANDS)
 
 help: ## Print this list
 	@echo "make COMMAND [SETTING=...]"
@@ -164,5 +166,10 @@ clean: ## Remove what was made, but not the environment and not work/
 distclean: clean ## Remove the environments too
 	@rm -rf .venv .venv-openmpi .venv-hub .venv.log .venv-openmpi.log
 
-.DEFAULT:
+# Not .DEFAULT, which passes over a folder's name: `make tests` would find it up to date.
+UNKNOWN := $(filter-out $(COMMANDS) Makefile,$(MAKECMDGOALS))
+ifneq ($(UNKNOWN),)
+.PHONY: $(UNKNOWN)
+$(UNKNOWN):
 	@sh tools/nearest.sh $(call q,$@)
+endif

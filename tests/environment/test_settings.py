@@ -130,8 +130,9 @@ def test_the_hub_takes_what_its_recipe_says():
 
 
 @pytest.mark.parametrize(
+    (course / "tests").mkdir()  # a folder's name is no command either
     ("typed", "meant"),
-    [("labs", "lab"), ("tst", "test"), ("setup_all", "setup-all"), ("notebook", "notebooks")],
+    [("labs", "lab"), ("tst", "test"), ("setup_all", "setup-all"), ("tests", "test")],
 )
 def test_an_unknown_command_suggests_the_nearest(course, typed, meant):
     done = make(typed, where=course)

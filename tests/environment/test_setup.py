@@ -405,6 +405,7 @@ def test_a_folder_of_wheels_takes_the_networks_place(machine, tmp_path):
     assert len(calls) == 4
     for call in calls:
         assert f"--no-index --find-links {tmp_path}/wheels" in call
+    assert "WHEELS=gone is not a folder" in sentence(machine.setup(WHEELS="gone"))
 
 
 def test_two_set_ups_at_once(machine):
