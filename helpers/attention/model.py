@@ -130,13 +130,11 @@ class FlatGRU(nn.Module):
         embedding: Embedding,
         classes: int,
         hidden: int = 50,
-        pooling: str = "attention",
-        gru: str = "torch",
         dropout: float = 0.0,
     ):
         super().__init__()
         self.embedding = embedding
-        self.encoder = Encoder(embedding.embedding_dim, hidden, pooling, gru)
+        self.encoder = Encoder(embedding.embedding_dim, hidden)
         self.answer = nn.Linear(2 * hidden, classes)
         self.dropout = nn.Dropout(dropout)
 

@@ -1,8 +1,6 @@
 """The snapshot of descriptions and its word vectors: origin, split, damage."""
 
 import shutil
-import subprocess
-import sys
 from collections import Counter
 
 import numpy as np
@@ -89,11 +87,3 @@ def test_word_vectors_are_unit_and_place_kin_together():
     at = {word: i for i, word in enumerate(words)}
     protein, genome, browser = (vectors[at[w]] for w in ("protein", "genome", "browser"))
     assert protein @ genome > protein @ browser + 0.2
-
-
-def test_importing_the_loader_is_light():
-    code = (
-        "import sys, helpers.datasets.descriptions, helpers.datasets.word_vectors;"
-        "assert not {'torch', 'numpy', 'sklearn'} & set(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
