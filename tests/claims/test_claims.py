@@ -51,34 +51,25 @@ def judged(gap, noise=0.1, seeds=8, **changes):
 
 
 @pytest.mark.parametrize(
-    ("gap", "noise", "word"),
+    ("gap", "noise", "word", "changes"),
     [
-        (1, 0.1, "holds"),
-        (-1, 0.1, "fails"),
-        (0.1, 0.1, "ties"),
-        (1, 20, "open"),
-        (0.4, 0.05, "ties"),
+        (1, 0.1, "holds", {}),
+        (-1, 0.1, "fails", {}),
+        (0.1, 0.1, "ties", {}),
+        (1, 20, "open", {}),
+        (0.4, 0.05, "ties", {}),
+        (0.3, 1e-6, "ties", {}),  # below the margin, however sure
+        (-1, 0.1, "holds", {"larger": False}),
+        (1, 0.1, "fails", {"larger": False}),
     ],
 )
-def test_the_word_follows_the_gap(gap, noise, word):
-    assert judged(gap, noise).word == word
-
-
-def test_the_smaller_may_be_claimed():
-    assert judged(-1, larger=False).word == "holds"
-    assert judged(1, larger=False).word == "fails"
+def test_the_word_follows_the_gap(gap, noise, word, changes):
+    assert judged(gap, noise, **changes).word == word
 
 
 def test_one_run_decides_nothing():
     found = judged(100, seeds=1)
-    assert found.word == "open"
-    assert (found.low, found.high) == (-math.inf, math.inf)
-
-
-def test_an_effect_below_the_margin_does_not_hold_however_sure():
-    found = judged(0.3, 1e-6)
-    assert found.low > 0
-    assert found.word == "ties"
+    assert (found.word, found.low, found.high) == ("open", -math.inf, math.inf)
 
 
 def test_ratios_are_judged_by_their_logarithms():
@@ -169,26 +160,18 @@ def test_records_are_read_once_and_again_when_they_have_changed(tmp_path, monkey
     assert read == [tmp_path]  # what was there at first is known
 
 
-def test_seeds_are_the_outer_loop():
-    order = []
-
-    def note(seed, gap):
-        order.append((seed, gap))
-        return 1.0, 2.0
-
-    run(replace(CLAIM, experiment=note, seeds=(3, 4)))
-    assert order == [(3, 1.0), (3, 2.0), (4, 1.0), (4, 2.0)]
-
-
-def test_the_smallest_run_is_one_run_with_its_own_arguments():
+def test_seeds_are_the_outer_loop_and_the_smallest_run_is_one():
     order = []
 
     def note(seed, gap, noise=0.1):
         order.append((seed, gap, noise))
         return 1.0, 2.0
 
-    run_smallest(replace(CLAIM, experiment=note, smallest={"noise": 7}))
-    assert order == [(0, 1.0, 7)]
+    claim = replace(CLAIM, experiment=note, seeds=(3, 4), smallest={"noise": 7})
+    run(claim)
+    assert order == [(3, 1.0, 0.1), (3, 2.0, 0.1), (4, 1.0, 0.1), (4, 2.0, 0.1)]
+    run_smallest(claim)
+    assert order[4:] == [(3, 1.0, 7)]
 
 
 def test_no_record_is_said(tmp_path):

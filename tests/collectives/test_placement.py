@@ -1,7 +1,5 @@
 """What an allreduce costs on hosts: priced by hand, and against the model without hosts."""
 
-import doctest
-
 import pytest
 
 from helpers.collectives import ALGORITHMS, cost, placement
@@ -10,10 +8,6 @@ from helpers.collectives.cost import Link
 MEMORY = Link("memory", 1e-6, 1e-9)
 SLOW = Link("slow", 1e-3, 1e-6)
 BLOCK, DEALT = (0, 0, 1, 1, 2, 2, 3, 3), (0, 1, 2, 3, 0, 1, 2, 3)
-
-
-def test_examples():
-    assert doctest.testmod(placement).failed == 0
 
 
 @pytest.mark.parametrize("algorithm", ["chain", "tree", "recursive_doubling", "ring"])
