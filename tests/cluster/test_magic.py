@@ -40,20 +40,13 @@ def errors(outputs) -> str:
     )
 
 
-def test_output_and_last_expression_in_rank_order(cell):
-    printed, outputs = cell("%%ranks\nprint('I am', rank)\nrank * 10")
+def test_output_and_last_expression_in_rank_order_and_variables_persist(cell):
+    printed, outputs = cell("%%ranks\nkept = rank + 1\nprint('I am', rank)\nrank * 10")
     assert printed == "[0] I am 0\n[0] 0\n[1] I am 1\n[1] 10\n[2] I am 2\n[2] 20\n"
     assert not errors(outputs)
-
-
-def test_cells_see_mpi_comm_rank_and_size(cell):
+    assert cell("%%ranks\nkept")[0] == "[0] 1\n[1] 2\n[2] 3\n"
     printed, _ = cell("%%ranks\nMPI.COMM_WORLD is comm, rank == comm.rank, size == comm.size")
     assert printed == "[0-2] (True, True, True)\n"
-
-
-def test_variables_persist_between_cells(cell):
-    cell("%%ranks\nkept = rank + 1")
-    assert cell("%%ranks\nkept")[0] == "[0] 1\n[1] 2\n[2] 3\n"
 
 
 def test_a_semicolon_and_none_show_nothing(cell):
@@ -135,9 +128,9 @@ def test_a_syntax_error_is_shown_once(cell):
 
 
 def test_a_deadlock_is_explained_and_the_next_cell_works(cell):
-    source = "%%ranks --timeout 2\nother = (rank + 1) % size\nx = comm.recv(source=other, tag=3)"
+    source = "%%ranks --timeout 1\nother = (rank + 1) % size\nx = comm.recv(source=other, tag=3)"
     text = plain(errors(cell(source)[1]))
-    assert "Time limit of 2 s reached by ranks 0, 1 and 2" in text
+    assert "Time limit of 1 s reached by ranks 0, 1 and 2" in text
     assert "3: x = comm.recv(source=other, tag=3)" in text
     assert "0 → 1 → 2 → 0" in text
     assert "variables are gone" in text
@@ -147,7 +140,7 @@ def test_a_deadlock_is_explained_and_the_next_cell_works(cell):
 
 
 def test_what_a_stuck_rank_had_printed_is_shown(cell):
-    source = "%%ranks --timeout 2\nprint('got here', flush=True)\nif rank == 0: comm.recv(source=1)"
+    source = "%%ranks --timeout 1\nprint('got here', flush=True)\nif rank == 0: comm.recv(source=1)"
     printed, outputs = cell(source)
     assert printed == "[0-2] got here\n"
     assert "Time limit" in errors(outputs)

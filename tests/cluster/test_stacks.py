@@ -11,7 +11,7 @@ import pytest
 from helpers.cluster import Cluster, RankTimeoutError
 from helpers.cluster.rank import stacks, state
 from tests.cluster.test_cluster import notebook_function
-from tests.cluster.test_forkserver import eventually
+from tests.cluster.ways import PART, eventually
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
 
@@ -71,7 +71,8 @@ def test_code_that_keeps_the_lock_is_found_with_its_line(tmp_path, rank):
     assert process.poll() is None
 
 
-@pytest.mark.parametrize("work", [COMPUTES, SLEEPS, OTHERS])
+# among four threads that compute it is a matter of chance, and more so on a busy machine
+@pytest.mark.parametrize("work", [COMPUTES, SLEEPS, pytest.param(OTHERS, marks=PART)])
 def test_code_that_gives_the_lock_away_is_not_asked(tmp_path, rank, work):
     process = rank(work)
     for _ in range(3):
@@ -90,6 +91,7 @@ def test_a_rank_without_a_core_is_not_asked(tmp_path, rank):
     assert stacks.ask(tmp_path, {0: process.pid}) == {}
 
 
+@PART
 @pytest.mark.mpi
 def test_a_cell_names_the_line_in_which_a_rank_keeps_the_lock():
     function = notebook_function(f"import re\ndef f():\n    if rank == 1:\n        {HOLDS}\n")

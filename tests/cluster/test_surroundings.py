@@ -14,6 +14,7 @@ from helpers.cluster.start.forked import ForkedProcesses
 from helpers.cluster.start.forkserver.handle import CannotFork
 from helpers.paths import ROOT
 from helpers.waiting import comes_true
+from tests.cluster.ways import PART
 
 pytestmark = pytest.mark.mpi
 
@@ -94,7 +95,7 @@ def test_a_folder_that_goes_away_under_a_cluster():
     with Cluster(2) as cluster:
         shutil.rmtree(cluster._processes.folder)
         with pytest.raises(RankTimeoutError, match="Barrier"):
-            cluster.run(hang, timeout=3)
+            cluster.run(hang, timeout=1.5)
         assert cluster.run(total) == [1, 1]
         shutil.rmtree(cluster._processes.folder)
         cluster.restart()
@@ -143,17 +144,20 @@ def go():
 @pytest.mark.parametrize(
     ("before", "run", "expected"),
     [
-        (
+        pytest.param(
             "import threading",
-            "threads = [threading.Thread(target=go) for _ in range(3)]\n"
+            "threads = [threading.Thread(target=go) for _ in range(2)]\n"
             "for t in threads: t.start()\nfor t in threads: t.join()",
-            ["sum 2"] * 3,
+            ["sum 2"] * 2,
+            marks=PART,
         ),
         *(
-            (
+            pytest.param(
                 f"import os\nos.environ.update(PYTHONWARNINGS='error', COURSE_RANKS='{way}')",
                 "go()",
                 ["sum 2"],
+                marks=[] if way == "fork" else PART,
+                id=way,
             )
             for way in ("fork", "spawn", "mpiexec")
         ),
