@@ -1,6 +1,5 @@
 """`python -m bench`: good suites are recorded, broken ones are named, none is left running."""
 
-import json
 import shutil
 import subprocess
 import sys
@@ -72,6 +71,7 @@ def test_a_good_suite_is_printed_with_its_ratio_and_recorded(course):
     assert "not here (CuPy)" in done.stdout
     (one,) = records.load(course / "data" / "bench")
     assert one.suites["good"][0] == Row("add", 2.0, "µs", "numpy", 4.0, {"n": 8})
+    assert one.suites["good"][1].peer_value is None
     assert one.command == "python -m bench"
 
 
@@ -127,14 +127,11 @@ def test_a_suite_that_lacks_something_is_left_out_in_a_sentence(course):
 
 
 def test_an_unknown_suite_is_repeated_with_those_that_exist(course):
+    done = run(course)
+    assert (done.returncode, done.stderr.strip()) == (1, "bench: no suite")
     done = run(course, "colectives", good=GOOD)
     assert done.returncode == 1
     assert done.stderr.strip() == "bench: no suite colectives; there are: good"
-
-
-def test_no_suite_at_all_is_said(course):
-    done = run(course)
-    assert (done.returncode, done.stderr.strip()) == (1, "bench: no suite")
 
 
 def test_table_lines_up():
@@ -182,9 +179,3 @@ def test_the_committed_records_fit():
 def test_every_suite_of_the_course_declares_what_the_driver_calls():
     for name, names in discover().items():
         assert names & {"rows", "gpu_rows"}, f"bench/{name}.py defines neither rows nor gpu_rows"
-
-
-def test_a_record_survives_json(course):
-    run(course, good=GOOD)
-    (path,) = (course / "data" / "bench").glob("*.json")
-    assert json.loads(path.read_text(encoding="utf-8"))["suites"]["good"][1]["peer_value"] is None

@@ -60,43 +60,29 @@ def test_fails():
 """
 
 
-@pytest.fixture(scope="module")
-def tests(tmp_path_factory):
-    """Return a function that runs those tests as `make test` does, in the background of a script:
-    its exit status, and what it says at the end.
-    """
-    folder = tmp_path_factory.mktemp("course")
-    (folder / "tests").mkdir()
-    (folder / "tests" / "test_one.py").write_text(TESTS)
-
-    def run(*arguments, grace=20.0):
-        conftest = f"from tests import leftovers\nleftovers.GRACE = {grace}\n"
-        (folder / "tests" / "conftest.py").write_text(conftest)
-        (place := folder / "temporary").mkdir(exist_ok=True)
-        command = [sys.executable, "-m", "tools.test", str(folder / "tests"), *arguments]
-        command += ["-c", str(ROOT / "pyproject.toml"), "-p", "tests.leftovers"]
-        clean = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
-        clean |= {"CI": "true", "TMPDIR": str(place)}
-        done = subprocess.run(
-            ["sh", "-c", 'trap "" INT; exec "$@"', "sh", *command],  # as a script's & does
-            cwd=ROOT,
-            env=clean,
-            capture_output=True,
-            text=True,
-        )
-        return done.returncode, re.split(r"\nTests .*: \d+ s\n", done.stdout)[-1].splitlines()
-
-    run.folder = folder
-    return run
-
-
 @pytest.mark.timeout(300)
-def test_each_test_runs_in_its_stage_and_the_end_says_what_came_out(tests):
-    status, said = tests(grace=2.0)
-    assert status == 1
+def test_each_test_runs_in_its_stage_and_the_end_says_what_came_out(tmp_path):
+    """As `make test` runs them, in the background of a script."""
+    tests, place = tmp_path / "tests", tmp_path / "temporary"
+    tests.mkdir()
+    place.mkdir()
+    (tests / "test_one.py").write_text(TESTS)
+    (tests / "conftest.py").write_text("from tests import leftovers\nleftovers.GRACE = 2.0\n")
+    command = [sys.executable, "-m", "tools.test", str(tests)]
+    command += ["-c", str(ROOT / "pyproject.toml"), "-p", "tests.leftovers"]
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
+    done = subprocess.run(
+        ["sh", "-c", 'trap "" INT; exec "$@"', "sh", *command],  # as a script's & does
+        cwd=ROOT,
+        env=clean | {"CI": "true", "TMPDIR": str(place)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    said = re.split(r"\nTests .*: \d+ s\n", done.stdout)[-1].splitlines()
     left = [line for line in said if line.startswith("left behind: ")]
     assert any("left-by-a-test" in line for line in left)  # others run beside this and may, too
-    worker = int((tests.folder / "tests" / "pid").read_text())
+    worker = int((tests / "pid").read_text())
     assert not any(f"mpich_shm_{worker:x}_" in line for line in left)
     assert said[1:] == [
         "1 skipped: no wheel here: install one",
@@ -108,15 +94,12 @@ def test_each_test_runs_in_its_stage_and_the_end_says_what_came_out(tests):
     ]
 
 
-@pytest.mark.timeout(300)
-def test_what_fails_beside_others_and_not_alone_has_passed_and_is_named(tests):
-    status, said = tests("-m", "mpi")
-    assert status == 0
-    assert said[1:] == [
-        "2 passed, 0 failed",
-        "1 passed only alone, which make test-all counts as failed:",
-        "test_one::test_wants_the_machine_for_itself",
-    ]
+def test_what_fails_beside_others_and_not_alone_has_passed(monkeypatch, tmp_path):
+    monkeypatch.setattr(quick, "session", lambda *_: Outcome(0, passed=["a"]))
+    whole, alone = quick.again(tmp_path, Outcome(1, failed={"a": "busy"}), [])
+    assert (whole.status, whole.passed, whole.failed, alone) == (0, ["a"], {}, ["a"])
+    whole, alone = quick.again(tmp_path, Outcome(1, failed={"a": "busy", "b": "broken"}), [])
+    assert (whole.status, whole.failed, alone) == (1, {"b": "broken"}, ["a"])
 
 
 @pytest.mark.parametrize(
