@@ -74,11 +74,18 @@ class Kernel:
         return states, others
 
 
-@pytest.fixture
-def kernel(tmp_path):
-    with Kernel(tmp_path) as made:
-        assert made.run(QUICK) == ([], [])
+@pytest.fixture(scope="module")
+def living(tmp_path_factory):
+    with Kernel(tmp_path_factory.mktemp("kernel")) as made:
         yield made
+
+
+@pytest.fixture
+def kernel(living):
+    """One kernel for all, in which the extension begins anew."""
+    anew = f"%reload_ext helpers.at_work\n{QUICK}\nat_work.HINT = {at_work.HINT}"
+    assert living.run(anew) == ([], [])
+    return living
 
 
 @pytest.fixture(scope="module")

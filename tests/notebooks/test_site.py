@@ -21,7 +21,6 @@ from tools import executed as executed_module
 from tools.notebooks import is_appendix, sources
 from tools.site import generated, single
 from tools.site.faults import faults
-from tools.site.formulas import FormulaError, mathml
 from tools.site.gallery import with_gallery
 from tools.site.pictures import NO_ALT, shared, with_pictures
 from tools.site.rendering import definitions
@@ -425,11 +424,6 @@ def test_single_pages_of_other_notebooks_stay_and_are_linked_to(tmp_path):
     links = [a["href"] for a in BeautifulSoup((made / "01_a.html").read_text(), "html.parser")("a")]
     assert links.count("02_b.html") == 2
     assert faults(made) == []
-
-
-def test_a_formula_that_cannot_be_read_is_named():
-    with pytest.raises(FormulaError, match="frac"):
-        mathml(r"\frac{1", display=True)
 
 
 BARS = "".join(
