@@ -1,6 +1,7 @@
 """Forked ranks: what they share and what they must not, how they end, and what is left."""
 
 import contextlib
+import inspect
 import os
 import socket
 import subprocess
@@ -79,25 +80,17 @@ def mapped(pid: int) -> set[str]:
 # -- the protocol ------------------------------------------------------------------------------
 
 
-def test_a_barrier_opens_when_all_have_come_and_then_closes_again():
-    space = KeyValueSpace(3, "name")
-    for _ in range(2):
-        assert space.answer(2, "cmd=barrier_in") == {}
-        assert space.answer(0, "cmd=barrier_in") == {}
-        assert sorted(space.answer(1, "cmd=barrier_in")) == [0, 1, 2]
-
-
-def test_what_one_rank_puts_every_rank_gets():
+def test_what_ranks_ask_of_each_other():
     space = KeyValueSpace(2, "name")
+    for _ in range(2):  # a barrier opens when all have come, and then closes again
+        assert space.answer(1, "cmd=barrier_in") == {}
+        assert sorted(space.answer(0, "cmd=barrier_in")) == [0, 1]
     assert "key_not_found" in space.answer(1, "cmd=get kvsname=name key=port")[1]
     space.answer(0, "cmd=put kvsname=name key=port value=a=b")
     assert space.answer(1, "cmd=get kvsname=name key=port")[1].endswith("value=a=b\n")
     assert "value=(vector,(0,1,2))" in space.answer(1, "cmd=get key=PMI_process_mapping")[1]
-
-
-def test_an_unknown_request_is_named():
     with pytest.raises(ValueError, match="mcmd=spawn"):
-        KeyValueSpace(1, "name").answer(0, "mcmd=spawn")
+        space.answer(0, "mcmd=spawn")
 
 
 def test_who_has_gone_is_not_answered_and_the_others_are():
@@ -120,17 +113,11 @@ def test_who_has_gone_is_not_answered_and_the_others_are():
 
 
 @pytest.mark.mpi
-def test_ranks_are_children_of_one_process_that_is_not_the_kernel(cluster):
-    parents = {psutil.Process(pid).ppid() for pid in cluster.pids}
-    assert len(parents) == 1
-    assert psutil.Process(parents.pop()).ppid() == os.getpid()
-
-
-@pytest.mark.mpi
 def test_no_port_is_open_and_no_file_is_left_in_shared_memory(cluster):
     for pid in cluster.pids:  # all have it, and no name leads to it
         assert [name.endswith(" (deleted)") for name in mapped(pid)] == [True]
     server = psutil.Process(cluster._processes._server.process.pid)
+    assert {psutil.Process(pid).ppid() for pid in cluster.pids} == {server.pid}
     assert left_by_ranks_of(server.pid) == []
     below = [server, *server.children(recursive=True)]
     assert len(below) >= 5  # with the controller and three ranks
@@ -140,7 +127,7 @@ def test_no_port_is_open_and_no_file_is_left_in_shared_memory(cluster):
 
 @forks
 @pytest.mark.mpi
-def test_torchs_first_optimizer_imports_nothing_on_the_ranks(with_torch):
+def test_a_preloaded_module_is_there_at_once_and_after_a_restart(cluster, with_torch):
     def first():
         import sys
 
@@ -148,31 +135,23 @@ def test_torchs_first_optimizer_imports_nothing_on_the_ranks(with_torch):
 
         before = len(sys.modules)
         torch.optim.Adam([torch.nn.Parameter(torch.zeros(1))])
-        return len(sys.modules) - before
+        return len(sys.modules) - before  # torch's first optimizer imports its compiler
 
-    with_torch.restart()
-    assert with_torch.run(first) == [0, 0]
-
-
-@forks
-@pytest.mark.mpi
-def test_a_preloaded_module_is_there_at_once_and_after_a_restart(cluster, with_torch):
     body = "import sys; return 'torch' in sys.modules, len(sys.modules) > 1000"
-    for _ in range(2):
-        with_torch.restart()
-        assert on_ranks(with_torch, body) == [(True, True)] * 2
-    total = on_ranks(with_torch, "import torch; return float(torch.ones(1000, 1000).sum())")
-    assert total == [1e6] * 2
+    assert on_ranks(with_torch, body) == [(True, True)] * 2
+    with_torch.restart()
+    assert on_ranks(with_torch, body) == [(True, True)] * 2
+    assert with_torch.run(first) == [0, 0]
     shared = "torch" in cluster._processes._server.modules
     assert on_ranks(cluster, "import sys; return 'torch' in sys.modules") == [shared] * 3
 
 
 @pytest.mark.mpi
-def test_libraries_use_the_threads_that_were_asked_for(with_torch):
+def test_libraries_use_the_threads_that_were_asked_for(cluster, with_torch):
     body = "import torch, os; return torch.get_num_threads(), os.environ['OMP_NUM_THREADS']"
     assert on_ranks(with_torch, body) == [(2, "2")] * 2
-    with Cluster(2, preload=("torch",)) as cluster:
-        assert on_ranks(cluster, body) == [(1, "1")] * 2
+    body = "import os; return os.environ['OMP_NUM_THREADS'], os.environ['NUMBA_NUM_THREADS']"
+    assert on_ranks(cluster, body) == [("1", "1")] * 3
 
 
 @forks
@@ -196,10 +175,10 @@ def test_a_module_that_cannot_be_shared_is_refused_by_name(module, source, why):
         assert on_ranks(cluster, "return rank") == [0]
 
 
-@pytest.mark.parametrize("preload", ["torch", ("no name",), (3,), 3])
-def test_bad_preload(preload):
-    with pytest.raises(ValueError, match="preload="):
-        Cluster(1, preload=preload)
+def test_bad_preload():
+    for preload in ("torch", ("no name",), (3,), 3, ("a..b",)):
+        with pytest.raises(ValueError, match="preload="):
+            Cluster(1, preload=preload)
 
 
 @pytest.mark.mpi
@@ -207,18 +186,13 @@ def test_ranks_find_the_environment_and_folder_of_now(cluster, monkeypatch, tmp_
     monkeypatch.setenv("SET_LATELY", "yes")
     monkeypatch.chdir(tmp_path)
     cluster.restart()
-    found = on_ranks(cluster, "import os; return os.environ.get('SET_LATELY'), os.getcwd()")
-    assert found == [("yes", str(tmp_path))] * 3
-
-
-@pytest.mark.mpi
-def test_a_program_that_a_rank_starts_is_a_world_of_its_own(cluster):
     body = (
-        "import subprocess, sys\n"
+        "import os, subprocess, sys\n"
         "code = 'from mpi4py import MPI; print(MPI.COMM_WORLD.Get_size())'\n"
-        "return subprocess.run([sys.executable, '-c', code], capture_output=True, text=True).stdout"
+        "alone = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True)\n"
+        "return os.environ.get('SET_LATELY'), os.getcwd(), alone.stdout"
     )
-    assert on_ranks(cluster, body) == ["1\n"] * 3
+    assert on_ranks(cluster, body) == [("yes", str(tmp_path), "1\n")] * 3
 
 
 # -- ranks that make processes and threads -----------------------------------------------------
@@ -233,7 +207,7 @@ def test_what_a_rank_has_started_ends_with_it(end):
     with Cluster(2) as cluster:
         pids = on_ranks(cluster, body)
         exec(end, {"cluster": cluster, "os": os})
-        assert eventually(lambda: not any(map(psutil.pid_exists, pids)))
+        assert eventually(lambda: not any(map(psutil.pid_exists, pids)), 60)
 
 
 # -- ends --------------------------------------------------------------------------------------
@@ -264,9 +238,7 @@ def test_a_killed_process_beside_the_kernel_is_named_and_all_come_back(victim, b
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize(
-    "waits", [(0.0, 0.1), pytest.param((0.0, 0.02, 0.05, 0.1, 0.2), marks=PART)]
-)
+@pytest.mark.parametrize("waits", [(0.0,), pytest.param((0.0, 0.02, 0.05, 0.1, 0.2), marks=PART)])
 def test_ranks_killed_while_they_start_do_not_stop_the_next(cluster, waits):
     cluster.restart()  # a test before may have ended the server
     server = psutil.Process(cluster._processes._server.process.pid)
@@ -286,6 +258,7 @@ def test_ranks_killed_while_they_start_do_not_stop_the_next(cluster, waits):
 
 
 @pytest.mark.mpi
+@PART
 def test_two_clusters_of_one_kernel_share_the_process_and_nothing_else():
     with Cluster(2) as one, Cluster(3) as other:
         assert psutil.Process(one.pids[0]).ppid() == psutil.Process(other.pids[0]).ppid()
@@ -296,7 +269,7 @@ def test_two_clusters_of_one_kernel_share_the_process_and_nothing_else():
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("restarts", [4, pytest.param(20, marks=PART)])
+@pytest.mark.parametrize("restarts", [2, pytest.param(20, marks=PART)])
 def test_many_restarts_leave_no_process_file_or_descriptor(cluster, restarts):
     cluster.restart()
     server = psutil.Process(cluster._processes._server.process.pid)
@@ -383,6 +356,9 @@ def test_a_rank_that_aborts_takes_the_others_along_and_is_named(cluster):
 
     with pytest.raises(RankDiedError, match=r"Rank 1 died, it ended with exit code 3\."):
         cluster.run(aborts, timeout=20)  # and no RankTimeoutError
+    source = textwrap.dedent(inspect.getsource(aborts)) + "aborts()\n"
+    with pytest.raises(RuntimeError, match=r"ended with code 3:\nAbort\(3\) on node 1"):
+        run_script(source, n=2, timeout=20)
 
 
 @pytest.mark.mpi
@@ -399,15 +375,3 @@ def test_a_script_whose_process_that_starts_ranks_has_ended_did_not_succeed():
     """
     with pytest.raises(StartError, match="has ended, and with it the ranks"):
         run_script(textwrap.dedent(source), n=2, timeout=60, start=Spawned())
-
-
-@pytest.mark.mpi
-def test_a_script_that_aborts_ends_with_its_code():
-    source = """
-        from mpi4py import MPI
-        if MPI.COMM_WORLD.rank == 1:
-            MPI.COMM_WORLD.Abort(3)
-        MPI.COMM_WORLD.recv(source=1)
-    """
-    with pytest.raises(RuntimeError, match=r"ended with code 3:\nAbort\(3\) on node 1"):
-        run_script(textwrap.dedent(source), n=2, timeout=20)
