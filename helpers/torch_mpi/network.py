@@ -197,8 +197,7 @@ class Network(Transport):
         counts = [len(output) for output in outputs]
         joined = torch.empty(sum(counts), dtype=torch.uint8)
         self._comm.Allgatherv([memory(data), MPI.BYTE], [memory(joined), counts, None, MPI.BYTE])
-        for output, part in zip(outputs, joined.split(counts), strict=True):
-            output.copy_(part)
+        _deal(joined, outputs)
 
     def gather(
         self, outputs: Sequence[torch.Tensor], data: torch.Tensor, root: int, deadline: float
@@ -209,8 +208,7 @@ class Network(Transport):
             joined = torch.empty(sum(counts), dtype=torch.uint8)
             into = [memory(joined), counts, None, MPI.BYTE]
             self._comm.Gatherv([memory(data), MPI.BYTE], into, root)
-            for output, part in zip(outputs, joined.split(counts), strict=True):
-                output.copy_(part)
+            _deal(joined, outputs)
         else:
             self._comm.Gatherv([memory(data), MPI.BYTE], None, root)
 
@@ -257,5 +255,10 @@ class Network(Transport):
             [memory(joined), [len(part) for part in inputs], None, MPI.BYTE],
             [memory(into), counts, None, MPI.BYTE],
         )
-        for output, part in zip(outputs, into.split(counts), strict=True):
-            output.copy_(part)
+        _deal(into, outputs)
+
+
+def _deal(joined: torch.Tensor, outputs: Sequence[torch.Tensor]) -> None:
+    """Cut what has come from all ranks into each one's."""
+    for output, part in zip(outputs, joined.split(list(map(len, outputs))), strict=True):
+        output.copy_(part)

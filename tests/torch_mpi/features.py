@@ -1,12 +1,13 @@
 """What the tests of PyTorch's features run on their ranks, each beside one process that does all.
 
 Every function is called as ``feature(backend)``; with "gloo" it checks itself against PyTorch's
-own backend. They return what all ranks must agree on.
+own backend, with "network" ours sends through MPI. They return what all ranks must agree on.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import tempfile
 import time
@@ -19,23 +20,41 @@ def begin(backend: str):
     import torch.distributed as dist
     from mpi4py import MPI
 
-    import helpers.torch_mpi  # noqa: F401
+    import helpers.torch_mpi as ours
 
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    world = MPI.COMM_WORLD
-    method = "mpi://"
+    world, method = MPI.COMM_WORLD, "mpi://"
     if backend == "gloo":
         name = tempfile.mktemp() if world.rank == 0 else None
         method = f"file://{world.bcast(name)}"
+    options = {"pg_options": ours.Options("network")} if backend == "network" else {}
     dist.init_process_group(
-        backend,
+        "gloo" if backend == "gloo" else "mpi4py",
         init_method=method,
         rank=world.rank if backend == "gloo" else -1,
         world_size=world.size if backend == "gloo" else -1,
         timeout=timedelta(seconds=40),
+        **options,
     )
     return torch, dist, dist.get_rank(), dist.get_world_size()
+
+
+def feature(check):
+    """Make a check of ``(torch, dist, rank, size)`` one that begins its own group, and ends it."""
+
+    @functools.wraps(check)
+    def whole(backend: str, **options) -> None:
+        torch, dist, rank, size = begin(backend)
+        check(torch, dist, rank, size, **options)
+        dist.barrier()  # rank 0 keeps the store
+        dist.destroy_process_group()
+
+    FEATURES.append(whole)
+    return whole
+
+
+FEATURES: list = []
 
 
 def network(torch):
@@ -68,25 +87,26 @@ def close(torch, ours, theirs, atol: float = 1e-5) -> None:
         torch.testing.assert_close(a.detach(), b, atol=atol, rtol=0)
 
 
-def ddp(backend: str, **options) -> None:
+@feature
+def ddp(torch, dist, rank, size, **options) -> None:
     """DistributedDataParallel, with its options."""
-    torch, dist, rank, size = begin(backend)
     model, X, Y = network(torch)
     wrapped = torch.nn.parallel.DistributedDataParallel(model, **options)
     optimizer = torch.optim.SGD(wrapped.parameters(), lr=0.1)
     train(torch, wrapped, optimizer, X[rank::size], Y[rank::size])
     close(torch, model.parameters(), expected(torch))
-    dist.barrier()  # rank 0 keeps the store
-    dist.destroy_process_group()
 
 
 def ddp_small_buckets(backend: str) -> None:
     ddp(backend, bucket_cap_mb=1e-5, gradient_as_bucket_view=True, static_graph=True)
 
 
-def ddp_unused(backend: str) -> None:
+FEATURES.append(ddp_small_buckets)
+
+
+@feature
+def ddp_unused(torch, dist, rank, size) -> None:
     """find_unused_parameters: a layer that one step leaves out."""
-    torch, dist, rank, size = begin(backend)
 
     class Halves(torch.nn.Module):
         def __init__(self):
@@ -109,13 +129,11 @@ def ddp_unused(backend: str) -> None:
         loss = torch.nn.functional.mse_loss(model.parts[which](X), Y)
         (theirs,) = torch.autograd.grad(loss, weight)
         torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=0)
-    dist.barrier()  # rank 0 keeps the store
-    dist.destroy_process_group()
 
 
-def ddp_accumulate(backend: str) -> None:
+@feature
+def ddp_accumulate(torch, dist, rank, size) -> None:
     """no_sync: two backward passes, one exchange; Join: ranks with unequal numbers of batches."""
-    torch, dist, rank, size = begin(backend)
     model, X, Y = network(torch)
     wrapped = torch.nn.parallel.DistributedDataParallel(model)
     loss = torch.nn.functional.mse_loss
@@ -141,13 +159,11 @@ def ddp_accumulate(backend: str) -> None:
             loss(wrapped(x), y).backward()
             steps += 1
     assert steps == rank + 1
-    dist.barrier()  # rank 0 keeps the store
-    dist.destroy_process_group()
 
 
-def hooks(backend: str) -> None:
+@feature
+def hooks(torch, dist, rank, size) -> None:
     """Communication hooks: fp16, PowerSGD (which waits inside a callback), and one's own."""
-    torch, dist, rank, size = begin(backend)
     from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
 
     def mine(state, bucket):
@@ -174,13 +190,11 @@ def hooks(backend: str) -> None:
             every = [torch.empty_like(model[0].weight) for _ in range(size)]
             dist.all_gather(every, model[0].weight.detach())
             assert all((one == every[0]).all() for one in every)
-    dist.barrier()  # rank 0 keeps the store
-    dist.destroy_process_group()
 
 
-def zero(backend: str) -> None:
+@feature
+def zero(torch, dist, rank, size) -> None:
     """ZeroRedundancyOptimizer, its shards brought together on rank 0."""
-    torch, dist, rank, size = begin(backend)
     from torch.distributed.optim import ZeroRedundancyOptimizer
 
     model, X, Y = network(torch)
@@ -191,13 +205,11 @@ def zero(backend: str) -> None:
     optimizer.consolidate_state_dict(0)
     if rank == 0:
         assert len(optimizer.state_dict()["state"]) == 4
-    dist.barrier()  # rank 0 keeps the store
-    dist.destroy_process_group()
 
 
-def sharded(backend: str) -> None:
+@feature
+def sharded(torch, dist, rank, size) -> None:
     """fully_shard, then its checkpoint: saved in shards, loaded into another model."""
-    torch, dist, rank, size = begin(backend)
     import torch.distributed.checkpoint as checkpoint
     from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
     from torch.distributed.device_mesh import init_device_mesh
@@ -241,13 +253,11 @@ def sharded(backend: str) -> None:
         import shutil
 
         shutil.rmtree(names[0])
-    dist.barrier()  # rank 0 keeps the store
-    dist.destroy_process_group()
 
 
-def sharded_bf16(backend: str) -> None:
+@feature
+def sharded_bf16(torch, dist, rank, size) -> None:
     """fully_shard in bfloat16: weights gathered and products in it, the master weights in fp32."""
-    torch, dist, rank, size = begin(backend)
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
@@ -262,13 +272,11 @@ def sharded_bf16(backend: str) -> None:
     whole = [p.full_tensor() for p in model.parameters()]
     assert {p.dtype for p in whole} == {torch.float32}
     close(torch, whole, expected(torch), 5e-3)
-    dist.barrier()  # rank 0 keeps the store
-    dist.destroy_process_group()
 
 
-def sharded_as_before(backend: str) -> None:
+@feature
+def sharded_as_before(torch, dist, rank, size) -> None:
     """FullyShardedDataParallel, in fp32 and with gradients reduced in bfloat16."""
-    torch, dist, rank, size = begin(backend)
     from torch.distributed.fsdp import FullyShardedDataParallel, MixedPrecision
 
     lower = MixedPrecision(torch.bfloat16, torch.bfloat16, torch.bfloat16)
@@ -287,13 +295,11 @@ def sharded_as_before(backend: str) -> None:
             theirs = [torch.cat([p.flatten() for p in theirs])]
             whole = [whole[0][: len(theirs[0])]]
         close(torch, whole, theirs, atol)
-    dist.barrier()  # rank 0 keeps the store
-    dist.destroy_process_group()
 
 
-def dtensor(backend: str) -> None:
+@feature
+def dtensor(torch, dist, rank, size) -> None:
     """DTensor: sharded products, resharding, partial sums; a mesh of two dimensions."""
-    torch, dist, rank, size = begin(backend)
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import Partial, Replicate, Shard, distribute_tensor
 
@@ -314,13 +320,11 @@ def dtensor(backend: str) -> None:
         assert total.item() == 2 * (rank - rank % 2) + 1
         both = distribute_tensor(A, plane, [Shard(0), Shard(1)])
         torch.testing.assert_close(both.full_tensor(), A)
-    dist.barrier()  # rank 0 keeps the store
-    dist.destroy_process_group()
 
 
-def tensor_parallel(backend: str) -> None:
+@feature
+def tensor_parallel(torch, dist, rank, size) -> None:
     """A layer by columns, the next by rows: one product over the ranks."""
-    torch, dist, _, size = begin(backend)
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor.parallel import (
         ColwiseParallel,
@@ -341,13 +345,11 @@ def tensor_parallel(backend: str) -> None:
     torch.testing.assert_close(out, whole.detach(), atol=1e-5, rtol=1e-5)
     out.sum().backward()
     torch.testing.assert_close(parallel[0].weight.grad.full_tensor(), gradient)
-    dist.barrier()  # rank 0 keeps the store
-    dist.destroy_process_group()
 
 
-def pipelining(backend: str) -> None:
+@feature
+def pipelining(torch, dist, rank, size) -> None:
     """torch.distributed.pipelining: a stage a rank, GPipe's schedule."""
-    torch, dist, rank, size = begin(backend)
     from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
 
     torch.manual_seed(1)
@@ -368,24 +370,20 @@ def pipelining(backend: str) -> None:
     else:
         schedule.step()
     torch.testing.assert_close(layers[rank].weight.grad, gradient, atol=1e-5, rtol=1e-4)
-    dist.barrier()  # rank 0 keeps the store
-    dist.destroy_process_group()
 
 
-def compiled_ddp(backend: str) -> None:
+@feature
+def compiled_ddp(torch, dist, rank, size) -> None:
     """torch.compile over DDP; no code is generated, so that no compiler is needed."""
-    torch, dist, rank, size = begin(backend)
     model, X, Y = network(torch)
     wrapped = torch.compile(torch.nn.parallel.DistributedDataParallel(model), backend="aot_eager")
     train(torch, wrapped, torch.optim.SGD(model.parameters(), 0.1), X[rank::size], Y[rank::size])
     close(torch, model.parameters(), expected(torch))
-    dist.barrier()  # rank 0 keeps the store
-    dist.destroy_process_group()
 
 
-def functional(backend: str) -> None:
+@feature
+def functional(torch, dist, rank, size) -> None:
     """Functional collectives, objects, neighbours in one batch, sub-groups."""
-    torch, dist, rank, size = begin(backend)
     import torch.distributed._functional_collectives as calls
 
     group = dist.group.WORLD
@@ -407,19 +405,11 @@ def functional(backend: str) -> None:
         one = torch.ones(1)
         dist.all_reduce(one, group=odd)
         assert one.item() == size // 2
-    dist.barrier()  # rank 0 keeps the store
-    dist.destroy_process_group()
-
-
-FEATURES = (
-    *(ddp, ddp_small_buckets, ddp_unused, ddp_accumulate, hooks, zero, sharded, dtensor),
-    *(tensor_parallel, pipelining, compiled_ddp, functional, sharded_bf16, sharded_as_before),
-)
 
 
 def in_turn(backend: str, names: list[str]) -> dict[str, float]:
     """Run features one after the other in one set of ranks; return the seconds of each."""
-    chosen = {feature.__name__: feature for feature in FEATURES}
+    chosen = {each.__name__: each for each in FEATURES}
     seconds = {}
     for name in names:
         began = time.perf_counter()

@@ -12,8 +12,11 @@ def check_all_ops() -> int:
     from helpers.torch_mpi import network
     from tests.torch_mpi import ranks
 
-    network.ONE_LEVEL = 0
-    return ranks.check_reductions("network")
+    before, network.ONE_LEVEL = network.ONE_LEVEL, 0
+    try:
+        return ranks.check_reductions("network")
+    finally:
+        network.ONE_LEVEL = before
 
 
 def check_sizes_and_groups(piece: int, slab: int) -> list[str]:
@@ -27,6 +30,7 @@ def check_sizes_and_groups(piece: int, slab: int) -> list[str]:
     from helpers.torch_mpi import two_level
     from tests.torch_mpi import ranks
 
+    before = two_level.PIECE, two_level.SLAB
     two_level.PIECE, two_level.SLAB = piece, slab  # bytes: many pieces, several slabs
     _, _, rank, size = ranks.start("network")
     said = []
@@ -46,6 +50,7 @@ def check_sizes_and_groups(piece: int, slab: int) -> list[str]:
             assert torch.equal(mean, torch.full((numel,), sum(members) / len(members)))
         said.append(f"{tuple(members)} {digest.hexdigest()}")
     dist.destroy_process_group()
+    two_level.PIECE, two_level.SLAB = before
     return said
 
 
@@ -171,6 +176,8 @@ def leave_in_the_middle() -> str:
         dist.all_reduce(torch.ones(100_000))
     except RuntimeError as error:
         return str(error)
+    finally:
+        dist.destroy_process_group()
     return "no error"
 
 

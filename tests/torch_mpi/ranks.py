@@ -231,53 +231,6 @@ def check_groups(path: str) -> None:
     assert not [t.name for t in threading.enumerate() if t.name.startswith("torch_mpi")]
 
 
-def check_wrappers(path: str) -> list[float]:
-    """DDP, ZeroRedundancyOptimizer, FSDP2 and DTensor: same weights as one process."""
-    torch, dist, rank, size = start(path)
-    from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.fsdp import fully_shard
-    from torch.distributed.optim import ZeroRedundancyOptimizer
-    from torch.distributed.tensor import Replicate, Shard, distribute_tensor
-    from torch.nn.parallel import DistributedDataParallel
-
-    def model():
-        torch.manual_seed(0)
-        return torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2))
-
-    torch.manual_seed(1)
-    data = torch.randn(5, size * 4, 6)
-
-    def train(net, optimizer, part) -> None:
-        for batch in data:
-            optimizer.zero_grad()
-            net(batch[part]).square().mean().backward()
-            optimizer.step()
-
-    reference, mine = model(), slice(4 * rank, 4 * rank + 4)
-    train(reference, torch.optim.Adam(reference.parameters(), 0.01), slice(None))
-    expected = torch.cat([p.detach().flatten() for p in reference.parameters()])
-    ddp = DistributedDataParallel(model())
-    train(ddp, torch.optim.Adam(ddp.parameters(), 0.01), mine)
-    zero = DistributedDataParallel(model())
-    train(zero, ZeroRedundancyOptimizer(zero.parameters(), torch.optim.Adam, lr=0.01), mine)
-    mesh = init_device_mesh("cpu", (size,))
-    sharded = model()
-    fully_shard(sharded, mesh=mesh)
-    train(sharded, torch.optim.Adam(sharded.parameters(), 0.01), mine)
-    errors = []
-    for net in (ddp, zero, sharded):
-        full = [getattr(p, "full_tensor", lambda p=p: p)() for p in net.parameters()]
-        weights = torch.cat([p.detach().flatten() for p in full])
-        errors.append(float((weights - expected).abs().max()))
-    whole = torch.arange(24.0).view(6, 4)
-    spread = distribute_tensor(whole, mesh, [Shard(0)])
-    everywhere = distribute_tensor(whole.T.contiguous(), mesh, [Replicate()])
-    product = (spread @ everywhere).redistribute(mesh, [Replicate()]).to_local()
-    errors.append(float((product - whole @ whole.T).abs().max()))
-    dist.destroy_process_group()
-    return errors
-
-
 def check_progress(path: str) -> None:
     """An async_op moves while Python computes: it has ended before anyone waits for it."""
     torch, dist, rank, size = start(path)
@@ -343,21 +296,6 @@ def check_missing_rank() -> str:
     dist.barrier()
     dist.destroy_process_group()
     return message
-
-
-def check_mismatch() -> str:
-    """Rank 0 broadcasts what the others reduce."""
-    torch, dist, rank, _ = start("window", timeout=2.0)
-    try:
-        if rank == 0:
-            dist.broadcast(torch.ones(4), 1)
-        else:
-            dist.all_reduce(torch.ones(4))
-    except RuntimeError as error:
-        return str(error)
-    finally:
-        dist.destroy_process_group()
-    return ""
 
 
 def check_rendezvous(file: str) -> None:
@@ -442,3 +380,21 @@ def check_open_mpi(packages: str) -> list[str]:
         dist.barrier()
         dist.destroy_process_group()
     return MPI.Get_library_version().split(",")[0]
+
+
+def check_complaints() -> str:
+    """What is left of what C++ writes to stderr."""
+    import os
+    import tempfile
+
+    from helpers.torch_mpi.rendezvous import _without
+
+    with tempfile.TemporaryFile() as said:
+        own = os.dup(2)
+        os.dup2(said.fileno(), 2)
+        with _without(b"no name"):
+            os.write(2, b"first\nan address has no name\nlast\n")
+        os.dup2(own, 2)
+        os.close(own)
+        said.seek(0)
+        return said.read().decode()

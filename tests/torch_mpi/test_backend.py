@@ -10,6 +10,7 @@ from helpers.machine import launcher
 from helpers.paths import ROOT
 from tests.cluster.ways import PART
 from tests.mpi.runner import run_ranks
+from tests.mpi.several import on_ranks
 from tests.torch_mpi import ranks
 
 pytestmark = pytest.mark.mpi
@@ -17,52 +18,53 @@ PATHS = ("window", "network")
 WINDOW = ("window", pytest.param("network", marks=PART))
 
 
-def more(path: str, n: int):
-    """A case like one that `make test` runs, in the part alone."""
-    return pytest.param(path, n, marks=PART)
-
-
-@pytest.mark.parametrize(("path", "n"), [more("window", 2), ("window", 5), ("network", 3)])
-def test_reductions(path, n):
-    checked = run_ranks(n, ranks.check_reductions, path, timeout=120)
-    assert checked == [checked[0]] * n
-    assert checked[0] > 300
-
-
-@pytest.mark.parametrize(
-    ("path", "n"),
-    [
-        ("window", 1),
-        more("window", 2),
-        more("window", 4),
-        ("window", 5),
-        more("network", 1),
-        ("network", 3),
-    ],
-)
-def test_movement(path, n):
-    run_ranks(n, ranks.check_movement, path, timeout=120)
-
-
-@pytest.mark.parametrize("n", [pytest.param(2, marks=PART), 5])
-def test_messages(n):
-    run_ranks(n, ranks.check_messages, "auto")
-
-
-@pytest.mark.parametrize(("path", "n"), [more("window", 2), ("window", 4), ("network", 3)])
-def test_groups(path, n):
-    run_ranks(n, ranks.check_groups, path)
-
-
-@pytest.mark.parametrize("path", WINDOW)
-def test_ddp_zero_fsdp_and_dtensor_equal_one_process(path):
-    for errors in run_ranks(3, ranks.check_wrappers, path, timeout=120):
-        assert max(errors) < 1e-5
+@pytest.fixture(scope="module")
+def three(tmp_path_factory):
+    """What three ranks return of one check after the other; each begins its own groups."""
+    checks = {"reductions": ranks.check_reductions, "movement": ranks.check_movement}
+    checks |= {"groups": ranks.check_groups, "progress": ranks.check_progress}
+    calls = {(n, path): (check, path) for n, check in checks.items() for path in PATHS}
+    calls["messages"] = (ranks.check_messages, "auto")
+    calls["missing"], calls["sparse"] = (ranks.check_missing_rank,), (ranks.check_sparse,)
+    calls["complaints"] = (ranks.check_complaints,)
+    file = str(tmp_path_factory.mktemp("rendezvous") / "store")
+    calls["rendezvous"] = (ranks.check_rendezvous, file)
+    return dict(zip(calls, on_ranks(3, *calls.values()), strict=True))
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_async_operations_move_while_python_computes(path):
-    run_ranks(2, ranks.check_progress, path)
+def test_reductions(three, path):
+    checked = three["reductions", path]
+    assert len(set(checked)) == 1
+    assert checked[0] > 300
+
+
+@pytest.mark.parametrize("name", ["movement", "groups", "progress"])
+@pytest.mark.parametrize("path", PATHS)
+def test_what_moves_arrives_and_groups_keep_apart(three, name, path):
+    assert three[name, path] == (None,) * 3  # or a rank has raised
+
+
+def test_messages_a_store_and_sparse_tensors(three):
+    assert {three["messages"], three["sparse"], three["rendezvous"]} == {(None,) * 3}
+
+
+def test_monitored_barrier_names_the_missing_rank(three):
+    assert "Ranks 1 failed to pass" in three["missing"][0]
+    assert "rank 0" in three["missing"][2]
+
+
+def test_a_complaint_that_nobody_needs_is_left_out_and_the_rest_is_kept(three):
+    assert three["complaints"] == ("first\nlast\n",) * 3
+
+
+@PART
+@pytest.mark.parametrize("n", [1, 2, 5])
+@pytest.mark.parametrize("path", PATHS)
+def test_on_other_numbers_of_ranks(path, n):
+    calls = (ranks.check_reductions, path), (ranks.check_movement, path)
+    calls += ((ranks.check_messages, "auto"), (ranks.check_groups, path)) if n > 1 else ()
+    on_ranks(n, *calls)
 
 
 @pytest.mark.parametrize("path", WINDOW)
@@ -75,25 +77,6 @@ def test_time_outs_raise_and_a_new_start_works(path):
         assert "recv from rank 2" in report[2]
         if path == "window":
             assert "rank(s) 2 of this group did not arrive" in report[0]
-
-
-def test_monitored_barrier_names_the_missing_rank():
-    reports = run_ranks(3, ranks.check_missing_rank)
-    assert "Ranks 1 failed to pass" in reports[0]
-    assert "rank 0" in reports[2]
-
-
-def test_ranks_that_call_different_collectives_are_told():
-    reports = run_ranks(2, ranks.check_mismatch)
-    assert any("broadcast" in r and "all_reduce of 16 bytes" in r for r in reports)
-
-
-def test_rendezvous(tmp_path):
-    run_ranks(3, ranks.check_rendezvous, str(tmp_path / "store"), timeout=120)
-
-
-def test_sparse():
-    run_ranks(3, ranks.check_sparse)
 
 
 SOURCE_EXAMPLE = """

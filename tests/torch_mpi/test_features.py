@@ -16,10 +16,16 @@ GROUPS = {
 }
 
 
-@pytest.mark.parametrize("ranks", [pytest.param(2, marks=PART), 3])
+@pytest.mark.parametrize(
+    ("ranks", "backend"),
+    [
+        (3, "mpi4py"),
+        *(pytest.param(n, by, marks=PART) for n, by in ((2, "mpi4py"), (3, "network"))),
+    ],
+)
 @pytest.mark.parametrize("group", GROUPS)
-def test_features(group, ranks):
-    for seconds in run_ranks(ranks, features.in_turn, "mpi4py", GROUPS[group], timeout=200):
+def test_features(group, ranks, backend):
+    for seconds in run_ranks(ranks, features.in_turn, backend, GROUPS[group], timeout=200):
         assert list(seconds) == GROUPS[group]
 
 

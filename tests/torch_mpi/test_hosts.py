@@ -23,12 +23,6 @@ def cluster():
         yield cluster
 
 
-@pytest.fixture(autouse=True)
-def fresh(cluster):
-    yield
-    cluster.restart()
-
-
 @PART
 def test_all_operations_and_dtypes(cluster):
     checked = cluster.run(hosts.check_all_ops, timeout=120)
