@@ -72,7 +72,8 @@ from helpers.timing import measure
 class Parameters:
     """What this notebook runs."""
 
-    epochs: int = 2  # times over the training documents, at most; the records have 5
+    epochs: int = 2  # times over the training documents; the records have up to 5
+    rate: float = 0.008  # learning rate
     threads: int = 1  # of torch; on an idle machine try 2
     speed_documents: int = 16
     explained: int = 40  # test documents for the check by deletion; the records have 200
@@ -111,7 +112,7 @@ def trained():
         text.value = f"step {step} of {steps}, loss {loss:.3f}"
 
     net = experiment.model("hierarchical attention", seed=0)
-    recipe = training.Recipe(epochs=P.epochs)
+    recipe = training.Recipe(epochs=P.epochs, rate=P.rate)
     return net, training.train(net, *sides[0], recipe, show, validation=sides[1])
 
 
@@ -501,7 +502,7 @@ for name, layer in (("attention", attention), ("the layer below it", below)):
 #
 # The word vectors start from vectors that were pretrained, without labels, on the descriptions of all *other* source packages; the training continues from there. Three things work against learning a few thousand documents by heart: *dropout* sets some numbers of every vector to 0, *word dropout* reads some words as unknown, and *smoothed labels* ask for 0.9 of the true section and spread the rest over all eight.
 #
-# Here you train for two epochs, a quick training; the records below have five.
+# Here the training takes two epochs at the rate 0.008; those of the records below take up to five.
 #
 # > **Predict.** Which accuracy does the network reach on the held-out documents after two epochs?
 
