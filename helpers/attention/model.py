@@ -16,7 +16,6 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
 
 from helpers.attention.documents import PADDING, Batch, Vocabulary, mask
-from helpers.recurrent.layers import GRU, choose
 
 
 class Reading(NamedTuple):
@@ -54,12 +53,12 @@ class MeanPooling(nn.Module):
 class Encoder(nn.Module):
     """A bidirectional GRU that keeps every state, and a pooling of them."""
 
-    def __init__(self, inputs: int, hidden: int, pooling: str = "attention", gru: str = "torch"):
+    def __init__(self, inputs: int, hidden: int, pooling: str = "attention"):
         super().__init__()
-        make = choose("gru", gru, {"torch": nn.GRU, "ours": GRU})
-        self.gru = make(inputs, hidden, batch_first=True, bidirectional=True)
-        pool = choose("pooling", pooling, {"attention": AttentionPooling, "mean": MeanPooling})
-        self.pool = pool(2 * hidden) if pool is AttentionPooling else pool()
+        if pooling not in ("attention", "mean"):
+            raise ValueError(f"pooling={pooling!r}: expected attention or mean")
+        self.gru = nn.GRU(inputs, hidden, batch_first=True, bidirectional=True)
+        self.pool = AttentionPooling(2 * hidden) if pooling == "attention" else MeanPooling()
 
     def forward(
         self, table: Tensor, lengths: Tensor, vectors: Callable[[Tensor], Tensor]
@@ -96,13 +95,12 @@ class HierarchicalAttention(nn.Module):
         classes: int,
         hidden: int = 50,
         pooling: str = "attention",
-        gru: str = "torch",
         dropout: float = 0.0,
     ):
         super().__init__()
         self.embedding = embedding
-        self.word = Encoder(embedding.embedding_dim, hidden, pooling, gru)
-        self.sentence = Encoder(2 * hidden, hidden, pooling, gru)
+        self.word = Encoder(embedding.embedding_dim, hidden, pooling)
+        self.sentence = Encoder(2 * hidden, hidden, pooling)
         self.answer = nn.Linear(2 * hidden, classes)
         self.dropout = nn.Dropout(dropout)
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.func import stack_module_state
 
 from helpers.intervals import student
-from helpers.recurrent.layers import GRU, Cell, choose
+from helpers.recurrent.layers import GRU, Cell
 from helpers.recurrent.readers import VARIANTS, Reader, half_life_bias, stacked
 from helpers.recurrent.tasks import ForgetOnCue, LongCopy, Task
 
@@ -137,12 +137,13 @@ class Comparison:
         A variant is given by its name, or by its parts: a dict as ``VARIANTS`` has them. Raises
         ValueError for a name that is not in ``VARIANTS``.
         """
-        if isinstance(variant, dict):
-            chosen = variant
-        else:
-            own = {"cell": variant}
-            chosen = own if callable(variant) else choose("variant", variant, VARIANTS)
-        return train(self.task, chosen, held_out=self.held_out, **{**self.settings, **changes})
+        if callable(variant):
+            variant = {"cell": variant}
+        elif isinstance(variant, str):
+            if variant not in VARIANTS:
+                raise ValueError(f"variant={variant!r}: expected one of {', '.join(VARIANTS)}")
+            variant = VARIANTS[variant]
+        return train(self.task, variant, held_out=self.held_out, **{**self.settings, **changes})
 
 
 def comparisons() -> dict[str, Comparison]:

@@ -36,7 +36,6 @@ corpus = st.lists(st.lists(sentence, min_size=1, max_size=4), min_size=1, max_si
 few = settings(max_examples=20, deadline=None)
 KINDS = {
     "attention": lambda e: HierarchicalAttention(e, 3, hidden=4),
-    "ours": lambda e: HierarchicalAttention(e, 3, hidden=4, gru="ours"),
     "mean": lambda e: HierarchicalAttention(e, 3, hidden=4, pooling="mean"),
     "flat": lambda e: FlatGRU(e, 3, hidden=4),
     "average": lambda e: EmbeddingAverage(e, 3),
@@ -46,7 +45,7 @@ KINDS = {
 def make(kind="attention", seed=0):
     torch.manual_seed(seed)
     model = KINDS[kind](Embedding(VOCABULARY, 5)).double().eval()
-    if kind in ("attention", "ours"):  # as drawn, the context is near 0 and the weights near equal
+    if kind == "attention":  # as drawn, the context is near 0 and the weights near equal
         for encoder in (model.word, model.sentence):
             encoder.pool.context.data.mul_(50)
     return model
@@ -108,14 +107,6 @@ def test_all_right_ways_agree(documents):
         expected = packed(model, documents)
         for way in (by_sentence, by_document):
             torch.testing.assert_close(way(model, documents), expected, atol=1e-5, rtol=0)
-
-
-def test_our_gru_takes_the_place_of_torchs():
-    theirs, ours = make("attention"), make("ours", seed=1)
-    ours.load_state_dict(theirs.state_dict())
-    batch = Batch.of([[[2, 3, 4], [5]], [[6]]])
-    with torch.no_grad():
-        torch.testing.assert_close(ours(batch), theirs(batch))
 
 
 def test_gradients_in_float64_agree_with_finite_differences():
@@ -188,8 +179,8 @@ def test_empty_documents_and_bad_settings_are_named():
         Limits.by_quantile([[["a"]]], 0)
     with pytest.raises(ValueError, match="words=0"):
         Limits(words=0, sentences=3)
-    with pytest.raises(ValueError, match="gru='theirs': expected one of torch, ours"):
-        HierarchicalAttention(Embedding(VOCABULARY, 5), 3, gru="theirs")
+    with pytest.raises(ValueError, match="pooling='max': expected attention or mean"):
+        HierarchicalAttention(Embedding(VOCABULARY, 5), 3, pooling="max")
 
 
 def test_text_where_words_are_expected_is_refused():
