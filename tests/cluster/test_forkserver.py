@@ -1,7 +1,6 @@
 """Forked ranks: what they share and what they must not, how they end, and what is left."""
 
 import contextlib
-import inspect
 import os
 import socket
 import subprocess
@@ -14,8 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from helpers.cluster import Cluster, RankDiedError, Spawned, StartError
-from helpers.cluster.script import run_script
+from helpers.cluster import Cluster, RankDiedError, StartError
 from helpers.cluster.start import forked
 from helpers.cluster.start.forkserver.family import Family
 from helpers.cluster.start.forkserver.pmi import KeyValueSpace, fnv1a
@@ -195,6 +193,15 @@ def test_ranks_find_the_environment_and_folder_of_now(cluster, monkeypatch, tmp_
     assert on_ranks(cluster, body) == [("yes", str(tmp_path), "1\n")] * 3
 
 
+@pytest.mark.mpi
+def test_ipyparallels_own_client_works_on_the_ranks_and_knows_no_others(cluster):
+    cluster.restart()
+    view = cluster.client[:]
+    view.execute("total = 2 * comm.allreduce(rank)", block=True)  # as %%px does
+    assert view["total"] == [6] * 3
+    assert sorted(view.apply_sync(os.getpid)) == sorted(cluster.pids)
+
+
 # -- ranks that make processes and threads -----------------------------------------------------
 
 
@@ -356,22 +363,3 @@ def test_a_rank_that_aborts_takes_the_others_along_and_is_named(cluster):
 
     with pytest.raises(RankDiedError, match=r"Rank 1 died, it ended with exit code 3\."):
         cluster.run(aborts, timeout=20)  # and no RankTimeoutError
-    source = textwrap.dedent(inspect.getsource(aborts)) + "aborts()\n"
-    with pytest.raises(RuntimeError, match=r"ended with code 3:\nAbort\(3\) on node 1"):
-        run_script(source, n=2, timeout=20)
-
-
-@pytest.mark.mpi
-@PART
-def test_a_script_whose_process_that_starts_ranks_has_ended_did_not_succeed():
-    source = """
-        import os, signal
-        from mpi4py import MPI
-        parent = os.getppid()
-        MPI.COMM_WORLD.Barrier()
-        if MPI.COMM_WORLD.rank == 0:
-            os.kill(parent, signal.SIGKILL)
-        signal.pause()
-    """
-    with pytest.raises(StartError, match="has ended, and with it the ranks"):
-        run_script(textwrap.dedent(source), n=2, timeout=60, start=Spawned())

@@ -1,6 +1,5 @@
 """Nothing is left, and nobody is let in: small shared memory, kills in each phase, open ports."""
 
-import ast
 import contextlib
 import json
 import os
@@ -52,8 +51,6 @@ def with_shared_memory(megabytes: float, command: list[str], folder: Path) -> st
         text=True,
         timeout=360,
     )
-    if "mount" in done.stderr and "permission denied" in done.stderr:
-        pytest.skip("no right to mount")
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -100,7 +97,7 @@ INTERRUPTED = """
         timer = threading.Timer(after, os.kill, (os.getpid(), signal.SIGINT))
         timer.start()
         try:
-            with Cluster(4, start={start!r}):
+            with Cluster(2, start={start!r}):
                 time.sleep(20)
         except KeyboardInterrupt:
             pass
@@ -162,14 +159,6 @@ def test_too_little_shared_memory_is_one_sentence(tmp_path, start, megabytes):
     assert [path.name for path in tmp_path.iterdir()] == ["program.py"]
 
 
-def test_shared_memory_that_is_missing_is_one_sentence(monkeypatch, tmp_path):
-    monkeypatch.setattr(shared_memory, "FOLDER", tmp_path / "shm")
-    assert "that cannot be used: No such file" in shared_memory.why_not_enough(1)
-    monkeypatch.undo()
-    assert shared_memory.why_not_enough(1) is None
-    assert "1000000 MPI ranks need" in shared_memory.why_not_enough(10**6)
-
-
 LARGE = """
     from helpers.cluster import Cluster
     def reduce(megabytes):
@@ -215,7 +204,7 @@ STARTS = """
     if __name__ == "__main__":
         print(1, flush=True)
         try:
-            Cluster(3)
+            Cluster(2)
         except Exception as error:
             print(type(error).__name__, flush=True)
         else:
@@ -226,7 +215,7 @@ PHASES = {  # what there is when the blow falls
     "the folder": lambda seen: seen["folder"],
     "the controller": lambda seen: seen["controller"],
     "one rank": lambda seen: len(seen["engine"]) >= 1,
-    "all ranks": lambda seen: len(seen["engine"]) >= 3,
+    "all ranks": lambda seen: len(seen["engine"]) >= 2,
     "MPI's memory": lambda seen: any(map(guard_maps, seen["engine"])),
     "a connection": lambda seen: seen["connection"],
 }
@@ -273,6 +262,7 @@ def test_a_kill_in_each_phase_of_a_start_leaves_nothing(tmp_path, phase, victim)
         assert run.stdout.readline() == "1\n"
         deadline, seen = time.monotonic() + 30, look(kernel, place)
         while not PHASES[phase](seen) and time.monotonic() < deadline:
+            time.sleep(0.005)
             seen = look(kernel, place)
         servers = [process.pid for process in seen["server"]]
         targets = {"kernel": [kernel], "both": [*seen["server"], kernel]}.get(victim) or seen[
@@ -319,33 +309,6 @@ def test_a_killed_kernel_that_began_mpi_by_itself_leaves_nothing():
     assert list(shared_memory.FOLDER.glob(f"mpich_shm_{process.pid:x}_*")) == []
 
 
-def test_no_notebook_begins_mpi_in_its_kernel():
-    lines = {line for path in sorted(ROOT.glob("notebooks/*.ipynb")) for line in imports(path)}
-    assert any("helpers.data_parallel.schemes" in line for line in lines)
-    code = "\n".join(
-        f"{line}\nif 'mpi4py.MPI' in sys.modules: sys.exit({line!r})" for line in sorted(lines)
-    )
-    done = subprocess.run(
-        [sys.executable, "-"], input=f"import sys\n{code}", cwd=ROOT, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-
-
-def imports(notebook: Path) -> list[str]:
-    """Return what a notebook's own cells import, those of the ranks left out."""
-    from IPython.core.inputtransformer2 import TransformerManager
-
-    found = []
-    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
-        source = "".join(cell["source"])
-        if cell["cell_type"] == "code" and not source.startswith("%%"):
-            with contextlib.suppress(SyntaxError):  # a cell that shows an error
-                tree = ast.parse(TransformerManager().transform_cell(source))
-                kinds = (ast.Import, ast.ImportFrom)
-                found += [ast.unparse(node) for node in tree.body if isinstance(node, kinds)]
-    return found
-
-
 # -- ports -------------------------------------------------------------------------------------
 
 
@@ -386,7 +349,7 @@ def test_nobody_listens_beyond_loopback_during_and_after_a_start(tmp_path, start
         code = f"""
         %load_ext helpers.cluster
         from helpers.cluster import Cluster, Mpiexec
-        cluster = Cluster(3, start={start!r})
+        cluster = Cluster(2, start={start!r})
         cluster.restart()
         cluster.run(max, 1, 2)
         """

@@ -9,7 +9,6 @@ import psutil
 import pytest
 
 from helpers.cluster import Cluster, Network, RankDiedError, Spawned, StartError
-from helpers.cluster.script import run_script
 from helpers.cluster.start import forked
 from helpers.paths import ROOT
 from tests.cluster.test_cluster import on_ranks
@@ -122,12 +121,3 @@ def test_what_fresh_ranks_cannot_have_is_said(known):
     known.setenv(forked.VARIABLE, "spawn")
     with pytest.raises(StartError, match="COURSE_RANKS='spawn', and it needs a fork"):
         Cluster(2, network=Network(hosts=2))
-
-
-@pytest.mark.mpi
-@PART
-def test_a_script_on_fresh_ranks():
-    source = "from mpi4py import MPI\nprint(MPI.COMM_WORLD.allreduce(1))"
-    assert run_script(source, n=3, start=Spawned()).split() == ["3"] * 3
-    with pytest.raises(RuntimeError, match="ended with code 3"):
-        run_script("from mpi4py import MPI\nMPI.COMM_WORLD.Abort(3)", n=2, start=Spawned())

@@ -18,10 +18,11 @@ import traceback
 from pathlib import Path
 
 from helpers.cluster.start.forked import why_not_to_fork_here
-from helpers.cluster.start.forkserver import handle, job
+from helpers.cluster.start.forkserver import handle
 from helpers.machine import launcher
 from helpers.machine.mpi import find_mpiexec
 from helpers.paths import ROOT
+from tests.mpi import job
 
 MODULES = ("torch",)
 
