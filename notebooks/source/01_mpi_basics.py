@@ -110,12 +110,11 @@ guess.answer("x on rank 3", cluster.run(lambda: x)[3])
 # `%%ranks` gives a cell the names `MPI`, `comm`, `rank` and `size`. A script gets them in three lines, and `mpiexec -n 4 python script.py` starts it as four processes. Here is the cell above as a script, and what it prints:
 
 # %%
-from helpers.cluster import Mpiexec
 from helpers.cluster.script import as_script, run_script
 
 script = as_script(containing="I am rank")
 print(script)
-print(run_script(script, n=4, start=Mpiexec()))
+print(run_script(script, n=4))
 
 # %% [markdown]
 # These lines come from four other processes. Their order may change from run to run, because each process prints when it gets there. The notebook sorts its output by rank.
