@@ -426,7 +426,7 @@ claims.evidence("02-one-process")
 #
 # $T_{sync}$ depends on how many bytes must leave a rank. LeNet has 61 706 gradients of 4 bytes.
 #
-# > **Predict.** To send all gradients to each of the three others takes $3 \cdot 246\,824$ bytes. In a [ring allreduce](08_allreduce_animation.ipynb) a rank passes on three times a quarter of partial sums, then three times a quarter of finished sums. How many thousand bytes leave it?
+# > **Predict.** Sending all gradients to each of the three other ranks takes $3 \cdot 246\,824$ bytes. In a [ring allreduce](08_allreduce_animation.ipynb) a rank sends a quarter of the gradients at a time: three times as partial sums, then three times as finished sums. How many thousand bytes leave it?
 
 # %%
 ring_sends = Prediction(
@@ -534,7 +534,7 @@ for p in points:
 #
 # ### A core for each rank, and a link between them
 #
-# To remove the shared cores, each rank is [paced](glossary.md#paced): it computes for real, and then sleeps until 10 ms have passed. To have a real link, each rank gets its own [host](glossary.md#host): `Network` makes hosts inside this machine, with links of a rate that you choose. A small network with 65.6 kB of gradients trains on 20 batches, three times; the fastest time counts.
+# To remove the shared cores, each rank is [paced](glossary.md#paced): it computes for real, and then sleeps until 10 ms have passed. To have a real link, each rank gets its own [host](glossary.md#host): `Network` makes hosts inside this machine, with links of a rate that you choose. A small network with 65.6 kB of gradients trains on 20 batches, twice; the shorter time counts.
 #
 # > **Predict.** Two ranks, 10 Mbit/s: what is $T_{sync}/T_{comp}$, with $2(R-1)/R$ times 65.6 kB to send?
 
@@ -551,7 +551,7 @@ for rate in (10e6, 100e6, 1e9):
         with Cluster(n=2, network=network, preload=("torch",)) as hosts:
             once = {"repeats": 1, "timeout": 120}
             one, two = (
-                min(hosts.run(curve_runs.speed, n, 20, **once)[0] for _ in range(3)) for n in (1, 2)
+                min(hosts.run(curve_runs.speed, n, 20, **once)[0] for _ in range(2)) for n in (1, 2)
             )
         print(f"{line} {one / two:10.2f}")
     except StartError as error:
@@ -695,7 +695,7 @@ for from_whom in ("anyone", "the first one's source"):
 mixed.answer(cluster.run(lambda: mixtures)[0]["anyone"])
 
 # %% [markdown]
-# The numbers are the ranks that the layers came from. A mixture is not a gradient of the loss: its layers belong to different parameters and different data. In the second line the gradients are whole. MPI guarantees that messages from *one* source with one tag never overtake each other ([01](01_mpi_basics.ipynb)), so only the first layer may come from anyone.
+# The numbers are the ranks that the layers came from. A mixture is not a gradient of the loss: its layers belong to different parameters and different data. In the second line, where only the first layer may come from anyone, the gradients are whole. MPI guarantees that messages from *one* source with one tag never overtake each other ([01](01_mpi_basics.ipynb)), so the other layers of the same source follow in order.
 #
 # ### Exercise 5: the server's receive
 #
@@ -808,16 +808,16 @@ if counted is not None:
 #
 # To see the price of staleness alone, change nothing else. One process and the asynchronous server use the same rate and the same batch, without momentum, and make the same number of updates. Beside them, four replicas make half as many updates, each with the mean of four gradients.
 #
-# > **Predict.** Three workers push, all equally fast. How many updates old is a gradient, on average? And after 400 updates, is the asynchronous loss "lower", "equal" or "higher" than the one process's?
+# > **Predict.** Three workers push, all equally fast. How many updates old is a gradient, on average? And after 320 updates, is the asynchronous loss "lower", "equal" or "higher" than the one process's?
 
 # %%
 mean_age = Prediction("mean staleness of three workers", None)  # your number for None
 dearer = Prediction("the asynchronous loss is", None)  # your word for None
 
 # %%
-single = cluster.run(runs.alone, steps=400, **fair)[0]
-together = cluster.run(runs.train, MPIAllreduce, steps=200, **fair)[0]
-free = cluster.run(runs.train, Asynchronous, steps=400, **fair)[0]
+single = cluster.run(runs.alone, steps=320, **fair)[0]
+together = cluster.run(runs.train, MPIAllreduce, steps=160, **fair)[0]
+free = cluster.run(runs.train, Asynchronous, steps=320, **fair)[0]
 mean_age.answer(float(np.mean(free.staleness)))
 stale, fresh = free.smooth(60)[-1], single.smooth(60)[-1]
 dearer.answer("higher" if stale > fresh else "lower")

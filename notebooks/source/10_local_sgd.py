@@ -239,7 +239,7 @@ _ = draw.drift(curves)
 plt.show()
 
 # %% [markdown] claims="10-drift-predicted"
-# Each curve is a saw: the distance climbs step by step and falls at each average. The prediction is a straight line; the measured curve bends away below it. Here is $\Xi$ just before replicas meet, measured against predicted, over five seeds. (*Ties* means within a quarter, *fails* further below. *Gossip* comes in lesson 2.)
+# Each curve is a saw: the distance climbs step by step and falls at each average. The prediction is a straight line; the measured curve bends away below it. Here is $\Xi$ just before replicas meet, measured against predicted, over five seeds. (*Ties* means that $\Xi$ is within a quarter of the prediction, *fails* that it is further below. *Gossip* comes in lesson 2.)
 
 # %%
 claims.evidence("10-drift-predicted")
@@ -261,7 +261,7 @@ claims.evidence("10-drift-data")
 # %% [markdown]
 # ### Does drift cost accuracy?
 #
-# That depends on the problem. The cell compares averages in every step, every 64 steps, and once at the very end, without momentum and with it. (Each replica keeps its own momentum; only parameters are averaged.) If even *once at the end* does as well as every step, the problem is too easy to show a cost:
+# That depends on the problem. The cell compares averages in every step, every 64 steps, and once at the very end, without momentum and with it. (Each replica keeps its own momentum; only parameters are averaged.) If one average at the very end does as well as one in every step, the problem is too easy to show a cost:
 
 # %%
 print("accuracy, one seed    every step   every 64   once at the end")
@@ -273,7 +273,7 @@ for momentum in (0.0, 0.9):
     print(f"momentum {momentum}{row[0]:>20}{row[1]:>11}{row[2]:>18}")
 
 # %% [markdown]
-# Without momentum, this problem cannot tell: one average at the end does as well as an average in every step. With momentum, one average at the end does worse; compare the columns of the second row. Momentum $\mu$ acts like a rate of $\lambda/(1-\mu)$, here ten times as large, and by the formula $\Xi$ is a hundred times as large. (This is one seed, at one rate and one length.)
+# Without momentum, this problem shows no cost: one average at the end does as well as an average in every step. With momentum, rarer averages do worse; compare the columns of the second row. Momentum $\mu$ acts like a rate of $\lambda/(1-\mu)$, here ten times as large, and by the formula $\Xi$ is a hundred times as large. (This is one seed, at one rate and one length.)
 #
 # **Answer.** Noise alone makes $\Xi = h\,\lambda^2\sigma^2\frac{R-1}{R}$ after $h$ steps; a curved loss pulls the replicas back, and data that differ drive them further apart. *Evidence: the saw above, the prediction over five seeds, and the control at the mean.*
 
@@ -298,15 +298,15 @@ guess["the fastest H at 100 Mbit/s"] = ...
 
 # %%
 needed = {}
-for H in (1, 2, 4, 8):
+for H, most in {1: 120, 2: 136, 4: 176, 8: 240}.items():
     run = cluster.run(
-        local_runs.digits, local(H), steps=208, sorted_share=1.0, follow=4, timeout=120
+        local_runs.digits, local(H), steps=most, sorted_share=1.0, follow=4, timeout=120
     )
     needed[H] = local_runs.steps_to(run, chosen.target)
 print("steps to a loss of", chosen.target, "on the test digits:", needed)
 
 # %% [markdown] claims="10-steps-needed"
-# That was one seed. Over five seeds, with a look at the loss every 8 steps, $H=4$ needs as many steps as $H=1$ if the replicas' data are alike, and 1.6 to 1.8 times as many with classes sorted:
+# That was one seed. Over five seeds, with the loss checked every 8 steps, $H=4$ needs as many steps as $H=1$ if the replicas' data are alike, and 1.6 to 1.8 times as many with classes sorted:
 
 # %%
 claims.evidence("10-steps-needed")
@@ -488,7 +488,7 @@ for name, scheme in ways.items():
     print(f"{name:38s} loss {run.loss:.3f}, accuracy {run.accuracy:.1%}")
 
 # %% [markdown]
-# Only large differences mean something here, and each scheme would need its own best rate for a ranking. No run of this course ranks them.
+# Read only large differences: this is one seed, at one rate. For a ranking each scheme would need its own best rate, so we do not rank them.
 #
 # ### Exercise 6, the project: a slow link
 #
@@ -595,7 +595,7 @@ claims.evidence("10-threads")
 # | the sources say | here |
 # |---|---|
 # | gradients every step converge best, at high cost; every 10 or never costs more epochs | over ten seeds every 4 costs most epochs; every 2, every 10 and never cannot be told from every step |
-# | "results vary greatly from run to run" | so they do: the intervals of that table are wide |
+# | "results vary greatly from run to run" | yes: the intervals of that table are wide |
 # | 1, 2, 4, 8 GPUs: 934, 489, 249, 139 s, a speed-up of 6.74 | 934/139 is 6.72, as if an average took 19 % of a gradient's time: $8T/(T + A)$ with $A = 0.19\,T$ |
 # | more CPU processes are slower, since each uses all cores | yes; one thread in each (`torch.set_num_threads(1)`, or `OMP_NUM_THREADS=1` before the start) cures it |
 # | local SGD reaches the same loss with far fewer messages (Stich 2019) | lesson 2 counts the steps needed: as many with data alike, more with classes sorted |
