@@ -81,9 +81,13 @@ def held_out_sources(answer):
             found.setdefault(name, set()).add(bool(held))
         if torn := [name for name, both in found.items() if len(both) > 1]:
             wrong(f"{len(torn)} of {many} sources have documents on both sides: {torn[0]} has")
-        part = sum(both == {True} for both in found.values()) / many
-        if not 0.7 * share <= part <= 1.3 * share:
-            wrong(f"asked for a share of {share} of {many} sources, it holds out {part:.3f}")
+        out = [name for name, both in found.items() if both == {True}]
+        if not 0.7 * share <= len(out) / many <= 1.3 * share:
+            part = f"{len(out) / many:.3f}"
+            wrong(f"asked for a share of {share} of {many} sources, it holds out {part}")
+        for order, where in ((list(found), "the list"), (sorted(found), "the alphabet")):
+            if abs(np.mean([order.index(name) for name in out]) / many - 0.5) > 0.15:
+                wrong(f"not at random: its sources lie at one end of {where}")
 
 
 @exercise

@@ -196,8 +196,9 @@ CASES = {
     ),
     "held_out_sources": Case(
         right=by_source,
-        also=[last_sources, a_coin_for_each],
+        also=[a_coin_for_each],
         wrong=[
+            last_sources,
             *(by_document, share_of_documents, lambda sources, share: [False] * len(sources)),
             lambda *a: iter(by_source(*a)),  # the notebook goes through it four times
             lambda *a: [k for k, held in enumerate(by_source(*a)) if held],
