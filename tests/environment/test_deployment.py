@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from helpers.paths import ROOT
-from tools.bare_machine import RELEASE, TrialError, packages
+from tools.bare_machine import RELEASE, packages
 
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 COMMANDS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
@@ -26,11 +26,6 @@ def test_the_container_has_the_readmes_packages_and_no_others():
 def test_the_container_is_the_debian_that_the_bare_machine_tries():
     assert re.search(r"^FROM debian:(\d+)-slim$", DOCKERFILE, re.M)[1] == "12"
     assert RELEASE == "bookworm", "Debian 12"
-
-
-def test_packages_of_another_dockerfile_are_refused():
-    with pytest.raises(TrialError, match="apt-get install"):
-        packages("FROM scratch\n")
 
 
 @pytest.mark.parametrize("path", [ROOT / "Dockerfile", *WORKFLOWS], ids=lambda path: path.name)
@@ -81,15 +76,6 @@ def test_workflows_are_read_and_ask_for_no_more_than_they_need(path):
         assert {"run", "uses"} & {key for step in job["steps"] for key in step}
 
 
-def test_the_site_that_is_published_is_the_one_that_is_built():
-    job = yaml.safe_load((ROOT / ".github/workflows/site.yml").read_text())["jobs"]["site"]
-    (artifact,) = [step for step in job["steps"] if "upload-pages" in step.get("uses", "")]
-    from tools.site.__main__ import main
-
-    assert artifact["with"]["path"] == "build/site"
-    assert main.__module__ == "tools.site.__main__"
-
-
 def readme():
     return (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -109,6 +95,7 @@ def test_ci_installs_what_its_parts_need_and_runs_them(tmp_path, rights, parts):
     (tmp_path / ".ci").mkdir()
     shutil.copy(ROOT / "tools" / "test_all.py", tmp_path / "tools")
     script = (ROOT / ".ci" / "run").read_text().replace(":/usr/sbin:/sbin", "")
+    assert "export CI=true " in script, "what is left behind is an error"
     (tmp_path / ".ci" / "run").write_text(script)
     programs = {
         "id": "echo 1000",
@@ -133,10 +120,6 @@ def test_ci_installs_what_its_parts_need_and_runs_them(tmp_path, rights, parts):
     assert {"chromium", "g++", "python3-venv", *PACKAGES[parts]} <= installed
     others = set().union(*PACKAGES.values()) - PACKAGES[parts]
     assert not installed & others
-
-
-def test_ci_is_strict_about_what_is_left():
-    assert re.search(r"^export CI=true\b", (ROOT / ".ci" / "run").read_text(), re.M)
 
 
 def test_makefile_judges_the_hubs_settings_and_starts_it_as_the_lesson_does():
