@@ -83,7 +83,7 @@ def chain_rows() -> list[Row]:
         tx, ty = torch.from_numpy(x), torch.from_numpy(y)
         for name, (chain, text) in CHAINS.items():
             vx, vy = (ad.variable(v, ("n",), dtype) for v in "xy")
-            outputs = passes.fuse(passes.simplify([chain(vx, vy, ad)]))
+            outputs = passes.fuse([chain(vx, vy, ad)])
             fused, memory = ad.plan([vx, vy], outputs, {"n": SIZE}), ad.Allocator(keep=True)
 
             def ours(fused=fused, memory=memory, x=x, y=y) -> np.ndarray:

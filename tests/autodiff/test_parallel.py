@@ -47,7 +47,7 @@ def on_a_rank():
 
     found, rank = {}, MPI.COMM_WORLD.rank
     for background in (True, False):
-        for more in ([], [passes.simplify, passes.share_subexpressions]):
+        for more in ([], [passes.share_subexpressions, passes.fuse]):
             line = Line(MPI.COMM_WORLD, background)
             step, weights = averaging(line, more)
             for _ in range(4):

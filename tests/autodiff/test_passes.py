@@ -79,16 +79,6 @@ def test_what_others_read_is_not_taken_apart():
     assert operators(*new).count("add") == 2
 
 
-def test_identities():
-    assert passes.simplify([((x + -0.0) * 1 / 1 - 0).T.T]) == [x]
-    assert passes.simplify([autodiff.negative(-x)]) == [x]
-    assert passes.simplify([x.reshape(-1).reshape(x.shape)]) == [x]
-    assert operators(*passes.simplify([x + 0.0])) == ["full(0.0)", "add"], "of -0 it makes 0"
-    with np.errstate(all="ignore"):
-        y = autodiff.function([x], passes.simplify([x * 0]))(np.full((1, 4), np.inf))[0]
-    assert np.isnan(y).all(), "infinity times 0 stays what it is"
-
-
 @pytest.mark.parametrize("change", [*ALL, passes.fuse], ids=[*NAMES, "fuse"])
 def test_no_pass_looks_behind_an_input(change):
     """What is fed has the value that is fed, whatever made it in the graph."""

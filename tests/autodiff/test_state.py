@@ -7,7 +7,6 @@ from helpers import autodiff as ad
 from helpers.autodiff import passes
 
 ALL = [
-    passes.simplify,
     passes.fast_math.collect_terms,
     passes.share_subexpressions,
     passes.fuse,
