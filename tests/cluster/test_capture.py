@@ -5,7 +5,7 @@ import io
 import sys
 import threading
 
-from helpers.cluster.rank.capture import Capture, settled
+from helpers.cluster.rank.capture import Capture
 
 
 class Hooks:
@@ -65,7 +65,3 @@ def test_closing_leaves_the_kernels_stream_open(monkeypatch):
         print("still here", flush=True)
     assert parts == [("stdout", "still here\n")]
     assert not streams[0].closed
-
-
-def test_what_a_terminal_shows_of_a_line():
-    assert settled("step 10 of 99\rstep 11") == "step 11 of 99"

@@ -95,20 +95,26 @@ def test_a_photograph_in_an_svg_is_kept_by_an_image():
     assert f'<img data-kept="[[0, 0, 1, 0.5]]" {image}>' in page
 
 
-def test_an_equal_traceback_is_shown_once_with_many_ranks_named_in_short():
-    text = report.failed(dict.fromkeys(range(32), "line 2\nValueError: no"), [], False)
-    assert text.count("line 2") == 1
-    assert text.startswith("Ranks 0 to 31 raised:\nline 2\nValueError: no\n\n")
+NAME = "\x1b[31mValueError\x1b[39m: rank"
 
 
-def test_of_tracebacks_that_differ_in_the_message_the_messages_are_by_rank():
-    name = "\x1b[31mValueError\x1b[39m: rank"
-    tracebacks = {rank: f"line 2\n{name} {rank // 2}\nnote" for rank in range(4)}
-    text = report.failed(tracebacks, [], False)
-    assert text.count("line 2") == 1
-    assert f"line 2\n[0-1] {name} 0\n[0-1] note\n[2-3] {name} 1\n[2-3] note" in text
-
-
-def test_tracebacks_of_other_lines_stay_apart():
-    text = report.failed({0: "line 2\nValueError: a", 1: "line 3\nValueError: a"}, [], False)
-    assert text.startswith("Rank 0 raised:\nline 2\nValueError: a\n\nRank 1 raised:\nline 3\n")
+@pytest.mark.parametrize(
+    ("tracebacks", "told"),
+    [
+        (
+            dict.fromkeys(range(32), "line 2\nValueError: no"),
+            "Ranks 0 to 31 raised:\nline 2\nValueError: no\n\n",
+        ),
+        (
+            {rank: f"line 2\n{NAME} {rank // 2}\nnote" for rank in range(4)},
+            f"Ranks 0, 1, 2 and 3 raised:\nline 2\n[0-1] {NAME} 0\n"
+            f"[0-1] note\n[2-3] {NAME} 1\n[2-3] note",
+        ),
+        (
+            {0: "line 2\nValueError: a", 1: "line 3\nValueError: a"},
+            "Rank 0 raised:\nline 2\nValueError: a\n\nRank 1 raised:\nline 3\n",
+        ),
+    ],
+)
+def test_what_tracebacks_have_in_common_is_said_once(tracebacks, told):
+    assert report.failed(tracebacks, [], False).startswith(told)

@@ -13,38 +13,28 @@ def wait(rank, call="recv", peer=None, seconds=5.0, members=()):
     return Wait(rank, call, peer, None, 3, "comm.recv()", seconds, tuple(members))
 
 
-def test_a_rank_that_waits_for_an_ended_one_is_stuck():
-    assert hopeless([wait(0, peer=1), wait(2, peer=0)], ended=[1]) == {0, 2}
+ALL = [0, 1, 2]
 
 
-def test_two_ranks_that_wait_for_each_other_are_not_stuck_by_a_third_that_ended():
-    assert hopeless([wait(0, peer=2), wait(2, peer=0)], ended=[1]) == set()
-
-
-def test_a_rank_that_computes_is_not_stuck_nor_is_one_that_waits_for_it():
-    assert hopeless([wait(0, call=None), wait(2, peer=0)], ended=[1]) == set()
-
-
-def test_a_collective_needs_every_member_but_not_others():
-    assert hopeless([wait(0, "Allreduce", "all", members=[0, 1, 2])], ended=[1]) == {0}
-    assert hopeless([wait(0, "Allreduce", "all", members=[0, 2])], ended=[1]) == set()
-
-
-def test_any_source_is_stuck_only_when_all_others_have_ended():
-    anyone = wait(0, peer="ANY_SOURCE", members=[0, 1, 2])
-    assert hopeless([anyone], ended=[1]) == set()
-    assert hopeless([anyone], ended=[1, 2]) == {0}
-    assert hopeless([anyone, wait(2, peer=1)], ended=[1]) == {0, 2}
-
-
-def test_waiting_for_several_requests():
-    assert hopeless([wait(0, "Waitall", [1, 2])], ended=[1]) == {0}
-    assert hopeless([wait(0, "Waitany", [1, 2])], ended=[1]) == set()
-    assert hopeless([wait(0, "Waitany", [1, 2])], ended=[1, 2]) == {0}
-
-
-def test_a_call_that_has_just_begun_is_not_judged():
-    assert hopeless([wait(0, peer=1, seconds=0.2)], ended=[1]) == set()
+@pytest.mark.parametrize(
+    ("waits", "ended", "stuck"),
+    [
+        ([wait(0, peer=1), wait(2, peer=0)], [1], {0, 2}),  # directly and through another
+        ([wait(0, peer=2), wait(2, peer=0)], [1], set()),  # for each other: a limit ends that
+        ([wait(0, call=None), wait(2, peer=0)], [1], set()),  # rank 0 computes
+        ([wait(0, peer=1, seconds=0.2)], [1], set()),  # it has just begun
+        ([wait(0, "Allreduce", "all", members=ALL)], [1], {0}),  # every member is needed
+        ([wait(0, "Allreduce", "all", members=[0, 2])], [1], set()),  # and nobody else
+        ([wait(0, peer="ANY_SOURCE", members=ALL)], [1], set()),
+        ([wait(0, peer="ANY_SOURCE", members=ALL)], [1, 2], {0}),
+        ([wait(0, peer="ANY_SOURCE", members=ALL), wait(2, peer=1)], [1], {0, 2}),
+        ([wait(0, "Waitall", [1, 2])], [1], {0}),
+        ([wait(0, "Waitany", [1, 2])], [1], set()),
+        ([wait(0, "Waitany", [1, 2])], [1, 2], {0}),
+    ],
+)
+def test_who_waits_for_a_rank_that_has_ended(waits, ended, stuck):
+    assert hopeless(waits, ended) == stuck
 
 
 @pytest.mark.parametrize(
