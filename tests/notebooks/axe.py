@@ -36,44 +36,14 @@ Color.prototype.parseString = function (text) {
 def answers(
     page, rules: list[str] | dict, script: str = QUICK % AXE, within: str | None = None
 ) -> dict:
-    """Return what axe says of an open page: violations, passes and more, each by rule.
-
-    Parameters
-    ----------
-    page : playwright.sync_api.Page
-        Where it stands.
-    rules : list of str or dict
-        axe's option ``runOnly``: tags, or rules by name.
-    script : str, optional
-        axe itself.
-    within : str, optional
-        A selector: the part of the page to look at.
-
-    Returns
-    -------
-    dict
-    """
+    """Return what axe says of an open page: violations, passes and more, each by rule."""
     page.evaluate(script)
     where = "document" if within is None else json.dumps(within)
     return page.evaluate(f"axe.run({where}, {json.dumps({'runOnly': rules})})")
 
 
 def serious(page, rules: list[str] | dict, within: str | None = None) -> list[str]:
-    """Return a line for each serious fault of access: the rule, and the first that breaks it.
-
-    Parameters
-    ----------
-    page : playwright.sync_api.Page
-        Where it stands.
-    rules : list of str or dict
-        As for :func:`answers`.
-    within : str, optional
-        As for :func:`answers`.
-
-    Returns
-    -------
-    list of str
-    """
+    """Return a line for each serious fault of access: the rule, and the first that breaks it."""
     return [
         f"{fault['id']} {fault['nodes'][0]['target']} {fault['nodes'][0]['html'][:200]}"
         for fault in answers(page, rules, within=within)["violations"]
