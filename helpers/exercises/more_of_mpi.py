@@ -42,7 +42,7 @@ def _listed(mapper):
 
 def _told(answer, rank: int, line: str, left: dict, waiting: list, size: int) -> dict:
     """Ask the answer; return who was told what, each text taken apart."""
-    from helpers.cluster.first_words import words
+    from helpers.first_words import words
 
     try:
         told = call(answer, rank, words(line), left, waiting, size)
@@ -68,7 +68,7 @@ def _only(told: dict, rank: int, line: str, command: str) -> dict:
 @exercise
 def serve(answer):
     """answer(rank, request, words, waiting, size) -> {rank: text}, and real ranks come to life."""
-    from helpers.cluster.first_words import SILENT, start
+    from helpers.first_words import SILENT, start
 
     for size in (3, 2, 1):
         left: dict = {}

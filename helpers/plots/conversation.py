@@ -1,6 +1,6 @@
 """What ranks ask whoever started them: a column for each request, a lane for each rank.
 
-Any object with the fields of :class:`helpers.cluster.first_words.Start` can be drawn.
+Any object with the fields of :class:`helpers.first_words.Start` can be drawn.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from helpers.plots.style import BLUE, GREY, ORANGE, VERMILION, ensure_axes
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from helpers.cluster.first_words import Start
+    from helpers.first_words import Start
 
 KINDS = {  # command to marker, colour and words
     "put": ("^", BLUE, "put: remember this for the others"),

@@ -22,9 +22,9 @@ import numpy as np
 from IPython.display import Markdown
 
 from helpers.cluster import Cluster
-from helpers.cluster.first_words import folded, start
 from helpers.exercises import more_of_mpi as check
 from helpers.exercises.predictions import Predictions
+from helpers.first_words import folded, start
 from helpers.plots import style
 from helpers.plots.conversation import conversation
 from helpers.plots.timeline import timeline

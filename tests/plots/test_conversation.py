@@ -1,6 +1,6 @@
 """The picture of what ranks ask their parent."""
 
-from helpers.cluster.first_words import Exchange, Start
+from helpers.first_words import Exchange, Start
 from helpers.plots.conversation import conversation
 
 ASKED = [

@@ -6,9 +6,9 @@ import time
 import psutil
 import pytest
 
-from helpers.cluster import first_words
-from helpers.cluster.first_words import Exchange, folded, start, words
+from helpers import first_words
 from helpers.cluster.start.forkserver.pmi import SHARED_MEMORY
+from helpers.first_words import Exchange, folded, start, words
 
 pytestmark = pytest.mark.mpi
 
