@@ -15,8 +15,12 @@ def cell():
     kernel = Kernel()
     assert not kernel(SETUP).error
     kernel("import math\nhere_only = 1\npids = cluster.pids")
+    # limits for a busy machine; jedi takes longer than all else
+    kernel("from helpers.cluster.kernel import calls\ncalls.ASK_SECONDS = 6")
+    kernel("%config Completer.use_jedi = False")
     assert not kernel(
-        "%%ranks\nclass Layer:\n    def forward(self, inputs, scale=2):\n"
+        "%%ranks\nfrom helpers.cluster.rank import remote\nremote.ANSWER_SECONDS = 5\n"
+        "class Layer:\n    def forward(self, inputs, scale=2):\n"
         "        '''Multiply what comes in.'''\n        return inputs * scale\n"
         "layer_on_ranks = Layer()\nif rank == 2: layer_on_two = 1"
     ).error

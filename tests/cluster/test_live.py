@@ -33,15 +33,13 @@ def test_a_progress_bar_moves_and_leaves_its_end(cell, where):
     assert len(moves) >= 3, shown.states
 
 
-@pytest.mark.parametrize("code", ["{}", "display({})"])
-def test_a_control_is_shown_as_words_and_that_it_stands_still(cell, code):
+def test_a_control_is_shown_as_words_and_that_it_stands_still(cell):
     slider = "ipywidgets.IntSlider(3 + rank // 2, description='n:')"
-    shown = cell("%%ranks\nimport ipywidgets\n" + code.format(slider))
-    assert [line.partition(" (")[0] for line in shown.text.splitlines()] == [
-        "[0-1] [n: 3]",
-        "[2] [n: 4]",
-    ]
-    assert shown.text.count("show it in a cell without %%ranks") == 2
+    for code in (slider, f"display({slider})"):
+        shown = cell(f"%%ranks\nimport ipywidgets\n{code}")
+        words = [line.partition(" (")[0] for line in shown.text.splitlines()]
+        assert words == ["[0-1] [n: 3]", "[2] [n: 4]"]
+        assert shown.text.count("show it in a cell without %%ranks") == 2
 
 
 def test_a_display_is_updated_in_its_place(cell):
