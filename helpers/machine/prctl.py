@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 
-PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_TIMERSLACK, PR_SET_CHILD_SUBREAPER = 1, 4, 29, 36
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 1, 4, 36
 
 
 def prctl(option: int, value: int) -> None:

@@ -70,15 +70,15 @@ def test_meanwhile_the_others_leave_the_cores_and_the_time_limit_rests(cell):
 
     def answer(prompt: str, shown) -> str:
         before = cpu()
-        time.sleep(2.5)
+        time.sleep(1.5)
         used.append(cpu() - before)
         return "x"
 
-    source = "%%ranks --timeout 2\nif rank == 0: input('?')\ncomm.barrier()\nrank"
+    source = "%%ranks --timeout 1\nif rank == 0: input('?')\ncomm.barrier()\nrank"
     shown = cell(source, answer)
     assert shown.error == ""
     assert shown.text.endswith("[1] 1\n[2] 2\n")
-    assert used[0] < 0.5, "ranks that wait for a debugger burnt a core"
+    assert used[0] < 0.4, "ranks that wait for a debugger burnt a core"
     states = {psutil.Process(pid).status() for pid in pids}
     assert psutil.STATUS_STOPPED not in states
 
@@ -87,7 +87,7 @@ def test_the_limit_counts_what_the_ranks_take(cell):
     answer, _ = script("x")
     shown = cell("%%ranks --timeout 1\ninput('?') if rank == 0 else None\ncomm.recv()", answer)
     assert "Time limit of 1 s" in shown.error
-    assert cell("%%ranks\nsize").text == "[0-2] 3\n"
+    assert cell("%%ranks\nsize").text.endswith("[0-2] 3\n")  # after a bar, if ranks start slowly
 
 
 def test_without_a_reader_a_sentence_says_so(cell):
