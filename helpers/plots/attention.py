@@ -89,56 +89,50 @@ def differences(
 def hierarchy(
     sentences: Sequence[Sequence[str]],
     answer: str = "",
-    most: int = 4,
-    found: Weights | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw how the model reads a document: words, states, a summary of each sentence, one of all.
 
-    ``answer`` stands behind the arrow that leaves the document's summary. ``most`` words of each
-    sentence are drawn. Arrows of attention are as wide as the weights ``found`` are large, an equal
-    share being as wide as all are without them.
+    ``answer`` stands behind the arrow that leaves the document's summary. Four words of each
+    sentence are drawn.
     """
     if not sentences or not all(sentences):
         raise ValueError(f"sentences={sentences!r}: expected at least one, each with words")
     ax = style.ensure_axes(ax, figsize=(10.5, 5.2))
-    shown = [[*s[:most], "…"] if len(s) > most else list(s) for s in sentences]
+    shown = [[*s[:4], "…"] if len(s) > 4 else list(s) for s in sentences]
     size, summary = (0.46, 0.52), {"colour": style.ORANGE, "shade": style.BLACK, "fontsize": 14}
-    step = 1.0
     left, middles = 0.0, []
     for i, words in enumerate(shown, start=1):
-        places = [left + step * t for t in range(len(words))]
+        places = [left + t for t in range(len(words))]
         middle = sum(places) / len(places)
-        for k, (x, word) in enumerate(zip(places, words, strict=True)):
+        for x, word in zip(places, words, strict=True):
             ax.text(x, 0, word, ha="center", va="center", fontsize=11, rotation=25)
             if word != "…":
                 arrow(ax, (x, 0.3), (x, 0.72))
                 box(ax, x, 1.0, *size, colour=style.BLUE)
-                share = found.words[i - 1][k] * len(found.words[i - 1]) if found else 1.0
-                arrow(ax, (x, 1.28), (middle, 2.12), style.ORANGE, width=1.6 * min(share, 6))
+                arrow(ax, (x, 1.28), (middle, 2.12), style.ORANGE)
         for x, after in itertools.pairwise(places):
             arrow(ax, (x + 0.26, 1.0), (after - 0.26, 1.0), ends="<->")
         box(ax, middle, 2.4, *size, f"$s_{i}$", **summary)
         arrow(ax, (middle, 2.68), (middle, 3.12))
         box(ax, middle, 3.4, *size, colour=style.BLUE)
         middles.append(middle)
-        left = places[-1] + 1.5 * step
+        left = places[-1] + 1.5
     top = sum(middles) / len(middles)
     for x, after in itertools.pairwise(middles):
         arrow(ax, (x + 0.26, 3.4), (after - 0.26, 3.4), ends="<->")
-    for k, x in enumerate(middles):
-        share = found.sentences[k] * len(found.sentences) if found else 1.0
-        arrow(ax, (x, 3.68), (top, 4.52), style.ORANGE, width=1.6 * min(share, 6))
+    for x in middles:
+        arrow(ax, (x, 3.68), (top, 4.52), style.ORANGE)
     box(ax, top, 4.8, *size, "$v$", **summary)
     if answer:
         arrow(ax, (top + 0.3, 4.8), (top + 1.5, 4.8))
         ax.text(top + 1.6, 4.8, answer, va="center")
-    levels = ("words", "states, by a GRU", "attention", "states, by a GRU", "attention")
-    for y, name, colour in zip(
-        (0, 1, 2.4, 3.4, 4.8),
-        levels,
-        (style.BLACK, style.BLUE, style.VERMILION, style.BLUE, style.VERMILION),
-        strict=True,
+    for y, name, colour in (
+        (0, "words", style.BLACK),
+        (1, "states, by a GRU", style.BLUE),
+        (2.4, "attention", style.VERMILION),
+        (3.4, "states, by a GRU", style.BLUE),
+        (4.8, "attention", style.VERMILION),
     ):
         ax.text(-0.8, y, name, ha="right", va="center", color=style.legible(colour))
     ax.set(xlim=(-3.2, left - 0.5), ylim=(-0.5, 5.2))

@@ -33,22 +33,15 @@ def images(named: Mapping[str, np.ndarray], axes: Sequence[Axes] | None = None) 
 HATCHES = ("", "///", "...", "xxx", "\\\\\\", "ooo", "+++", "---")
 
 
-def warp_passes(
-    record: WarpRecord,
-    *,
-    block: int = 0,
-    warp: int = 0,
-    lines: Sequence[int] = (),
-    ax: Axes | None = None,
-) -> Axes:
-    """Draw which lanes of one warp work in each of its passes, a colour and a hatch for each line.
+def warp_passes(record: WarpRecord, *, warp: int = 0, ax: Axes | None = None) -> Axes:
+    """Draw which lanes of a warp work in each of its passes, a colour and a hatch for each line.
 
-    Of ``block`` in the grid, ``warp`` in the block, and the source's ``lines`` (all unless given).
+    Of the first block, the warp of that number.
     """
-    shown = record.select(*lines)
-    shown = shown[(shown["block"] == block) & (shown["warp"] == warp)]
+    shown = record.select()
+    shown = shown[(shown["block"] == 0) & (shown["warp"] == warp)]
     if not len(shown):
-        raise ValueError(f"no pass of warp {warp} of block {block} is in the record")
+        raise ValueError(f"no pass of warp {warp} of the first block is in the record")
     ax = style.ensure_axes(ax, figsize=(9, 3.6))
     text = record.source.splitlines()
     for number, line in enumerate(np.unique(shown["line"]).tolist()):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 
 SWEEPS = 12  # down and up in turn; after a few nothing changes
+GAP = 18.0  # between neighbours in a layer, px
 BEND = 16.0  # width kept free where a long edge passes a layer, px
 
 
@@ -29,11 +30,10 @@ def layered(
     before: Mapping[Hashable, Sequence[Hashable]],
     widths: Mapping[Hashable, float],
     pitch: float = 84.0,
-    gap: float = 18.0,
 ) -> Layout:
     """Lay a graph out from top to bottom, each node below those it is made from (``before``).
 
-    ``pitch`` is from layer to layer, ``gap`` between neighbours in a layer, in pixels.
+    ``pitch`` is from layer to layer, in pixels.
     """
     level = _levels(before)
     rows: list[list[Hashable]] = [[] for _ in range(max(level.values(), default=-1) + 1)]
@@ -53,7 +53,7 @@ def layered(
             down.setdefault(a, []).append(b)
             up.setdefault(b, []).append(a)
     rows = _ordered(rows, up, down)
-    x = _across(rows, up, down, {node: widths.get(node, BEND) for row in rows for node in row}, gap)
+    x = _across(rows, up, down, {node: widths.get(node, BEND) for row in rows for node in row})
     place = {
         node: (x[node], (number + 0.5) * pitch) for number, row in enumerate(rows) for node in row
     }
@@ -111,7 +111,7 @@ def _crossings(rows: list, down: Mapping) -> int:
     return total
 
 
-def _across(rows: list, up: Mapping, down: Mapping, widths: Mapping, gap: float) -> dict:
+def _across(rows: list, up: Mapping, down: Mapping, widths: Mapping) -> dict:
     """Draw each node to the mean of its neighbours, as far as the order and the widths permit."""
     import numpy as np
     from scipy.optimize import isotonic_regression
@@ -119,7 +119,7 @@ def _across(rows: list, up: Mapping, down: Mapping, widths: Mapping, gap: float)
     apart = {}  # of each row: how far each node is from the first if all stand close
     x: dict[Hashable, float] = {}
     for number, row in enumerate(rows):
-        steps = [(widths[a] + widths[b]) / 2 + gap for a, b in pairwise(row)]
+        steps = [(widths[a] + widths[b]) / 2 + GAP for a, b in pairwise(row)]
         apart[number] = np.concatenate([[0.0], np.cumsum(steps)])
         x |= dict(zip(row, apart[number] - apart[number][-1] / 2, strict=True))
     for sweep in range(2 * SWEEPS):

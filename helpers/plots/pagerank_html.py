@@ -38,7 +38,6 @@ def neighbourhood(
     scores: Sequence[float],
     centre: int,
     limit: int = 60,
-    seed: int = 0,
 ) -> HTML:
     """Return a picture of a node's surroundings to zoom, to move and to walk through.
 
@@ -64,7 +63,7 @@ def neighbourhood(
     edges = [(a, b) for a in kept for b in _targets(adjacency, a) if b in inside and a != b]
     largest = max(scores[i] for i in kept)
     radii = [round(5 + 25 * float(np.sqrt(scores[i] / largest)), 1) for i in kept]
-    places = _apart(_layout(kept, edges, seed), radii, [len(names[i]) for i in kept])
+    places = _apart(_layout(kept, edges), radii, [len(names[i]) for i in kept])
     nodes = [
         {
             "x": round(float(x), 1),
@@ -85,14 +84,14 @@ def _targets(adjacency: csr_array, node: int) -> list[int]:
     return adjacency.indices[adjacency.indptr[node] : adjacency.indptr[node + 1]].tolist()
 
 
-def _layout(nodes: Sequence[int], edges: Sequence[tuple[int, int]], seed: int) -> np.ndarray:
+def _layout(nodes: Sequence[int], edges: Sequence[tuple[int, int]]) -> np.ndarray:
     """Return where springs put the nodes, (n, 2), stretched to the frame."""
     import networkx as nx
 
     graph = nx.Graph()
     graph.add_nodes_from(nodes)
     graph.add_edges_from(edges)
-    found = nx.spring_layout(graph, k=1.6 / np.sqrt(len(nodes)), seed=seed, iterations=80)
+    found = nx.spring_layout(graph, k=1.6 / np.sqrt(len(nodes)), seed=0, iterations=80)
     places = np.array([found[node] for node in nodes])
     low, wide = places.min(axis=0), np.ptp(places, axis=0)
     share = np.where(wide > 1e-9, (places - low) / np.maximum(wide, 1e-9), 0.5)

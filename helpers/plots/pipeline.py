@@ -22,7 +22,7 @@ NAMES = {
 }
 
 
-def lanes(timeline: Timeline, ax: Axes | None = None, title: str | None = None) -> Axes:
+def lanes(timeline: Timeline, ax: Axes | None = None) -> Axes:
     """Draw a lane for each rank and a box for each action, with the number of its micro-batch."""
     from matplotlib.patches import Patch
 
@@ -48,7 +48,7 @@ def lanes(timeline: Timeline, ax: Axes | None = None, title: str | None = None) 
             )  # fmt: skip
     where = "recorded" if timeline.recorded else "model, not recorded"
     note = f"; {timeline.note}" if timeline.note else ""
-    name = title or timeline.schedule.name
+    name = timeline.schedule.name
     ax.set_title(f"{name}: {timeline.bubble:.0%} idle ({where}{note})", fontsize=13)
     ax.set(
         xlabel="time (ms)" if factor > 1 else "time (forward passes of a stage)",

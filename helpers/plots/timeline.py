@@ -64,7 +64,6 @@ def timeline(
     *,
     title: str = "",
     labels: bool = True,
-    arrows: bool = True,
     tags: Mapping[int, str] | None = None,
 ) -> Axes:
     """Draw a recorded trace.
@@ -93,8 +92,7 @@ def timeline(
     free = _Free()
     if labels:
         _names(trace, ax, lanes, factor, free)
-    if arrows:
-        _arrows(trace, ax, lanes, factor, free if labels else None, tags or {})
+    _arrows(trace, ax, lanes, factor, free if labels else None, tags or {})
     _legend(trace, ax)
     if title:
         ax.set_title(title, pad=26)  # points: the legend stands in between
@@ -112,9 +110,7 @@ def _boxes(trace: Trace, ax: Axes, lanes: dict, factor: float) -> None:
     for kind, colour in COLOURS.items():
         # A darker edge tells neighbours apart; among very many calls it would hide them.
         edge = colour if len(trace.events) > MANY else _darker(colour)
-        under = (
-            0.10 if kind == "receive" else 0.02
-        )  # what is sent and what is received, side by side
+        under = 0.10 if kind == "receive" else 0.02  # sent and received side by side
         for rank, lane in lanes.items():
             events = [e for e in trace.events if e.kind == kind and e.rank == rank]
             top = lane - HEIGHT / 2

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 OWN = "\0"  # ends the names that parts of one SVG call each other by, until its own ending is known
 
 
-def timeline_html(trace: Trace, width: int = 900, limit: int = 1500) -> HTML:
+def timeline_html(trace: Trace, limit: int = 1500) -> HTML:
     """Draw a trace as SVG whose boxes and arrows tell about themselves under the pointer.
 
     Of more than ``limit`` calls (or messages) the longest are drawn; a line says how many are not.
@@ -29,7 +29,7 @@ def timeline_html(trace: Trace, width: int = 900, limit: int = 1500) -> HTML:
     from IPython.display import HTML
 
     check(trace)
-    left, top, lane_height = 70, 34, 58
+    width, left, top, lane_height = 900, 70, 34, 58
     lanes = {rank: top + lane_height * i for i, rank in enumerate(trace.ranks)}
     factor, unit = unit_of(trace.duration)
     scale = (width - left - 20) / (trace.duration or 1.0)

@@ -128,7 +128,7 @@ class GRU(_Recurrent):
         n = torch.tanh(gi[..., 2 * H :] + memory)
         return torch.lerp(n, h, z) if self.has_update else n  # n + z (h − n)
 
-    def trace(self, x: Tensor, h0: Tensor | None = None) -> GRUStep:
+    def trace(self, x: Tensor) -> GRUStep:
         """Return every gate of every step, (T, B, H) each, to look at.
 
         x is (T, B, I). Raises ValueError for a GRU with parts exchanged, whose gates differ.
@@ -137,7 +137,7 @@ class GRU(_Recurrent):
             raise ValueError("trace expects the full GRU: reset, update and no cell of one's own")
         if x.dim() != 3:
             raise ValueError(f"trace expects x (T, B, I); got shape {tuple(x.shape)}")
-        h = x.new_zeros(x.shape[1], self.hidden_size) if h0 is None else h0[0]
+        h = x.new_zeros(x.shape[1], self.hidden_size)
         steps = []
         for x_t in x.unbind(0):
             steps.append(gru_step(x_t, h, *self.weights()))

@@ -1,4 +1,3 @@
-import matplotlib
 import pytest
 import torch
 
@@ -53,15 +52,6 @@ def test_deletion_and_differences_draw_what_they_are_given():
     assert mean.get_xdata()[0] == pytest.approx(0.1)
     assert interval.get_xdata()[0] < 0 < interval.get_xdata()[1]
     assert [label.get_text() for label in ax.get_yticklabels()] == ["a", "b"]
-
-
-def test_attention_is_as_wide_as_its_weight():
-    found = Weights([0.75, 0.25], [[0.9, 0.1], [1.0]], [1.0])
-    ax = attention.hierarchy([["a", "tool"], ["plays"]], found=found)
-    arrows = [text.arrow_patch for text in ax.texts if getattr(text, "arrow_patch", None)]
-    colour = matplotlib.colors.to_rgba(attention.style.ORANGE)
-    orange = [a.get_linewidth() for a in arrows if a.get_edgecolor() == colour]
-    assert orange == pytest.approx([1.6 * n for n in (1.8, 0.2, 1, 1.5, 0.5)])
 
 
 def test_norms_and_their_bounds_share_a_colour():

@@ -70,8 +70,8 @@ def test_a_message_is_named_beside_the_name_of_a_call_that_its_arrow_crosses():
 
 
 def test_given_axes_are_used_and_switches_obeyed(ax):
-    assert timeline(example(), ax, labels=False, arrows=False) is ax
-    assert len(ax.texts) == 0
+    assert timeline(example(), ax, labels=False) is ax
+    assert all(text.arrow_patch for text in ax.texts)
 
 
 def test_many_messages_are_drawn_as_plain_lines():
