@@ -6,32 +6,19 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from helpers.models.transformer import Config, layer, loss, transformer
-from helpers.pipeline import families, partition
-from helpers.pipeline.model import Costs, kept
-from helpers.pipeline.recording import recorded
+from helpers.models.transformer import Config, loss, transformer
+from helpers.pipeline import families
+from helpers.pipeline.model import kept
 from helpers.pipeline.runner import Pipeline
+from helpers.pipeline.runs import batches, modules_of
 
 CONFIG = Config(vocabulary=11, context=5, layers=14, heads=2, width=8)  # 16 pieces
-MICRO, SIZE = 8, 2
-
-
-def batches(dtype=torch.int64, seed=1, micro=MICRO):
-    draws = torch.Generator().manual_seed(seed)
-    shape = (micro, SIZE, CONFIG.context)
-    x, y = (torch.randint(CONFIG.vocabulary, shape, generator=draws) for _ in range(2))
-    return [t.clone() for t in x], [t.clone() for t in y]  # storages of their own
-
-
-def chunks_of(schedule, rank, dtype, config=CONFIG):
-    parts = partition.equal(config.pieces, schedule.stages)
-    mine = [parts[schedule.stage(rank, chunk)] for chunk in range(schedule.chunks)]
-    return [nn.Sequential(*(layer(config, i, 0, dtype) for i in part)) for part in mine], mine
+MICRO = 8
 
 
 def whole(dtype, micro=MICRO):
     model = transformer(CONFIG, 0, dtype)
-    inputs, targets = batches(micro=micro)
+    inputs, targets = batches(CONFIG, micro)
     losses = [loss(model(x), y) for x, y in zip(inputs, targets, strict=True)]
     (sum(losses) / micro).backward()
     return model, [value.item() for value in losses]
@@ -52,11 +39,11 @@ def equal_to_one_process(dtype_name: str, tolerance: float):
                 continue
             model, losses = wanted[micro]
             schedule = make(size, micro)
-            modules, parts = chunks_of(schedule, rank, dtype)
+            modules, parts = modules_of(schedule, rank, CONFIG, 0, dtype)
             pipeline = Pipeline(
                 comm, schedule, modules, loss, recompute=recompute, measure=not recompute
             )
-            inputs, targets = batches(micro=micro)
+            inputs, targets = batches(CONFIG, micro)
             for _ in range(2):  # the second step adds
                 outcome = pipeline.step(
                     inputs if rank == 0 else None, targets if rank == size - 1 else None
@@ -80,18 +67,18 @@ def equal_to_one_process(dtype_name: str, tolerance: float):
                     )  # fmt: skip
 
 
-def memory(size_of_ranks: int):
+def memory():
     """Bytes kept are the formula's micro-batches, times what one keeps; less when recomputed."""
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD
     found = {}
-    inputs, targets = batches()
+    inputs, targets = batches(CONFIG, MICRO)
     for name in ("GPipe", "1F1B", "zero-bubble"):
         for recompute in (False, True):
             for micro in (1, MICRO):
                 schedule = families.FAMILIES[name](comm.size, micro)
-                modules, _ = chunks_of(schedule, comm.rank, torch.float64)
+                modules, _ = modules_of(schedule, comm.rank, CONFIG, 0, torch.float64)
                 pipeline = Pipeline(
                     comm, schedule, modules, loss, recompute=recompute, measure=True
                 )
@@ -134,18 +121,6 @@ def pipedream(stash: bool):
         "end": [p.detach().clone() for p in layers[rank].parameters()],
         "data": data,
     }
-
-
-def timeline(costs: Costs):
-    from mpi4py import MPI
-
-    comm = MPI.COMM_WORLD
-    schedule = families.one_f_one_b(comm.size, MICRO)
-    modules, _ = chunks_of(schedule, comm.rank, torch.float32)
-    pipeline = Pipeline(comm, schedule, modules, loss, costs=costs)
-    inputs, targets = batches()
-    pipeline.step(inputs, targets)
-    return recorded(comm, pipeline, inputs, targets)[1]
 
 
 def refused():

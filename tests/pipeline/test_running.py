@@ -33,7 +33,7 @@ def test_so_it_does_where_the_stages_turn_back():
 
 
 def test_bytes_kept_are_as_predicted():
-    run_ranks(3, on_ranks.memory, 3)
+    run_ranks(3, on_ranks.memory)
 
 
 @pytest.mark.parametrize("ranks", [3, pytest.param(1, marks=PART)])
@@ -94,7 +94,7 @@ def test_without_stashing_the_gradient_is_of_no_model():
 
 def test_a_recorded_step_keeps_the_schedule_and_its_pace():
     costs = Costs(4e-3, 4e-3, 4e-3)
-    found = run_ranks(2, on_ranks.timeline, costs)
+    found = run_ranks(2, runs.record, families.one_f_one_b(2, 8), costs)
     assert found[1] is None
     line = found[0]
     assert line.recorded
