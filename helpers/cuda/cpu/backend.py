@@ -25,7 +25,9 @@ from helpers.cuda.refused import too_many_constants
 from helpers.cuda.source import Signature
 from helpers.machine import usable_cores
 
-SMALL_TYPES = re.compile(r"\b(char|short|bool|half|half2|u?char[1-4]|u?short[1-4]|u?int(8|16)_t)\b")
+SMALL_TYPES = re.compile(
+    r"\b(char|short|bool(?!\s+\w+\s*[=(])|half|half2|u?char[1-4]|u?short[1-4]|u?int(8|16)_t)\b"
+)
 
 # Faults whose report depends on which block came first.
 ORDERED = frozenset(

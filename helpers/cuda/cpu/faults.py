@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 
@@ -10,6 +11,7 @@ import numpy as np
 from helpers.cuda import errors
 from helpers.cuda.c_types import code, number_of
 from helpers.cuda.cpu.assembly import indexed
+from helpers.cuda.source import templates
 
 KINDS = {0: "read", 1: "wrote", 2: "atomically updated"}
 SPACES = {0: "global", 1: "shared", 2: "constant"}
@@ -28,7 +30,13 @@ class Explainer:
         compiled: str,
         macros: dict[str, str],
     ):
-        self.text, self.macros = code(source), macros
+        self.text = code(source)
+        self.names = macros | _constants(self.text)
+        base, _, instance = kernel.partition("<")
+        if instance:  # product<16>: T is 16
+            self.names |= zip(
+                templates(source).get(base, ()), instance[:-1].split(","), strict=False
+            )
         self.kernel = kernel
         self.compiled = compiled.splitlines()
         self.rows = source.splitlines()
@@ -230,9 +238,12 @@ class Explainer:
     def _element(self, report: dict) -> str:
         name, offset, size = report["array"], report["offset"], report["size"]
         _, dtype = self.arrays.get(name, (None, None))
+        lengths = self._lengths(name)
         itemsize = dtype.itemsize if dtype is not None else max(size, 1)
+        if dtype is None and all(lengths):  # of float4, too, one member of which was touched
+            itemsize = report["bytes"] // math.prod(lengths) if lengths else itemsize
         index, places = offset // itemsize, ""
-        for length in reversed(self._lengths(name)[1:]):
+        for length in reversed(lengths[1:]):
             index, place = divmod(index, length)
             places = f"[{place}]{places}"
         return f"{name}[{index}]{places}"
@@ -242,7 +253,7 @@ class Explainer:
         declared = rf"(?:[\w>*]\s+|[,*]\s*){re.escape(name)}\s*(\)?)\s*((?:\[[^][]*\]\s*)+)"
         for found in re.finditer(declared, self.text):
             sizes = [""] * len(found[1]) + re.findall(r"\[([^][]*)\]", found[2])  # (*x)[N]
-            lengths = [number_of(size, self.macros) or 0 for size in sizes]
+            lengths = [number_of(size, self.names) or 0 for size in sizes]
             if all(lengths[1:]) and (lengths[0] or not sizes[0].strip()):
                 return lengths
         return []
@@ -259,6 +270,18 @@ class Explainer:
             f"{name} ({report['bytes']} bytes of {SPACES[report.get('space', 0)]} memory: "
             f"{report['bytes'] // size} elements of {size} bytes)"
         )
+
+
+def _constants(text: str) -> dict[str, str]:
+    """Return the values of a source's constants and enumerators; of two of one name, neither."""
+    declared = re.findall(
+        r"\bconst(?:expr)?\b([^;(){}]*=[^;{}]*);|\benum\b[^;{}]*\{([^}]*)\}", text
+    )
+    pairs = re.findall(r"(\w+)\s*=\s*([^,]+)", ",".join(map(",".join, declared)))
+    values: dict[str, set[str]] = {}
+    for name, value in pairs:
+        values.setdefault(name, set()).add(value.strip())
+    return {name: value for name, (value, *others) in values.items() if not others}
 
 
 def _triple(numbers: Sequence[int]) -> str:

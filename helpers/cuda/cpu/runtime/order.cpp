@@ -93,7 +93,7 @@ void order_block_begin() {
 
 void order_fence() {
     if (!launch.check || !current) return;
-    order_in_use = true;
+    order_in_use = look_closely = true;
     fences_passed[current_thread]++;
 }
 
@@ -101,6 +101,7 @@ void order_learn_late() { learn_late(current_thread); }
 
 // An atomic or volatile access by the running thread, about to be made: it learns.
 void order_reads(uintptr_t address, bool shared) {
+    look_closely = true;
     reading[current_thread] = {address, shared};  // kept also where the first fence is yet to come
     if (!order_in_use) return;
     std::lock_guard<std::mutex> guard(mutex);

@@ -21,6 +21,9 @@ extern char __executable_start, data_start;
 }
 extern thread_local uint3 threadIdx, blockIdx;
 
+thread_local Recent recent_reads[1024];
+thread_local bool look_closely;
+
 namespace {
 
 struct Instruction {     // one access of the code to one array
@@ -64,6 +67,7 @@ struct Recorder {        // of one thread of the operating system
 thread_local Recorder *mine;
 std::mutex mutex;
 std::vector<Recorder *> finished;
+uint64_t constant[65'536 / 4];  // calm always: as many words as CUDA allows
 unsigned block_threads, block_warps;
 int shift;                // of an offset to its cell's number: granules are 1 or 4 bytes
 // Of cells of global memory, so few neighbours together that blocks beside each other seldom meet;
@@ -80,9 +84,9 @@ struct Lock {
     ~Lock() { flag.clear(std::memory_order_release); }
 };
 
-Touch touch_now(Kind kind, bool is_volatile, void *pc) {
+Touch touch_now(Kind kind, bool is_volatile, uintptr_t pc) {
     unsigned t = current_thread;
-    return {(uint32_t)block_serial, (uint32_t)(uintptr_t)pc, (uint16_t)barrier_epoch,
+    return {(uint32_t)block_serial, (uint32_t)pc, (uint16_t)barrier_epoch,
             (uint16_t)warp_epochs[t / 32], t, kind, is_volatile, fences_passed[t]};
 }
 
@@ -134,10 +138,28 @@ void thread_json(char *text, size_t size, const Touch &touch) {
 }
 
 size_t cell_of(int64_t offset) { return (size_t)offset >> shift; }
-size_t cells_bytes(const Array &array) { return (cell_of(array.bytes) + 1) * sizeof(Cell); }
+size_t cell_count(const Array &array) { return cell_of(array.bytes) + 1; }
+size_t cells_bytes(const Array &array) { return cell_count(array) * (sizeof(Cell) + sizeof(uint64_t)); }
 
-__attribute__((always_inline)) inline void check_cell(Cell &cell, const Touch &now, Array &array,
+void use_cells(Array &array, void *memory) {
+    array.cells = (Cell *)memory;
+    array.calm = (uint64_t *)(array.cells + cell_count(array));
+}
+
+// The moment in which one more reader of a cell says nothing new: two readers are known, one of
+// which any writer would meet that this reader meets. 0: there is no such moment.
+inline uint64_t calm_after_read(const Cell &cell) {
+    const Touch &writer = cell.writer, &now = cell.reader, &other = cell.other_reader;
+    if (!other.block || now.is_volatile || other.is_volatile) return 0;
+    if (now.block != other.block) return writer.block ? 0 : ALWAYS;
+    if (now.epoch != other.epoch || (writer.block && writer.epoch == now.epoch)) return 0;
+    if (now.thread / 32 != other.thread / 32) return moments[0];
+    return now.warp_epoch == other.warp_epoch ? moments[1 + now.thread / 32] : 0;
+}
+
+__attribute__((always_inline)) inline void check_cell(size_t c, const Touch &now, Array &array,
                                                       int64_t offset, unsigned size) {
+    Cell &cell = array.cells[c];
     if (array.space == SHARED && cell.writer.block != now.block) {
         if (now.kind != WRITE) report("uninitialised", array, offset, size, now);
         cell = Cell{};  // what an earlier block left here is not this block's
@@ -147,12 +169,15 @@ __attribute__((always_inline)) inline void check_cell(Cell &cell, const Touch &n
             report("race", array, offset, size, now, &cell.writer);
         mine->doubts[now.thread] = {&array, offset, size, now, cell.writer};
         mine->doubtful++;
+        look_closely = true;
     }
     if (now.kind == READ) {
         if (cell.reader.block && !same_thread(cell.reader, now)) cell.other_reader = cell.reader;
         cell.reader = now;
+        array.calm[c] = calm_after_read(cell);
         return;
     }
+    array.calm[c] = 0;
     for (const Touch *reader : {&cell.reader, &cell.other_reader})
         if (races(*reader, now)) report("race", array, offset, size, now, reader);
     cell.writer = now;
@@ -174,9 +199,9 @@ void check_cells(Array &array, int64_t offset, unsigned size, const Touch &now) 
     for (size_t c = cell_of(offset), end = cell_of(offset + size - 1); c <= end; c++) {
         if (array.space == GLOBAL && launch.threads > 1) {
             Lock lock(c);
-            check_cell(array.cells[c], now, array, offset, size);
+            check_cell(c, now, array, offset, size);
         } else {
-            check_cell(array.cells[c], now, array, offset, size);
+            check_cell(c, now, array, offset, size);
         }
     }
 }
@@ -196,7 +221,7 @@ Array *find(uintptr_t address, unsigned size, Kind kind, void *pc) {
                                             : address - (array.begin + array.bytes) + 1;
         if (away < distance) distance = away, nearest = &array;
     }
-    Touch now = touch_now(kind, false, pc);
+    Touch now = touch_now(kind, false, (uintptr_t)pc);
     char *pointer = (char *)address;
     auto inside = [&](const void *begin, const void *end) { return pointer >= begin && pointer < end; };
     if (inside(&threadIdx, &threadIdx + 1) || inside(&blockIdx, &blockIdx + 1)) return nullptr;
@@ -248,29 +273,30 @@ void notice_waiting(uintptr_t address) {
 
 }  // namespace
 
-void record_access(const void *pointer, unsigned size, Kind kind, bool is_volatile, void *pc) {
+void record_access(const void *pointer, unsigned size, Kind kind, bool is_volatile, void *at) {
     if (!current || !mine) return;
-    uintptr_t address = (uintptr_t)pointer;
-    Instruction *&recent = mine->recent[((uintptr_t)pc ^ (uintptr_t)pc >> 10) & 1023];
-    Instruction *ins = recent;
-    if (!ins || ins->pc != (uintptr_t)pc || ins->size != size || ins->kind != kind ||
+    uintptr_t address = (uintptr_t)pointer, pc = (uintptr_t)at;
+    Instruction *&recent = mine->recent[slot(pc)], *ins = recent;
+    if (!ins || ins->pc != pc || ins->size != size || ins->kind != kind ||
         address < ins->array->begin || address - ins->array->begin + size > ins->array->bytes) {
         if (address - stacks_begin < STACKS_BYTES) return;  // a thread's own variables
-        Array *array = find(address, size, kind, pc);
+        Array *array = find(address, size, kind, at);
         if (!array) return;
-        ins = recent = &instruction_of((uintptr_t)pc, array, kind, size);
+        ins = recent = &instruction_of(pc, array, kind, size);
     }
     Array &array = *ins->array;
     int64_t offset = (int64_t)(address - array.begin);
+    if (kind == READ && !is_volatile && size % 4 == 0 && shift == 2)
+        recent_reads[slot(pc)] = {pc, array.begin, array.bytes - size + 1, array.calm};
     if (mine->doubtful && array.space != CONSTANT) settle(false, address, kind);
-    if (kind != READ && !array.writable)
-        report("const", array, offset, size, touch_now(kind, is_volatile, pc));
+    Touch now = touch_now(kind, is_volatile, pc);
+    if (kind != READ && !array.writable) report("const", array, offset, size, now);
     if (array.space != CONSTANT) {
         bool signals = kind == ATOMIC || is_volatile;
         if (signals && kind == READ) notice_waiting(address);
         order_arrived();
         if (signals) order_reads(address, array.space == SHARED);
-        check_cells(array, offset, size, touch_now(kind, is_volatile, pc));
+        check_cells(array, offset, size, now);
         if (signals && kind != READ) order_writes(address, array.space == SHARED);
     }
     if (launch.events) count(*ins, address, offset);
@@ -288,7 +314,7 @@ void report_misaligned(const void *pointer, unsigned alignment, void *pc) {
         if (address >= one.begin && address < one.begin + one.bytes) array = &one;
     }
     report("misaligned", *array, (int64_t)(address - array->begin), alignment,
-           touch_now(READ, false, pc));
+           touch_now(READ, false, (uintptr_t)pc));
 }
 
 void recorder_begin() {
@@ -297,6 +323,10 @@ void recorder_begin() {
     shift = launch.granule == 4 ? 2 : 0;
     for (int a = 0; a < launch.array_count; a++) {
         Array &array = launch.arrays[a];
+        if (array.space == CONSTANT) {
+            std::fill(constant, constant + 65'536 / 4, ALWAYS);
+            array.calm = constant;
+        }
         if (array.space != GLOBAL) continue;
         size_t bytes = cells_bytes(array);  // pages that nobody touches cost nothing
         void *cells = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -304,7 +334,7 @@ void recorder_begin() {
 #ifdef MADV_HUGEPAGE
         madvise(cells, bytes, MADV_HUGEPAGE);  // thousands of page faults fewer
 #endif
-        array.cells = (Cell *)cells;
+        use_cells(array, cells);
     }
     order_begin();
 }
@@ -316,7 +346,7 @@ void recorder_thread_begin() {
         Array &array = mine->arrays[a];
         if (array.space != SHARED) continue;
         array.begin += (uintptr_t)&cuda_tls_anchor;
-        array.cells = (Cell *)calloc(cell_of(array.bytes) + 1, sizeof(Cell));
+        use_cells(array, calloc(cells_bytes(array), 1));
     }
 }
 
@@ -335,6 +365,7 @@ void recorder_block_begin() {
         mine->lockstep.begin(block_warps);
     }
     order_block_begin();
+    look_closely = launch.events;
 }
 
 void recorder_block_end() {
@@ -355,9 +386,11 @@ void recorder_block_end() {
 
 // Where the kernel's code enters a loop, begins a round of it and leaves it (see lockstep.h).
 #define LOOP_EVENT(name, step)                                                  \
-    extern "C" __attribute__((force_align_arg_pointer)) void name() {           \
-        if (!current || !mine || !launch.events) return;                        \
-        mine->lockstep.step;                                                    \
+    extern "C" __attribute__((force_align_arg_pointer)) void name##_recorded() { \
+        if (current && mine) mine->lockstep.step;                               \
+    }                                                                           \
+    extern "C" void name() {                                                    \
+        if (launch.events) name##_recorded();                                   \
     }
 #if !defined(__x86_64__)
 #define force_align_arg_pointer unused

@@ -40,6 +40,7 @@ struct Array {           // an argument, a __shared__, a __constant__ or a __dev
     char *mapping;       // of an argument: mapped with a gigabyte of nothing on either side
     size_t mapped;
     Cell *cells;         // who touched it
+    uint64_t *calm;      // of each cell the moment in which a plain read of it says nothing new
 };
 
 struct Launch {
@@ -67,6 +68,7 @@ extern thread_local Fiber *current;   // null outside a kernel
 extern thread_local uint64_t block_serial;
 extern thread_local unsigned barrier_epoch;
 extern thread_local unsigned warp_epochs[MAX_THREADS / 32];
+extern thread_local uint64_t moments[1 + MAX_THREADS / 32];  // between two barriers; of each warp
 extern thread_local uintptr_t stacks_begin;  // of all fibers of this thread
 extern thread_local unsigned current_thread;  // linear index in its block
 extern thread_local char cuda_tls_anchor;
@@ -82,6 +84,23 @@ void give_way();         // lets the block's other threads run
 void describe_place(char *text, size_t size, void *pc);   // "block": [...], "thread": [...], ...
 
 // recorder.cpp
+constexpr uint64_t ALWAYS = ~0ull;
+struct Recent { uintptr_t pc, begin; size_t bytes; const uint64_t *calm; };  // a plain read of words
+extern thread_local Recent recent_reads[1024];  // by a hash of the pc
+extern thread_local bool look_closely;          // at each access: it is to be counted, or may signal
+inline size_t slot(uintptr_t pc) { return (pc ^ pc >> 10) & 1023; }
+// Nearly every read says nothing that is not known: see calm_after_read in recorder.cpp.
+inline bool says_nothing(const void *pointer, unsigned size, void *pc) {
+    const Recent &read = recent_reads[slot((uintptr_t)pc)];
+    size_t offset = (uintptr_t)pointer - read.begin;
+    if (read.pc != (uintptr_t)pc || offset >= read.bytes || look_closely) return false;
+    for (unsigned i = 0; i < size / 4; i++) {
+        uint64_t calm = read.calm[offset / 4 + i];
+        if (calm != moments[0] && calm != moments[1 + current_thread / 32] && calm != ALWAYS)
+            return false;
+    }
+    return true;
+}
 void recorder_begin();
 void recorder_thread_begin();   // of a thread of the operating system
 void recorder_thread_end();

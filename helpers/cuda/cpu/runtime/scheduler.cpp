@@ -19,6 +19,8 @@ thread_local Fiber *current = nullptr;
 thread_local uint64_t block_serial = 0;
 thread_local unsigned barrier_epoch = 0;
 thread_local unsigned warp_epochs[MAX_THREADS / 32];
+thread_local uint64_t moments[1 + MAX_THREADS / 32];
+static thread_local uint64_t last_moment;
 thread_local char cuda_tls_anchor;
 
 static thread_local Fiber *fibers = nullptr;
@@ -164,6 +166,7 @@ static void open_barrier() {
         fibers[i].state = READY;
     }
     barrier_epoch++;
+    for (uint64_t &moment : moments) moment = ++last_moment;
     if (launch.check) order_meet(0, n, 0, true);
 }
 
@@ -298,6 +301,7 @@ unsigned long long cuda_warp_exchange(int line, unsigned mask, int operation,
     if (complete) {
         finish_warp(fibers + first, lanes, mask);
         warp_epochs[first / 32]++;
+        moments[1 + first / 32] = ++last_moment;
     } else {
         to_scheduler(fiber);
     }
@@ -354,6 +358,8 @@ static void *run_blocks(void *argument) {
         block_serial = b + 1;
         barrier_epoch = 0;
         memset(warp_epochs, 0, sizeof warp_epochs);
+        last_moment = block_serial << 32;  // no other block of the launch has the same
+        for (uint64_t &moment : moments) moment = ++last_moment;
         if (launch.check) recorder_block_begin();
         run_block();
         if (launch.check) recorder_block_end();

@@ -6,7 +6,10 @@
 
 #define RETURN_ADDRESS ((char *)__builtin_return_address(0) - 1)
 #define CUDA_TSAN(n)                                                                              \
-    void __tsan_read##n(void *p) { record_access(p, n, READ, false, RETURN_ADDRESS); }            \
+    void __tsan_read##n(void *p) {                                                                \
+        if (n < 4 || !says_nothing(p, n, RETURN_ADDRESS))                                         \
+            record_access(p, n, READ, false, RETURN_ADDRESS);                                     \
+    }                                                                                             \
     void __tsan_write##n(void *p) { record_access(p, n, WRITE, false, RETURN_ADDRESS); }          \
     void __tsan_unaligned_read##n(void *p) { record_access(p, n, READ, false, RETURN_ADDRESS); }  \
     void __tsan_unaligned_write##n(void *p) { record_access(p, n, WRITE, false, RETURN_ADDRESS); }\
