@@ -108,11 +108,11 @@ def test_the_bandwidth_kernel_reads_every_element_in_every_round():
 
 @pytest.mark.skipif(bool(nvrtc.missing()), reason=nvrtc.missing() or "NVRTC is here")
 @pytest.mark.parametrize("path", sorted(KERNELS.glob("*.cu")), ids=lambda p: p.name)
-def test_nvrtc_compiles_every_kernel_for_every_architecture(path):
+def test_nvrtc_compiles_every_kernel_for_old_and_new_architectures(path):
     module = Module(path, device="cpu")
     known = nvrtc.architectures()
     assert {75, 80, 90} <= set(known)
-    for arch in known:
+    for arch in {75, 90, max(known)}:
         compiled = module.compile_for(f"sm_{arch}")
         assert compiled.cubin[:4] == b"\x7fELF"  # a cubin, which the driver loads
         resources = compiled.resources
