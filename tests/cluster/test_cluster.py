@@ -165,7 +165,7 @@ def test_a_deadlock_ends_at_its_limit_with_who_waits_for_whom(cluster):
 )
 def test_waits_are_seen_however_mpi_is_reached(cluster, body, call):
     with pytest.raises(RankTimeoutError) as caught:
-        on_ranks(cluster, body, timeout=1)
+        on_ranks(cluster, body, timeout=2)
     (wait,) = caught.value.waits
     assert (wait.rank, wait.call) == (0, call)
     assert "rank 0" in str(caught.value)
@@ -315,21 +315,22 @@ def test_no_mpiexec(monkeypatch, tmp_path):
 
 @PART
 @pytest.mark.parametrize(
-    ("script", "why"),
+    ("script", "seconds", "why"),
     [
         # each process finds itself alone in its world, as with an mpiexec of the wrong MPI
         (
             'shift 2; for i in 1 2; do env -u PMI_RANK "$@" & done; wait',
+            60,
             r"communicators of size \[1\].*another MPI",
         ),
-        ("echo no hosts available; exit 3", "no hosts available"),
-        ("sleep 300", r"0 of 2 ranks registered within 9 s"),
+        ("echo no hosts available; exit 3", 60, "no hosts available"),
+        ("sleep 300", 3, r"0 of 2 ranks registered within 3 s"),
     ],
 )
-def test_an_mpiexec_that_starts_no_world(monkeypatch, tmp_path, script, why):
+def test_an_mpiexec_that_starts_no_world(monkeypatch, tmp_path, script, seconds, why):
     fake_mpiexec(tmp_path, monkeypatch, script)
     with pytest.raises(StartError, match=why):
-        Cluster(2, start=Mpiexec(), start_timeout=9)
+        Cluster(2, start=Mpiexec(), start_timeout=seconds)
     for process in psutil.process_iter(["cmdline"]):
         assert str(tmp_path) not in " ".join(process.info["cmdline"] or [])
 
