@@ -9,7 +9,7 @@ place of SGD, text in place of digits. The looks at the loss do not count.
 from __future__ import annotations
 
 from bench.compress_training import race
-from helpers.data_parallel import text_runs
+from helpers.data_parallel.tasks import text
 from helpers.records import Row
 
 SUITE = "compress_text"
@@ -20,9 +20,9 @@ def rows() -> list[Row]:
     """Train by each name on each link; the peer is float32 on the same link."""
     return race(
         "seconds to a loss",
-        text_runs.to_loss,
+        text.to_loss,
         TARGET,
         limit=300,
         seconds=240.0,
-        shapes=text_runs.shapes(),
+        shapes=text.shapes(),
     )

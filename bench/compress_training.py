@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from helpers.cluster import Cluster, Network
-from helpers.data_parallel import link_runs
+from helpers.data_parallel.tasks import links
 from helpers.records import Row
 
 SUITE = "compress_training"
@@ -23,7 +23,7 @@ NAMES = ("float32", "float16, adding ring", "QSGD, s = 7", "QSGD, s = 3", "top 0
 
 def rows() -> list[Row]:
     """Train by each name on each link; the peer is float32 on the same link."""
-    return race("seconds to an accuracy", link_runs.to_accuracy, target=0.85, limit=250)
+    return race("seconds to an accuracy", links.to_accuracy, target=0.85, limit=250)
 
 
 def race(
@@ -53,6 +53,6 @@ def race(
                 given = {"scheme": name, "link": link, "rate": rate, "target": target}
                 given |= {"pace": PACE, "ranks": RANKS, "steps": steps}
                 if shapes is not None:
-                    given["bytes"] = cluster.run(link_runs.sent, name, shapes, timeout=60)[0]
+                    given["bytes"] = cluster.run(links.sent, name, shapes, timeout=60)[0]
                 found.append(Row(what, took, "s", "float32", dense, given))
     return found

@@ -31,34 +31,33 @@ def rows() -> list[Row]:
 
 def _schemes() -> dict:
     """Name → a function (steps, comm) that trains so many steps and returns the history."""
-    from helpers.data_parallel import runs
     from helpers.data_parallel.schemes import (
         DDP,
         Asynchronous,
-        Buckets,
         MPIAllreduce,
         PerTensor,
         Ring,
         Server,
     )
+    from helpers.data_parallel.tasks import lenet
 
     schemes = {}
-    for scheme in (Ring, MPIAllreduce, PerTensor, DDP, Buckets, Server):
+    for scheme in (Ring, MPIAllreduce, PerTensor, DDP, Server):
         schemes[scheme.name.replace("synchronous", "in step")] = (
-            lambda steps, comm=None, scheme=scheme: runs.train(
+            lambda steps, comm=None, scheme=scheme: lenet.train(
                 scheme, comm, steps=steps, batch=BATCH
             )
         )
-    schemes["out of step"] = lambda steps, comm=None: runs.train(
+    schemes["out of step"] = lambda steps, comm=None: lenet.train(
         Asynchronous, comm, steps=steps * (RANKS - 1), batch=BATCH, momentum=0.0
     )
     return schemes
 
 
 def _rank_main() -> None:
-    from helpers.data_parallel import runs
+    from helpers.data_parallel.tasks import world
 
-    comm = runs.world()
+    comm = world()
     rates: dict[str, tuple[float, float]] = {}
     for turn in range(ROUNDS + 1):
         for name, call in _schemes().items():
@@ -79,7 +78,7 @@ def _bytes_per_step(name: str, call) -> float:
         trace, history = _traced(call, steps)
         updates.append(history.updates)
         if trace is not None:
-            collective = name.split(", ")[-1] in ("mpi", "torch", "ddp", "buckets")
+            collective = name.split(", ")[-1] in ("mpi", "torch", "ddp")
             totals.append(
                 sum(event.bytes for event in trace.events if event.call in REDUCTIONS)
                 if collective

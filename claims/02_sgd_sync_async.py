@@ -15,12 +15,13 @@ WITH_MOMENTUM = {"rate": 0.02, "momentum": 0.9}
 @functools.cache
 def _trained(scheme: str, seed: int, steps: int, settings: tuple):
     """The history of one training of LeNet by a scheme's name; "alone" is one process."""
-    from helpers.data_parallel import runs, schemes
+    from helpers.data_parallel import schemes
+    from helpers.data_parallel.tasks import lenet
 
     given = {"steps": steps, "batch": 8, "seed": seed, **dict(settings)}
     if scheme == "alone":
-        return ranks().run(runs.alone, timeout=LIMIT, **given)[0]
-    return ranks().run(runs.train, getattr(schemes, scheme), timeout=LIMIT, **given)[0]
+        return ranks().run(lenet.alone, timeout=LIMIT, **given)[0]
+    return ranks().run(lenet.train, getattr(schemes, scheme), timeout=LIMIT, **given)[0]
 
 
 def _history(scheme: str, seed: int, steps: int, **settings):
@@ -47,13 +48,14 @@ def _in_double(n: int, batch: int, steps: int, seed: int, rate: float, momentum:
     from torch.nn.functional import cross_entropy
     from torch.optim import SGD
 
-    from helpers.data_parallel import Replica, runs, train
-    from helpers.data_parallel.sampling import batches
+    from helpers.data_parallel import Replica, train
     from helpers.data_parallel.scheme import Scheme
     from helpers.data_parallel.schemes import MPIAllreduce
+    from helpers.data_parallel.tasks import lenet, world
+    from helpers.data_parallel.tasks.sampling import batches
     from helpers.models.lenet import LeNet
 
-    rank, data = runs.world().Get_rank(), runs.digits()
+    rank, data = world().Get_rank(), lenet.digits()
     if rank >= n:
         return None
     made = MPIAllreduce(MPI.COMM_WORLD) if n > 1 else Scheme(MPI.COMM_SELF)
@@ -111,10 +113,10 @@ def _alone(seed: int, rate: float, batches: int, pace: float) -> float:
 
 def _paced(n: int, rate: float, batches: int, pace: float) -> float:
     from helpers.cluster import Network
-    from helpers.data_parallel import curve_runs
+    from helpers.data_parallel.tasks import curve
 
     hosts = ranks(8, Network(8, rate=rate))
-    return hosts.run(curve_runs.speed, n, batches, pace, repeats=1, timeout=LIMIT)[0]
+    return hosts.run(curve.speed, n, batches, pace, repeats=1, timeout=LIMIT)[0]
 
 
 def speed_on_links(
@@ -122,9 +124,9 @@ def speed_on_links(
 ) -> tuple[float, float]:
     """How many times faster n paced replicas are than one: measured, and by R / (1 + ratio)."""
     from helpers.cluster import Network
-    from helpers.data_parallel import local_runs
+    from helpers.data_parallel.theory import time_model
 
-    sync = local_runs.link_time(16_401, n, Network(8, rate=rate).payload)
+    sync = time_model.link_time(16_401, n, Network(8, rate=rate).payload)
     how = rate, batches, pace
     return _alone(seed, *how) / _paced(n, *how), n / (1 + sync / pace)
 

@@ -14,7 +14,7 @@ MOST = 300  # epochs at most, for the curve
 
 def _scheme(name: str, options: tuple):
     from helpers.data_parallel import schemes
-    from helpers.data_parallel.schemes.local import patient_average
+    from helpers.data_parallel.schemes.averaged import patient_average
 
     waits = {} if name in ("Ring", "Gossip") else {"average": patient_average}
     return functools.partial(getattr(schemes, name), **waits, **dict(options))
@@ -26,10 +26,10 @@ def _scheme(name: str, options: tuple):
 @functools.cache
 def _fitted(name: str, options: tuple, seed: int, most: int = MOST) -> tuple[float, float]:
     """Epochs to a loss of 0.05 (``most`` if it was never reached), and the loss on other points."""
-    from helpers.data_parallel import curve_runs
+    from helpers.data_parallel.tasks import curve
 
     settings = {"seed": seed, "most": most}
-    run = ranks().run(curve_runs.fit, _scheme(name, options), timeout=LIMIT, **settings)[0]
+    run = ranks().run(curve.fit, _scheme(name, options), timeout=LIMIT, **settings)[0]
     return min(run.epochs, float(most)), run.loss
 
 
@@ -51,11 +51,11 @@ def _digits(name: str, options: tuple, seed: int, steps: int, follow: int, more:
     """Accuracy, test loss, and the consensus distance before the scheme acts, at each look."""
     import numpy as np
 
-    from helpers.data_parallel import local_runs
-    from helpers.data_parallel.drift import consensus
+    from helpers.data_parallel.tasks import perceptron
+    from helpers.data_parallel.theory.drift import consensus
 
     settings = {"seed": seed, "steps": steps, "follow": follow, **dict(more)}
-    runs = ranks().run(local_runs.digits, _scheme(name, options), timeout=LIMIT, **settings)
+    runs = ranks().run(perceptron.train, _scheme(name, options), timeout=LIMIT, **settings)
     apart = consensus(np.array([run.path.before for run in runs]))
     return runs[0].accuracy, runs[0].loss, apart, runs[0].history.weights
 
@@ -78,9 +78,9 @@ def apart_as_predicted(seed: int, way: str, steps: int = 128) -> tuple[float, fl
     """Ξ measured, and predicted from the noise of the gradients at the end of the run."""
     import numpy as np
 
-    from helpers.data_parallel import drift
-    from helpers.data_parallel.digits import noise
     from helpers.data_parallel.schemes.gossip import mixing
+    from helpers.data_parallel.tasks.perceptron import noise
+    from helpers.data_parallel.theory import drift
 
     if way == "gossip":
         _, _, apart, weights = _digits("Gossip", (), seed, steps, 1, ())
@@ -113,14 +113,14 @@ def straight(seed: int, where: str, rate: float, steps: int = 128) -> tuple[floa
 
 def steps_needed(seed: int, sorted_share: float, most: int = 320) -> tuple[float, float]:
     """Steps to a test loss of 0.5 with H = 4 and with H = 1 (``most`` if it was never reached)."""
-    from helpers.data_parallel import local_runs
+    from helpers.data_parallel.tasks import perceptron
 
     settings = {"seed": seed, "steps": most, "follow": 8, "sorted_share": sorted_share}
     found = []
     for period in (4, 1):
         scheme = _scheme("LocalSGD", (("period", period),))
-        runs = ranks().run(local_runs.digits, scheme, timeout=LIMIT, **settings)
-        found.append(float(local_runs.steps_to(runs, 0.5) or most))
+        runs = ranks().run(perceptron.train, scheme, timeout=LIMIT, **settings)
+        found.append(float(perceptron.steps_to(runs, 0.5) or most))
     return found[0], found[1]
 
 
@@ -132,13 +132,13 @@ def crowded(seed: int, processes: int, batches: int = 80) -> tuple[float, float]
 
     They take turns three times, and the best of each counts.
     """
-    from helpers.data_parallel import curve_runs
+    from helpers.data_parallel.tasks import curve
     from helpers.machine import usable_cores
 
     found: dict[int, list[float]] = {max(2, usable_cores()): [], 1: []}
     for _ in range(3):
         for threads, taken in found.items():
-            call = functools.partial(curve_runs.crowd, threads, batches)
+            call = functools.partial(curve.crowd, threads, batches)
             taken.append(ranks(processes).run(call, timeout=LIMIT)[0])
     many, one = found.values()
     return min(many), min(one)

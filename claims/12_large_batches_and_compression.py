@@ -22,11 +22,12 @@ def _trained(name: str, steps: int, seed: int, how: tuple) -> float:
 
 
 def _accuracy(name: str, steps: int, seed: int, momentum: float = 0.9, rate: float = 0.02):
-    from helpers.data_parallel import link_runs, runs
+    from helpers.data_parallel import tasks
+    from helpers.data_parallel.tasks import lenet, links
 
     settings = {"steps": steps, "batch": 8, "rate": rate, "momentum": momentum, "seed": seed}
-    comm = runs.ranks()
-    return runs.train(lambda comm: link_runs.scheme(name, comm), comm, **settings).accuracy
+    comm = tasks.ranks()
+    return lenet.train(lambda comm: links.scheme(name, comm), comm, **settings).accuracy
 
 
 def trained_on(
@@ -34,11 +35,11 @@ def trained_on(
 ) -> tuple[float, float]:
     """Seconds to a target by PowerSGD and by float32: four paced hosts, 20 ms for a gradient."""
     from helpers.cluster import Network
-    from helpers.data_parallel import link_runs, text_runs
+    from helpers.data_parallel.tasks import links, text
 
     train, target = {
-        "LeNet": (link_runs.to_accuracy, 0.0 if easy else 0.85),
-        "transformer": (text_runs.to_loss, 99.0 if easy else 2.75),
+        "LeNet": (links.to_accuracy, 0.0 if easy else 0.85),
+        "transformer": (text.to_loss, 99.0 if easy else 2.75),
     }[task]
     hosts = ranks(4, Network(4, rate=rate))
     how = {"limit": limit, "pace": 20e-3, "seed": seed, "timeout": 2 * LIMIT}
@@ -53,11 +54,11 @@ def trained_on(
 
 def order_statistics(seed: int, backups: int, abandon: bool = True, steps: int = 60):
     """Seconds of a step with backup workers, measured, and by the order statistic."""
-    from helpers.data_parallel import straggler_runs
-    from helpers.data_parallel.order_statistics import expected
+    from helpers.data_parallel.tasks import stragglers
+    from helpers.data_parallel.theory.order_statistics import expected
 
     settings = {"least": 0.02, "mean": 0.06, "abandon": abandon, "steps": steps, "seed": seed}
-    run = ranks().run(straggler_runs.backup, backups, timeout=LIMIT, **settings)[0]
+    run = ranks().run(stragglers.backup, backups, timeout=LIMIT, **settings)[0]
     return run.seconds, expected(3 - backups, 3, 0.02, 0.06)
 
 
@@ -66,36 +67,34 @@ def real_backup(seed: int, neighbours: int, steps: int = 20) -> tuple[float, flo
 
     The two take turns three times: what else the machine does meets both.
     """
-    from helpers.data_parallel import straggler_runs
+    from helpers.data_parallel.tasks import stragglers
 
     seconds = {1: 0.0, 0: 0.0}
     for turn in range(3):
         settings = {"neighbours": neighbours, "steps": steps, "seed": 3 * seed + turn}
         for b in seconds:
-            run = ranks().run(straggler_runs.beside, b, timeout=LIMIT, **settings)[0]
+            run = ranks().run(stragglers.beside, b, timeout=LIMIT, **settings)[0]
             seconds[b] += run.seconds / 3
     return seconds[1], seconds[0]
 
 
 def bias(seed: int, slow: float, steps: int = 120) -> tuple[float, float]:
     """Accuracy on the digits that only the slow worker has, with a backup and without."""
-    from helpers.data_parallel import straggler_runs
+    from helpers.data_parallel.tasks import stragglers
 
     return tuple(
-        ranks().run(straggler_runs.by_class, b, slow=slow, steps=steps, seed=seed, timeout=LIMIT)[
-            0
-        ][0]
+        ranks().run(stragglers.by_class, b, slow=slow, steps=steps, seed=seed, timeout=LIMIT)[0][0]
         for b in (1, 0)
     )
 
 
 def cured(seed: int, ours: str, rival: str, rate: float, gradients: int = 400):
     """Accuracy of two ways out of step after as many gradients, on eight ranks."""
-    from helpers.data_parallel import straggler_runs
+    from helpers.data_parallel.tasks import stragglers
 
     return tuple(
         ranks(8).run(
-            straggler_runs.cure, kind, rate=rate, gradients=gradients, seed=seed, timeout=LIMIT
+            stragglers.cure, kind, rate=rate, gradients=gradients, seed=seed, timeout=LIMIT
         )[0][0]
         for kind in (ours, rival)
     )

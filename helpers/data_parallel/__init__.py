@@ -17,20 +17,14 @@ replica go its own way and averages the parameters now and then::
                 average(replica.flat.values, self.comm)
 
 - ``loop``: :func:`train`; ``replica``: what it trains; ``scheme``: the hooks
-- ``schemes``: gradients averaged by five allreduces, by a server in step, by one out of step;
-  parameters averaged now and then
+- ``flat``: all parameters in one buffer, all gradients in another, and what moves them
+- ``history``: what a training leaves behind, and when it ends
+- ``schemes``: gradients averaged, by allreduces or by a server, synchronous or asynchronous;
+  parameters averaged now and then; workers that fail on purpose
 - ``compression``: gradients in fewer bytes; the schemes that send them are in ``schemes``
-- ``flat``: all parameters in one buffer, all gradients in another
-- ``optimizers``: what a server needs in place of a model and its optimizer
-- ``stop``: when a training ends, by updates, seconds or a loss; ``faults``: workers that fail on
-  purpose
-- ``interruptible``: a run that is cut off, and goes on from a checkpoint
-- ``sampling``, ``partition``: each worker's part of the data, alike or sorted by class
-- ``drift``: how far replicas are apart, predicted and followed
-- ``history``: what a training run leaves behind
-- ``messages``: what workers and a server say to each other, with time limits
-- ``time_model``: when does a second replica pay?
-- ``runs``: all of it with LeNet on the digits, as the notebook asks of its ranks
+- ``large_batch``: optimizers, the noise of a gradient, the search for rates
+- ``theory``: what is predicted of seconds, drift and stragglers
+- ``tasks``: all of it on data, as notebooks ask of their ranks
 
 The modules import torch and mpi4py; this package alone does not.
 """

@@ -1,9 +1,11 @@
-"""What one training run leaves behind: losses on two axes, staleness, times, a report."""
+"""What one training run leaves behind (losses, staleness, times, a report), and when it ends."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,13 +13,16 @@ import numpy as np
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
+RECENT = 20  # updates behind a loss: one mini-batch is too noisy
+
 
 @dataclass
 class History:
     """One run of training. Lists have one entry for each update of the parameters.
 
     ``seconds`` count from when all ranks began. ``losses`` are means over the samples behind the
-    update, ``staleness`` how many updates the parameters behind the gradient were old (0 in step),
+    update, ``staleness`` how many updates the parameters behind the gradient were old (synchronous:
+    0),
     and ``workers`` the rank that brought the gradient (−1: all of them). ``gradients`` counts the
     mini-batches whose gradient entered an update.
 
@@ -68,7 +73,7 @@ class History:
         return (total[ends] - total[begins]) / (ends - begins)
 
     def pooled(self, comm: Intracomm, workers: list[int]) -> History:
-        """Pool the histories of ranks that trained in step; every rank of ``comm`` calls.
+        """Pool the histories of ranks that trained synchronously; every rank of ``comm`` calls.
 
         The result is the same on all ranks: mean losses of ``workers``, seconds of the last to end
         an update. Without ``weights``, which may differ.
@@ -118,3 +123,47 @@ def _unlike(samples: Sequence[Sequence[int]], workers: list[int]) -> list[str]:
                 "samples): drop what an epoch leaves over (drop_last=True), or weigh by samples"
             ]
     return []
+
+
+@dataclass(frozen=True)
+class Stop:
+    """When a training ends: with the first of these that is reached; None stands for never.
+
+    ``seconds`` count from when all ranks began; ``loss`` is the mean over the last :data:`RECENT`
+    updates, and not looked at before there are so many. ValueError for another number of updates
+    than a whole one of at least 1, for seconds that are not positive and finite, for a loss that is
+    not finite.
+    """
+
+    updates: int | None = None
+    seconds: float | None = None
+    loss: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what would never end a training, or end it before it began."""
+        if self.updates is not None and not (_is(self.updates, Integral) and self.updates >= 1):
+            raise ValueError(f"Stop expects a whole number of updates, 1 or more; got {self}")
+        if self.seconds is not None and not (_finite(self.seconds) and self.seconds > 0):
+            raise ValueError(f"Stop expects more than 0 seconds; got {self}")
+        if self.loss is not None and not _finite(self.loss):
+            raise ValueError(f"Stop expects a finite loss; got {self}")
+
+    def reached(self, history: History, elapsed: float) -> str:
+        """Find the condition that holds; return it in words, or an empty string."""
+        if self.updates is not None and history.updates >= self.updates:
+            return f"{history.updates} updates"
+        if self.seconds is not None and elapsed >= self.seconds:
+            return f"{self.seconds:g} s"
+        if self.loss is not None and history.updates >= RECENT:
+            recent = float(np.mean(history.losses[-RECENT:]))
+            if recent <= self.loss:
+                return f"loss {recent:.3f}"
+        return ""
+
+
+def _is(value: object, kind: type) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def _finite(value: object) -> bool:
+    return _is(value, Real) and math.isfinite(value)  # type: ignore[arg-type]

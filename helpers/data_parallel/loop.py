@@ -1,23 +1,45 @@
-"""The one training loop of all schemes."""
+"""The one training loop of all schemes, and how ranks agree on its end."""
 
 from __future__ import annotations
 
 import itertools
 import statistics
+import sys
+import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from helpers.data_parallel.alarm import Alarm
-from helpers.data_parallel.history import History
+from helpers.data_parallel.history import History, Stop
 from helpers.data_parallel.replica import Replica
 from helpers.data_parallel.scheme import Ended, Scheme
-from helpers.data_parallel.stop import Judge, Stop
+from helpers.machine.shared_memory import unlink_own
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
+
+LOOK = 0.1  # seconds between two looks for bad news
+GRACE = 1.5  # seconds in which a rank that computes reaches its next step, and raises by itself
+
+
+class Watcher:
+    """Looks on while ranks train, all ranks alike: override what you need. Its time does not count.
+
+    It sees the replica at the beginning, in each step between the optimizer and the scheme's
+    ``after_step``, and at the step's end, where words that it returns end the training.
+    """
+
+    def begun(self, replica: Replica) -> None:
+        """Look at the replica before the first step."""
+
+    def moved(self, replica: Replica, step: int) -> None:
+        """Look at what the optimizer has made of it."""
+
+    def ended(self, replica: Replica, step: int) -> str:
+        """Look at what the step has made of it; return why the training is over, or ""."""
+        return ""
 
 
 def train(
@@ -27,27 +49,30 @@ def train(
     *,
     steps: int | None = None,
     stop: Stop | None = None,
+    watch: Sequence[Watcher] = (),
 ) -> History:
     """Train a replica on each rank of the scheme's communicator; every rank calls."""
     if not isinstance(scheme, Scheme):
         raise TypeError(f"train expects a Scheme; got {scheme!r}")
     if not isinstance(stop, Stop | None):
         raise TypeError(f"train expects stop=Stop(...); got {stop!r}")
-    scheme.stop = type(scheme).stop if stop is None else stop
     comm = scheme.comm
-    history = replica.history = History(scheme.name, comm.Get_size(), 0)
-    limit = _limit(batches, scheme, steps)
+    history = History(scheme.name, comm.Get_size(), 0)
+    replica = replica.in_a_run(history, stop or Stop())
+    limit = _limit(batches, scheme, steps, replica.stop)
     mine = itertools.repeat(None) if scheme.serves else batches
     if limit is None:
         limit, mine = itertools.count(), _while_all_have_one(mine, comm)
-    elif isinstance(limit, range) and scheme.in_step:
+    elif isinstance(limit, range) and scheme.synchronous:
         mine = _as_many(mine, limit)
     weights = _weights(batches, scheme, limit)
     history.by_samples = weights is not None
-    alarm = Alarm(comm) if scheme.in_step else None
-    judge = Judge(scheme)
+    alarm = Alarm(comm) if scheme.synchronous else None
+    judge = Judge(scheme, replica.stop)
     computing, synchronizing = [], []
     scheme.begin(replica)
+    for watcher in watch:
+        watcher.begun(replica)
     comm.Barrier()
     began = time.perf_counter()
     try:
@@ -69,12 +94,20 @@ def train(
             replica.flat.check()
             scheme.update(replica, step)
             moved = time.perf_counter()
+            for watcher in watch:
+                watcher.moved(replica, step)
+            seen = time.perf_counter()
             scheme.after_step(replica, step)
             end = time.perf_counter()
+            began += seen - moved
             computing.append(computed - ready)
-            synchronizing.append(ready - start + arrived - computed + end - moved)
+            synchronizing.append(ready - start + arrived - computed + end - seen)
             history.record(end - began, replica.last_loss, scheme.staleness, scheme.worker)
             history.ended = judge.verdict(history, end - began)
+            end = time.perf_counter()
+            for watcher in watch:
+                history.ended = watcher.ended(replica, step) or history.ended
+            began += time.perf_counter() - end
             if history.ended:
                 break
     except Ended as over:
@@ -94,12 +127,12 @@ def train(
 
 
 def _limit(
-    batches: Iterable, scheme: Scheme, steps: int | None
+    batches: Iterable, scheme: Scheme, steps: int | None, stop: Stop
 ) -> range | itertools.count[int] | None:
-    """Number this rank's steps; in step, all ranks agree where they end; None: in each step."""
+    """Number this rank's steps; synchronous ranks agree where they end; None: in each step."""
     asked: list[int | None] = [steps]
     lengths: list[int | None] = []
-    if scheme.in_step:
+    if scheme.synchronous:
         told = scheme.comm.allgather((steps, _length(batches)))
         asked = [one for one, _ in told]
         lengths = [told[rank][1] for rank in scheme.workers]
@@ -109,10 +142,10 @@ def _limit(
             "train expects steps=None or a whole number from 0, the same on every rank; got "
             + ", ".join(str(one) for one in asked)
         )
-    if not scheme.in_step:
+    if not scheme.synchronous:
         return itertools.count() if steps is None or not scheme.serves else range(steps)
     if steps is None:
-        if None in lengths and scheme.stop != Stop():
+        if None in lengths and stop != Stop():
             return None
         known = [length for length in lengths if length is not None]
         if len(known) < len(lengths):
@@ -179,3 +212,87 @@ def _while_all_have_one(batches: Iterable, comm: Intracomm) -> Iterator:
         if comm.allreduce(batch is end, MPI.LOR):
             return
         yield batch
+
+
+class Judge:
+    """Tells after an update whether the training is over.
+
+    Synchronous ranks must all leave after the same update, or those that go on would wait for the
+    others for ever: they agree on rank 0's clock and on the mean of the workers' losses, by one
+    allreduce of two numbers. An asynchronous server decides alone.
+    """
+
+    def __init__(self, scheme: Scheme, stop: Stop):
+        self.scheme, self.stop = scheme, stop
+        self._together = History(scheme.name, scheme.comm.Get_size(), 0)
+
+    def verdict(self, history: History, elapsed: float) -> str:
+        """Return the condition that has ended the training, or ""; synchronous ranks all call."""
+        from mpi4py import MPI
+
+        scheme = self.scheme
+        if self.stop == Stop():
+            return ""
+        if not scheme.synchronous:
+            return self.stop.reached(history, elapsed) if scheme.serves else ""
+        workers, rank = scheme.workers, scheme.comm.Get_rank()
+        told = np.array([0.0 if rank else elapsed, history.losses[-1] if rank in workers else 0.0])
+        scheme.comm.Allreduce(MPI.IN_PLACE, told)
+        seconds, loss = told.tolist()
+        self._together.record(seconds, loss / len(workers))
+        return self.stop.reached(self._together, seconds)
+
+
+class Alarm:
+    """Listens, while a synchronous training lasts, for a rank that fails (collective).
+
+    A rank that computes raises in its next step. One that waits inside MPI, where no exception
+    reaches it, says what happened and ends the job. Ranks of a notebook's cluster need none of
+    this: the cluster tells whose error it was, and frees the others.
+    """
+
+    def __init__(self, comm: Intracomm):
+        from mpi4py import MPI
+
+        self._over = threading.Event()
+        self._heard = ""
+        watched = "helpers.cluster.rank.rankside" in sys.modules
+        threads = MPI.Query_thread() == MPI.THREAD_MULTIPLE
+        self._comm = comm.Dup() if comm.Get_size() > 1 and threads and not watched else None
+        if self._comm is not None:
+            self._thread = threading.Thread(target=self._listen, name="alarm", daemon=True)
+            self._thread.start()
+
+    def _listen(self) -> None:
+        assert self._comm is not None, "else nobody listens"
+        while not self._over.wait(LOOK):
+            if self._comm.Iprobe():
+                self._heard = self._comm.recv()
+                if not self._over.wait(GRACE):
+                    rank = self._comm.Get_rank()
+                    print(f"rank {rank}: {self._heard}", file=sys.stderr, flush=True)
+                    unlink_own()
+                    self._comm.Abort(1)
+                return
+
+    def check(self) -> None:
+        """Raise RuntimeError if another rank has failed."""
+        if self._heard:
+            raise RuntimeError(self._heard)
+
+    def sound(self, error: BaseException) -> None:
+        """Tell the others that this rank fails, unless one of them has failed before."""
+        self._over.set()
+        if self._comm is not None and not self._heard:
+            rank = self._comm.Get_rank()
+            said = f"rank {rank} left this training with {type(error).__name__}: {error}"
+            for other in range(self._comm.Get_size()):
+                if other != rank:
+                    self._comm.isend(said, other)
+
+    def end(self) -> None:
+        """Stop listening: the training is over, on every rank."""
+        self._over.set()
+        if self._comm is not None:
+            self._thread.join()
+            self._comm.Free()

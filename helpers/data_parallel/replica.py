@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable
 from typing import Protocol
@@ -9,7 +10,7 @@ from typing import Protocol
 from torch import Tensor, nn
 
 from helpers.data_parallel.flat import Flat
-from helpers.data_parallel.history import History
+from helpers.data_parallel.history import History, Stop
 
 
 class _Optimizer(Protocol):
@@ -47,7 +48,13 @@ class Replica:
         self.delay = delay
         self.forward: nn.Module = model
         self.last_loss, self.weight = 0.0, 1.0
-        self.history = History("untrained", 1, 0)
+        self.history, self.stop = History("untrained", 1, 0), Stop()
+
+    def in_a_run(self, history: History, stop: Stop) -> Replica:
+        """Return what the hooks of one training see: this replica, with a history and an end."""
+        run = copy.copy(self)
+        run.history, run.stop = history, stop
+        return run
 
     def backward(self, x: Tensor, y: Tensor) -> float:
         """Add the gradient of one mini-batch's mean loss, times ``weight``; return the loss."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from helpers.data_parallel.history import History
-from helpers.data_parallel.stop import Stop
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -31,13 +30,14 @@ class Scheme:
         scheme.after_step(replica, step)
 
     A hook changes ``replica.flat.gradients`` or ``replica.flat.values`` in place, and finds what
-    has been so far in ``replica.history``. It may raise :class:`Ended`.
+    has been so far in ``replica.history``, and in ``replica.stop`` what ends the run. It may raise
+    :class:`Ended`.
 
     Attributes
     ----------
     server : int or None
         The rank that computes no gradient but serves the others, if there is one.
-    in_step : bool
+    synchronous : bool
         Whether all ranks make the same number of steps. If not, ``step`` counts each rank's own,
         and the server's are the updates.
     by_samples : bool
@@ -50,11 +50,10 @@ class Scheme:
 
     name = "alone"
     server: int | None = None
-    in_step = True
+    synchronous = True
     by_samples = False
     worker = -1
     staleness = 0
-    stop = Stop()
 
     def __init__(self, comm: Intracomm):
         self.comm = comm

@@ -181,9 +181,9 @@ def _fewer_bytes(answer, cluster) -> None:
     largest, any share needs more of the one or of the other. Over two seeds: in one training
     another rounding moves the step at which 85 % is first reached by half.
     """
-    from helpers.data_parallel import link_runs
     from helpers.data_parallel.compression.compressors import TopK
     from helpers.data_parallel.schemes import Compressed
+    from helpers.data_parallel.tasks import links
 
     def mine(comm):
         return Compressed(comm, answer(), feedback=True)
@@ -194,7 +194,7 @@ def _fewer_bytes(answer, cluster) -> None:
             _steps(lambda: bar, cluster.n, seed, STEPS) or STEPS for seed in SEEDS
         )
     whole = needed[cluster.n] * (cluster.n - 1) * bar.nbytes(PARAMETERS)
-    each = cluster.run(link_runs.sent, mine, [(PARAMETERS,)], timeout=30)[0]
+    each = cluster.run(links.sent, mine, [(PARAMETERS,)], timeout=30)[0]
     few = 2 * whole / 3
     allowed = (
         f"allowed in {len(SEEDS)} trainings are {few:,.0f} bytes from each rank, two thirds of "
@@ -215,21 +215,21 @@ def _fewer_bytes(answer, cluster) -> None:
                 "most"
             )
         left -= took
-    cluster.run(link_runs.to_accuracy, mine, limit=10, timeout=60)  # and its codes travel
+    cluster.run(links.to_accuracy, mine, limit=10, timeout=60)  # and its codes travel
 
 
 def _steps(answer, ranks: int, seed: int, limit: int) -> int | None:
     """Return after how many steps LeNet reaches 85 %: what ranks would do, by one process.
 
-    The steps are those that ``link_runs.to_accuracy`` takes, without the ranks' waiting.
+    The steps are those that ``links.to_accuracy`` takes, without the ranks' waiting.
     """
     import numpy as np
     import torch
     from torch.nn.functional import cross_entropy
 
     from helpers.data_parallel.flat import Flat
-    from helpers.data_parallel.runs import digits
-    from helpers.data_parallel.sampling import batches
+    from helpers.data_parallel.tasks.lenet import digits
+    from helpers.data_parallel.tasks.sampling import batches
     from helpers.models.lenet import LeNet, reaches
 
     data, model = digits(), LeNet(seed)

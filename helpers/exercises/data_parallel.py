@@ -20,7 +20,7 @@ from helpers.exercises.values import whole_numbers
 
 def _ready() -> None:
     """Load torch and make the process group: not the answer's time."""
-    from helpers.data_parallel.runs import world
+    from helpers.data_parallel.tasks import world
 
     world()
 
@@ -58,7 +58,7 @@ def _gradients(answer, factor: float, counts: list[int] | None = None) -> tuple[
     """Call the answer with a model whose gradients differ everywhere; look at what it left."""
     import torch
 
-    from helpers.data_parallel.runs import world
+    from helpers.data_parallel.tasks import world
 
     rank = world().Get_rank()
     model, addresses = _model(rank, factor)
@@ -147,7 +147,7 @@ def _serve(answer, pushes: int) -> list | None:
     import numpy as np
     from mpi4py import MPI
 
-    from helpers.data_parallel.messages import GRADIENT
+    from helpers.data_parallel.schemes.protocol import GRADIENT
 
     comm = MPI.COMM_WORLD.Split(0, MPI.COMM_WORLD.rank)  # without what an earlier attempt left over
     shapes = (3, 1, 4, 2, 5, 2)

@@ -43,7 +43,7 @@ def _accumulated(answer, count: int, batch: int) -> dict:
     """On every rank: call the answer, and look at what it did with its batches."""
     from mpi4py import MPI
 
-    from helpers.data_parallel.runs import world
+    from helpers.data_parallel.tasks import world
 
     comm = world()
     comm = comm.Split(0, comm.Get_rank())  # without what an earlier attempt left over
@@ -135,7 +135,7 @@ def _begin(seed: int, momentum: float):
     import torch
     from torch import nn
 
-    from helpers.data_parallel.interruptible import Run
+    from helpers.data_parallel.tasks.interruptible import Run
 
     with torch.random.fork_rng():
         torch.manual_seed(seed)

@@ -56,7 +56,7 @@ def consensus_distance(answer):
     """answer(values) -> the mean squared distance of replicas from their mean, (R, P) given."""
     import numpy as np
 
-    from helpers.data_parallel.drift import consensus
+    from helpers.data_parallel.theory.drift import consensus
 
     rng = np.random.default_rng(3)
     for shape in ((4, 5), (3, 7), (1, 4), (2, 1)):
@@ -149,7 +149,7 @@ def theirs(answer):
     Returns
     -------
     type
-        The scheme, for :func:`helpers.data_parallel.local_runs.digits`.
+        The scheme, for :func:`helpers.data_parallel.perceptron.train`.
     """
     from helpers.data_parallel import Scheme
 
@@ -167,15 +167,15 @@ def theirs(answer):
 
 def _ready() -> None:
     """On every rank: load torch and the digits, which is not the answer's time."""
-    from helpers.data_parallel import local_runs
     from helpers.data_parallel.schemes.local import LocalSGD
+    from helpers.data_parallel.tasks import perceptron
 
-    local_runs.digits(lambda comm: LocalSGD(comm, 1), steps=1)
+    perceptron.train(lambda comm: LocalSGD(comm, 1), steps=1)
 
 
 def _trained(answer):
     """On every rank: one training, data sorted by class; its run, and what each call sent."""
-    from helpers.data_parallel import local_runs
+    from helpers.data_parallel.tasks import perceptron
     from helpers.tracing.activity import BYTES, KIND, NAME
 
     sent = []
@@ -184,7 +184,7 @@ def _trained(answer):
         answer(values, comm, made, state)
         sent.append([(call[NAME].lower(), call[KIND], call[BYTES]) for call in answer.calls])
 
-    run = local_runs.digits(theirs(watched), steps=MOST, sorted_share=1.0, follow=EVERY)
+    run = perceptron.train(theirs(watched), steps=MOST, sorted_share=1.0, follow=EVERY)
     return run, sent
 
 
@@ -194,7 +194,7 @@ def link_seconds(calls, ranks: int) -> float:
     An allreduce is a ring, and any other collective sends what it is given to each other rank.
     """
     from helpers.cluster import Network
-    from helpers.data_parallel.local_runs import link_time
+    from helpers.data_parallel.theory.time_model import link_time
     from helpers.tracing.activity import COLLECTIVE, EXCHANGE, SEND
 
     payload, found = Network(ranks, rate=LINK).payload, 0.0
@@ -211,11 +211,11 @@ def link_seconds(calls, ranks: int) -> float:
 @exercise(time_limit=240)
 def slow_link(answer, *, cluster):
     """answer(values, comm, made, state): reaches the loss in 3 s on links of 10 Mbit/s."""
-    from helpers.data_parallel import local_runs
+    from helpers.data_parallel.tasks import perceptron
 
     cluster.run(_ready, timeout=120)
     replies = on_ranks(cluster, _trained, answer, limit=120.0)
-    steps = local_runs.steps_to([run for run, _ in replies], TARGET)
+    steps = perceptron.steps_to([run for run, _ in replies], TARGET)
     if steps is None:
         wrong(f"within {MOST} steps the loss did not come down to {TARGET}")
     costs = [[link_seconds(calls, cluster.n) for calls in sent[: steps + 1]] for _, sent in replies]

@@ -150,7 +150,7 @@ def _payload(rate: float) -> float:
 def stragglers(samples: Mapping[str, np.ndarray], axes=None):
     """Draw when each worker's gradient was there in each step; a panel for each name.
 
-    A sample is (steps, W) in seconds, as ``straggler_runs.sample`` makes it. Returns the axes.
+    A sample is (steps, W) in seconds, as ``stragglers.sample`` makes it. Returns the axes.
     """
     import matplotlib.pyplot as plt
 

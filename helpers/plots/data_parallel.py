@@ -82,9 +82,9 @@ def staleness(history, axes=None):
 def crossing(points, cores: int, predicted: float | None = None, axes=None):
     """Draw T_sync / T_comp against R − 1 (left) and the speed-up, predicted and measured (right).
 
-    ``points`` are :class:`helpers.data_parallel.time_model.Point` of several batch sizes, ranks and
-    names. Beyond ``cores`` ranks the model's assumption of a core for each fails: those are drawn
-    open.
+    ``points`` are :class:`helpers.data_parallel.theory.time_model.Point` of several batch sizes,
+    ranks and names. Beyond ``cores`` ranks the model's assumption of a core for each fails: those
+    are drawn open.
     ``predicted`` (samples) is a batch to be marked on the left. Where other programs had a tenth of
     a lonely process's core, a title says so.
     """

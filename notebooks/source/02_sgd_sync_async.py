@@ -42,8 +42,9 @@ from torch.nn.functional import cross_entropy
 
 from helpers import claims
 from helpers.cluster import Cluster, Network, StartError
-from helpers.data_parallel import curve_runs, local_runs, runs, time_model, watched
 from helpers.data_parallel.schemes import Asynchronous, MPIAllreduce, Server
+from helpers.data_parallel.tasks import curve, lenet
+from helpers.data_parallel.theory import time_model
 from helpers.datasets import mnist
 from helpers.exercises import data_parallel as check
 from helpers.machine import usable_cores
@@ -83,7 +84,7 @@ from helpers.plots.waiting_html import waiting
 slow = settings | {"batch": 2, "pace": 30e-3, "slow": {3: 4.0}}
 ways = {"synchronous": (MPIAllreduce, 6), "asynchronous": (Asynchronous, 48)}
 recorded = {
-    name: cluster.run(watched.computing, scheme, steps=steps, **slow)
+    name: cluster.run(lenet.computing, scheme, steps=steps, **slow)
     for name, (scheme, steps) in ways.items()
 }
 waiting(recorded, late=3)
@@ -286,8 +287,8 @@ print(inspect.getsource(ByFunction.after_backward))
 short = {"steps": 40, **settings}
 ways = {"mpi": MPIAllreduce, "ring": Ring, "torch": PerTensor, "ddp": DDP}
 ways["yours"] = partial(ByFunction, function=sync_gradients)
-trained = {way: cluster.run(runs.train, scheme, **short) for way, scheme in ways.items()}
-one = cluster.run(runs.alone, **(short | {"batch": chosen.ranks * chosen.batch}))[0]
+trained = {way: cluster.run(lenet.train, scheme, **short) for way, scheme in ways.items()}
+one = cluster.run(lenet.alone, **(short | {"batch": chosen.ranks * chosen.batch}))[0]
 print("way      from one process   between replicas")
 for way, everyone in trained.items():
     replicas = np.array([each.weights for each in everyone])
@@ -376,7 +377,7 @@ check_data.shard(shard)
 
 # %%
 own = shard if check_data.shard.passed(shard) else None
-four = cluster.run(runs.train, MPIAllreduce, steps=150, shard=own, **settings)[0]
+four = cluster.run(lenet.train, MPIAllreduce, steps=150, shard=own, **settings)[0]
 print("train's order:" if own is None else "your shards:", end=" ")
 print(f"accuracy {four.accuracy:.1%} after {four.updates} updates")
 
@@ -386,8 +387,8 @@ print(f"accuracy {four.accuracy:.1%} after {four.updates} updates")
 # What if every rank reads *the same* batches? The mean of four equal gradients is the same gradient, so four processes do the work of one, to the last bit:
 
 # %%
-same = cluster.run(runs.train, MPIAllreduce, divide=False, **short)[0]
-single = cluster.run(runs.alone, **short)[0]
+same = cluster.run(lenet.train, MPIAllreduce, divide=False, **short)[0]
+single = cluster.run(lenet.alone, **short)[0]
 print("the bits of one process with B = 8:", np.array_equal(same.weights, single.weights))
 
 # %% [markdown]
@@ -396,7 +397,7 @@ print("the bits of one process with B = 8:", np.array_equal(same.weights, single
 # Four replicas are one process *with four times the batch*. One process with $B = 8$, as many samples and the same rate ends elsewhere:
 
 # %%
-alone = cluster.run(runs.alone, steps=600, **settings)[0]
+alone = cluster.run(lenet.alone, steps=600, **settings)[0]
 for run in (four, alone):
     print(f"{run.scheme:17s}{run.updates:4d} updates, accuracy {run.accuracy:.1%}")
 
@@ -462,10 +463,11 @@ ring_sends.answer(ring_bytes / 1000)
 # %%
 sizes = {2: (1, 4, 16, 32, 64), 4: (1, 4, 16, 32, 64)}
 lenet2, lenet4 = (
-    cluster.run(runs.time_model, n, batches, steps=8, timeout=90)[0] for n, batches in sizes.items()
+    cluster.run(lenet.time_model, n, batches, steps=8, timeout=90)[0]
+    for n, batches in sizes.items()
 )
 far = {"network": "perceptron", "link": "TCP", "steps": 8, "timeout": 90}
-wide = cluster.run(runs.time_model, 2, (1, 4, 16, 32, 64, 128), **far)[0]
+wide = cluster.run(lenet.time_model, 2, (1, 4, 16, 32, 64, 128), **far)[0]
 fits = [time_model.fit(points) for points in (lenet2, wide)]
 for points, (fixed, per_sample, synchronize) in zip((lenet2, wide), fits, strict=True):
     print(
@@ -545,13 +547,13 @@ slow_link = Prediction("T_sync/T_comp at 10 Mbit/s", None)  # your number for No
 print("link          T_sync/T_comp   predicted   measured speedup")
 for rate in (10e6, 100e6, 1e9):
     network = Network(2, rate=rate)
-    ratio = local_runs.link_time(16_401, 2, network.payload) / 10e-3
+    ratio = time_model.link_time(16_401, 2, network.payload) / 10e-3
     line = f"{rate / 1e6:5.0f} Mbit/s {ratio:15.2f} {2 / (1 + ratio):11.2f}"
     try:
         with Cluster(n=2, network=network, preload=("torch",)) as hosts:
             once = {"repeats": 1, "timeout": 120}
             one, two = (
-                min(hosts.run(curve_runs.speed, n, 20, **once)[0] for _ in range(2)) for n in (1, 2)
+                min(hosts.run(curve.speed, n, 20, **once)[0] for _ in range(2)) for n in (1, 2)
             )
         print(f"{line} {one / two:10.2f}")
     except StartError as error:
@@ -645,13 +647,13 @@ _ = plots.schemes()
 
 # %%
 # %%ranks --trace served_trace --timeout 120
-from helpers.data_parallel import runs
 from helpers.data_parallel.schemes import Asynchronous, Server
+from helpers.data_parallel.tasks import lenet
 
-runs.train(Server, comm, steps=3, batch=8).updates
+lenet.train(Server, comm, steps=3, batch=8).updates
 
 # %%
-from helpers.data_parallel.messages import GRADIENT, HELLO, PARAMETERS, READY
+from helpers.data_parallel.schemes.protocol import GRADIENT, HELLO, PARAMETERS, READY
 from helpers.plots.timeline import timeline
 
 tags = {GRADIENT: "g", PARAMETERS: "θ", HELLO: "hello", READY: "ready"}
@@ -732,7 +734,7 @@ from helpers.data_parallel.schemes import Unannounced
 print(inspect.getsource(Unannounced.after_backward))
 fair = settings | {"rate": 0.05, "momentum": 0.0}
 by_you = partial(Unannounced, receive=receive_gradient)
-own = cluster.run(runs.train, by_you, steps=200, **(fair | {"timeout": 30}))[0]
+own = cluster.run(lenet.train, by_you, steps=200, **(fair | {"timeout": 30}))[0]
 print(f"{own.updates} updates by ranks {sorted(set(own.workers))}", *own.report)
 
 # %% [markdown]
@@ -755,7 +757,7 @@ print(f"{own.updates} updates by ranks {sorted(set(own.workers))}", *own.report)
 from functools import partial
 
 flat = partial(Asynchronous, layers=False)  # each gradient in one message: fewer arrows
-runs.train(flat, comm, steps=9, batch=8, momentum=0.0).staleness
+lenet.train(flat, comm, steps=9, batch=8, momentum=0.0).staleness
 
 # %%
 first_half = point_to_point(free_trace, end=0.5 * point_to_point(free_trace).duration)
@@ -815,9 +817,9 @@ mean_age = Prediction("mean staleness of three workers", None)  # your number fo
 dearer = Prediction("the asynchronous loss is", None)  # your word for None
 
 # %%
-single = cluster.run(runs.alone, steps=320, **fair)[0]
-together = cluster.run(runs.train, MPIAllreduce, steps=160, **fair)[0]
-free = cluster.run(runs.train, Asynchronous, steps=320, **fair)[0]
+single = cluster.run(lenet.alone, steps=320, **fair)[0]
+together = cluster.run(lenet.train, MPIAllreduce, steps=160, **fair)[0]
+free = cluster.run(lenet.train, Asynchronous, steps=320, **fair)[0]
 mean_age.answer(float(np.mean(free.staleness)))
 stale, fresh = free.smooth(60)[-1], single.smooth(60)[-1]
 dearer.answer("higher" if stale > fresh else "lower")
@@ -884,8 +886,8 @@ older = Prediction("the mean staleness is", None)
 runs_at = {}
 for k in (1, 4):
     delayed = fair | {"batch": 2, "pace": 30e-3, "slow": {3: float(k)}}
-    waiting = cluster.run(runs.train, MPIAllreduce, steps=20, **delayed)[0]
-    pushing = cluster.run(runs.train, Asynchronous, steps=90, **delayed)[0]
+    waiting = cluster.run(lenet.train, MPIAllreduce, steps=20, **delayed)[0]
+    pushing = cluster.run(lenet.train, Asynchronous, steps=90, **delayed)[0]
     runs_at[k] = waiting, pushing
 speeds = {k: [run.gradients / run.seconds[-1] for run in pair] for k, pair in runs_at.items()}
 ages = {k: float(np.mean(pair[1].staleness)) for k, pair in runs_at.items()}
@@ -949,7 +951,7 @@ def distance(weights):
 
 drawn = [LeNet(seed=chosen.seed + r).parameters() for r in range(chosen.ranks)]
 begun = [torch.cat([p.detach().flatten() for p in each]).numpy() for each in drawn]
-everyone = cluster.run(runs.train, NeverEqual, **short)
+everyone = cluster.run(lenet.train, NeverEqual, **short)
 kept.answer(float(distance([each.weights for each in everyone]) / distance(begun)))
 
 # %% [markdown]
@@ -971,7 +973,7 @@ for name, scheme in (
     ("mean", MPIAllreduce),
     ("sum", partial(ByFunction, function=forgot_to_divide)),
 ):
-    run = cluster.run(runs.train, scheme, **faster)[0]
+    run = cluster.run(lenet.train, scheme, **faster)[0]
     print(f"{name:5s} loss {np.mean(run.losses[80:]):.2f}, accuracy {run.accuracy:.1%}")
 undivided.answer(float(np.mean(run.losses[80:])))
 

@@ -13,10 +13,12 @@ import torch
 
 from helpers import claims
 from helpers.cluster import Cluster, Network, StartError
-from helpers.data_parallel import Scheme, curve_runs, drift, local_runs, runs
-from helpers.data_parallel.digits import noise
+from helpers.data_parallel import Scheme
 from helpers.data_parallel.schemes import DiLoCo, Gossip, LocalSGD, PostLocalSGD, SometimesAveraged
-from helpers.data_parallel.schemes.local import patient_average
+from helpers.data_parallel.schemes.averaged import patient_average
+from helpers.data_parallel.tasks import curve, lenet, perceptron
+from helpers.data_parallel.tasks.perceptron import noise
+from helpers.data_parallel.theory import drift, time_model
 from helpers.exercises import local_sgd as check
 from helpers.exercises.predictions import Predictions
 from helpers.machine import usable_cores
@@ -52,10 +54,10 @@ def local(H):
 # %%
 paths = {}
 for name, H in (("H = 4", 4), ("H = 20", 20), ("never", 0)):
-    run = cluster.run(curve_runs.fit, local(H), most=15, target=0.0, follow=2, seed=1, timeout=120)
+    run = cluster.run(curve.fit, local(H), most=15, target=0.0, follow=2, seed=1, timeout=120)
     paths[name] = np.array([one.path.after for one in run])
 met = {"H = 4": range(2, 31, 2), "H = 20": range(10, 31, 10)}  # frames, each of two steps
-replicas(draw.plane(paths, curve_runs.loss_of, cells=(28, 20)), 2, met)
+replicas(draw.plane(paths, curve.loss_of, cells=(28, 20)), 2, met)
 
 # %% [markdown]
 # Four replicas of one network fit a curve, each with data of its own. The picture shows them on a plane; colour is the loss at each point. Press *play*: the replicas drift apart, and jump to their mean when they meet. Then choose another run. In *never*, they part for good. (The plane shows two of 16 401 directions: a replica that seems to stand still may be moving out of the picture.)
@@ -164,7 +166,7 @@ class Mine(Scheme):
             meet(replica.flat.values.numpy(), self.comm, step, 8)
 
 
-mine = cluster.run(local_runs.digits, Mine, steps=64, timeout=120)[0]
+mine = cluster.run(perceptron.train, Mine, steps=64, timeout=120)[0]
 print(f"accuracy of replica 0 after {mine.history.updates} steps: {mine.accuracy:.1%}")
 
 # %% [markdown]
@@ -174,9 +176,9 @@ print(f"accuracy of replica 0 after {mine.history.updates} steps: {mine.accuracy
 
 # %%
 settings = {"steps": 12, "batch": 4, "rate": 0.02, "momentum": 0.9, "divide": False, "timeout": 120}
-one = cluster.run(runs.alone, **settings)[0]
+one = cluster.run(lenet.alone, **settings)[0]
 for H in (1, 3):
-    run = cluster.run(runs.train, local(H), **settings)[0]
+    run = cluster.run(lenet.train, local(H), **settings)[0]
     print(f"H = {H}: the same bits as one process: {np.array_equal(run.weights, one.weights)}")
 
 # %% [markdown]
@@ -224,7 +226,7 @@ def apart(runs):
 
 curves, before = [], {}
 for H in (8, 64):
-    run = cluster.run(local_runs.digits, local(H), steps=128, follow=2, timeout=120)
+    run = cluster.run(perceptron.train, local(H), steps=128, follow=2, timeout=120)
     steps, measured = np.array(run[0].path.steps), apart(run)
     sigma2 = noise(run[0].history.weights)
     since = np.where(steps % H == 0, H, steps % H) * (steps > 0)
@@ -268,7 +270,7 @@ print("accuracy, one seed    every step   every 64   once at the end")
 for momentum in (0.0, 0.9):
     row = []
     for H in (1, 64, 0):
-        run = cluster.run(local_runs.digits, local(H), steps=256, momentum=momentum, timeout=120)
+        run = cluster.run(perceptron.train, local(H), steps=256, momentum=momentum, timeout=120)
         row.append(f"{run[0].accuracy:.1%}")
     print(f"momentum {momentum}{row[0]:>20}{row[1]:>11}{row[2]:>18}")
 
@@ -300,9 +302,9 @@ guess["the fastest H at 100 Mbit/s"] = ...
 needed = {}
 for H, most in {1: 120, 2: 136, 4: 176, 8: 240}.items():
     run = cluster.run(
-        local_runs.digits, local(H), steps=most, sorted_share=1.0, follow=4, timeout=120
+        perceptron.train, local(H), steps=most, sorted_share=1.0, follow=4, timeout=120
     )
-    needed[H] = local_runs.steps_to(run, chosen.target)
+    needed[H] = perceptron.steps_to(run, chosen.target)
 print("steps to a loss of", chosen.target, "on the test digits:", needed)
 
 # %% [markdown] claims="10-steps-needed"
@@ -337,7 +339,7 @@ check.best_period(best_period)
 
 # %%
 payload = {rate: Network(4, rate=rate).payload for rate in (10e6, 100e6, 1e9)}
-average = {rate: local_runs.link_time(chosen.size, 4, b) for rate, b in payload.items()}
+average = {rate: time_model.link_time(chosen.size, 4, b) for rate, b in payload.items()}
 right = check.best_period.passed(best_period)
 for rate, seconds in average.items():
     best = best_period(needed, chosen.pace, seconds) if right else "?"
@@ -351,7 +353,7 @@ measured = {}
 try:
     with Cluster(n=4, network=Network(4, rate=chosen.link), preload=("torch",)) as hosts:
         for H in (H for H in needed if needed[H]):
-            run = hosts.run(local_runs.digits, partial(LocalSGD, period=H), steps=needed[H],
+            run = hosts.run(perceptron.train, partial(LocalSGD, period=H), steps=needed[H],
                             sorted_share=1.0, pace=chosen.pace, timeout=120)[0]  # fmt: skip
             measured[H] = run.history.seconds[-1]
             predicted = needed[H] * (chosen.pace + average[chosen.link] / H)
@@ -484,7 +486,7 @@ ways = {
     "gossip": Gossip,
 }
 for name, scheme in ways.items():
-    run = cluster.run(local_runs.digits, scheme, steps=96, sorted_share=1.0, timeout=120)[0]
+    run = cluster.run(perceptron.train, scheme, steps=96, sorted_share=1.0, timeout=120)[0]
     print(f"{name:38s} loss {run.loss:.3f}, accuracy {run.accuracy:.1%}")
 
 # %% [markdown]
@@ -531,7 +533,7 @@ check.slow_link(my_meeting, cluster=cluster)
 if check.slow_link.passed(my_meeting, cluster=cluster):
     try:
         with Cluster(n=4, network=Network(4, rate=check.LINK), preload=("torch",)) as hosts:
-            run = hosts.run(local_runs.digits, check.theirs(my_meeting), steps=60,
+            run = hosts.run(perceptron.train, check.theirs(my_meeting), steps=60,
                             sorted_share=1.0, pace=chosen.pace, timeout=120)[0]  # fmt: skip
         print(f"60 steps took {run.history.seconds[-1]:.2f} s; replica 0 has loss {run.loss:.3f}")
     except StartError as error:
@@ -552,7 +554,7 @@ for name, scheme in (
     ("gradients every 4", partial(SometimesAveraged, gradients=4, **waits)),
     ("parameters every 4", local(4)),
 ):
-    run = cluster.run(local_runs.digits, scheme, steps=96, follow=2, timeout=120)
+    run = cluster.run(perceptron.train, scheme, steps=96, follow=2, timeout=120)
     print(f"{name}: Ξ after 30 steps {apart(run)[15]:.3f}, after 94 steps {apart(run)[47]:.3f}")
 
 # %% [markdown]
@@ -584,8 +586,8 @@ claims.evidence("10-rarer-gradients")
 
 # %%
 for threads in (max(2, usable_cores()), 1):
-    cluster.run(curve_runs.crowd, threads, 4, timeout=60)  # threads start once
-    took = min(cluster.run(curve_runs.crowd, threads, 16, timeout=60)[0] for _ in range(2))
+    cluster.run(curve.crowd, threads, 4, timeout=60)  # threads start once
+    took = min(cluster.run(curve.crowd, threads, 16, timeout=60)[0] for _ in range(2))
     print(f"{threads} threads in each rank: {1e3 * took:.0f} ms")
 claims.evidence("10-threads")
 

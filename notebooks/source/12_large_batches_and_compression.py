@@ -57,9 +57,9 @@ from IPython.display import Code, display
 
 from helpers import claims, records
 from helpers.cluster import Cluster, Network, StartError
-from helpers.data_parallel import link_runs, straggler_runs, text_runs
 from helpers.data_parallel.compression.compressors import Quantised, TopK
 from helpers.data_parallel.schemes import Compressed
+from helpers.data_parallel.tasks import links, stragglers, text
 from helpers.exercises import compression as check
 from helpers.exercises.predictions import Predictions
 from helpers.models.lenet import LeNet
@@ -179,10 +179,10 @@ Code(inspect.getsource(Compressed.after_backward), language="python")
 
 # %%
 # %%ranks --trace sent_trace --timeout 60
-from helpers.data_parallel import link_runs, runs
+from helpers.data_parallel.tasks import lenet, links
 
-scheme = link_runs.scheme("QSGD, s = 7", comm)
-runs.train(lambda comm: scheme, comm, steps=10, batch=8)
+scheme = links.scheme("QSGD, s = 7", comm)
+lenet.train(lambda comm: scheme, comm, steps=10, batch=8)
 if rank == 0:
     print(f"by the formula ten steps send {10 * scheme.sent(61_706):,} bytes")
 
@@ -248,9 +248,9 @@ for name, sent in total.items():
 names, limit, reached = ("float32", "QSGD, s = 7", "top 0.01, feedback", "PowerSGD, r = 2"), 240, {}
 for name in names:
     steps, _ = cluster.run(
-        link_runs.to_accuracy, name, 0.85, limit=limit, seed=chosen.seed, timeout=120
+        links.to_accuracy, name, 0.85, limit=limit, seed=chosen.seed, timeout=120
     )[0]
-    each = cluster.run(link_runs.sent, name, SHAPES, timeout=60)[0]
+    each = cluster.run(links.sent, name, SHAPES, timeout=60)[0]
     reached[name] = steps
     print(
         f"{name:20s}{steps or f'more than {limit}'} steps of {each:9,.0f} B from each rank:"
@@ -312,7 +312,7 @@ coders = {"QSGD, s = 15": Quantised(15), "QSGD, s = 7": Quantised(7), "top 0.01"
 values = np.random.default_rng(3).standard_normal(65_536).astype(np.float32)
 summed, coding = np.zeros_like(values), {"float32": 0.0}
 sent = {
-    name: cluster.run(link_runs.sent, name, [(256, 256)], timeout=60)[0]
+    name: cluster.run(links.sent, name, [(256, 256)], timeout=60)[0]
     for name in ("float32", *coders)
 }
 
@@ -339,7 +339,7 @@ network, on_link = Network(chosen.ranks, rate=chosen.link), {}
 try:
     with Cluster(n=chosen.ranks, network=network, preload=("torch",)) as hosts:
         for name in coding:
-            on_link[name] = hosts.run(link_runs.exchange, name, 256, timeout=60)[0]
+            on_link[name] = hosts.run(links.exchange, name, 256, timeout=60)[0]
 except StartError as error:
     print(f"No hosts on this machine: {error}")
 predicted = {name: coding[name] + sent[name] / network.payload for name in on_link}
@@ -354,12 +354,12 @@ if on_link:
 
 # %%
 kinds = {"compress_training": (SHAPES, "LeNet to 85 %"),
-         "compress_text": (text_runs.shapes(), "a transformer to 2.75 nats")}  # fmt: skip
+         "compress_text": (text.shapes(), "a transformer to 2.75 nats")}  # fmt: skip
 kept = ("float32", "QSGD, s = 7", "top 0.01, feedback", "PowerSGD, r = 2")
 _, axes = plt.subplots(1, 2, figsize=(13, 5))
 for ax, (suite, (shapes, title)) in zip(axes, kinds.items(), strict=True):
     rows = records.newest(BENCH_RECORDS, suite, lambda record, rows: rows)
-    each = {name: cluster.run(link_runs.sent, name, shapes, timeout=60)[0] for name in kept}
+    each = {name: cluster.run(links.sent, name, shapes, timeout=60)[0] for name in kept}
     plots.links([row for row in rows if row.parameters["scheme"] in kept], each, title, ax=ax)
 axes[1].legend(loc="center left", bbox_to_anchor=(1, 0.5))
 plt.show()
@@ -410,10 +410,10 @@ check.expected_wait(expected_wait)
 guess["milliseconds of a step, b = 1 of 3 workers"] = ...
 
 # %%
-from helpers.data_parallel.order_statistics import expected, of_sample
+from helpers.data_parallel.theory.order_statistics import expected, of_sample
 
 drawn = {"least": chosen.least, "mean": chosen.mean, "steps": chosen.steps, "abandon": True}
-waited = {b: cluster.run(straggler_runs.backup, b, timeout=90, **drawn)[0] for b in (0, 1, 2)}
+waited = {b: cluster.run(stragglers.backup, b, timeout=90, **drawn)[0] for b in (0, 1, 2)}
 guess.answer("milliseconds of a step, b = 1 of 3 workers", 1e3 * waited[1].seconds)
 curve = [expected(3 - b, 3, chosen.least, chosen.mean) for b in range(3)]
 _ = plots.waits(3, curve, {b: run.seconds for b, run in waited.items()})
@@ -445,8 +445,8 @@ ipywidgets.interactive(backups, workers=(2, 24), b=(0, 23), jitter=(0.02, 10.0, 
 # **Real stragglers.** Real delays follow no formula. Here three processes compress text in bursts of a tenth of a second. They are bound to one core and share it with worker 3; the other ranks avoid this core. A gradient takes at least 15 ms (paced). The plot shows these delays beside the random ones from above:
 
 # %%
-real = cluster.run(straggler_runs.beside, 0, steps=chosen.steps, timeout=90)[0]
-samples = {name: straggler_runs.sample(run) for name, run in (("drawn", waited[0]), ("real", real))}
+real = cluster.run(stragglers.beside, 0, steps=chosen.steps, timeout=90)[0]
+samples = {name: stragglers.sample(run) for name, run in (("drawn", waited[0]), ("real", real))}
 plots.stragglers(samples)
 plt.show()
 for name, times in samples.items():
@@ -486,7 +486,7 @@ check.measured_wait(measured_wait)
 by_sample = measured_wait if check.measured_wait.passed(measured_wait) else of_sample
 promised, measured = [by_sample(samples["real"], 3 - b) for b in range(3)], {0: real.seconds}
 for b in (1, 2):
-    run = cluster.run(straggler_runs.beside, b, steps=chosen.steps, timeout=90)[0]
+    run = cluster.run(stragglers.beside, b, steps=chosen.steps, timeout=90)[0]
     measured[b] = run.seconds
     print(f"b = {b}: {1e3 * run.seconds:.1f} ms a step, predicted {1e3 * promised[b]:.1f}", end="")
     print(f"; {run.dropped} gradients came too late")
@@ -668,8 +668,8 @@ def to_85(what, scheme):
     """Print the steps and the bytes of a training to 85 %; 300 steps at most."""
     steps = reached.get(scheme)  # from lesson 1
     if steps is None:
-        steps = cluster.run(link_runs.to_accuracy, scheme, 0.85, limit=300, timeout=150)[0][0]
-    each = cluster.run(link_runs.sent, scheme, SHAPES, timeout=60)[0]
+        steps = cluster.run(links.to_accuracy, scheme, 0.85, limit=300, timeout=150)[0][0]
+    each = cluster.run(links.sent, scheme, SHAPES, timeout=60)[0]
     print(f"{what:16s}{each:9,.0f} B a step from each rank,", end=" ")
     print(f"{steps} steps, {steps * each / 1e6:.2f} MB" if steps else "not there in 300 steps")
 
@@ -759,7 +759,7 @@ for name, gradients in (
     print(f"{name:20s}{both[0]:11.2f}{both[1]:11.2f}")
 
 # %% [markdown] claims="12-momentum-correction 12-staleness-aware 12-elastic"
-# With four seeds, averaging leaves a quarter of one rank's noise. With one seed and equal gradients, all ranks round the same way, and averaging removes no noise. A test of the mean would not notice. With unrelated gradients the seeds hardly matter. (`link_runs.scheme` therefore makes `Quantised(levels, seed=rank)`.)
+# With four seeds, averaging leaves a quarter of one rank's noise. With one seed and equal gradients, all ranks round the same way, and averaging removes no noise. A test of the mean would not notice. With unrelated gradients the seeds hardly matter. (`links.scheme` therefore makes `Quantised(levels, seed=rank)`.)
 #
 # ## What the sources say, what we measured
 #

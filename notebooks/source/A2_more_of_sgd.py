@@ -27,9 +27,10 @@ import torch.distributed as dist
 from torch.nn.functional import cross_entropy
 
 from helpers.cluster import Cluster
-from helpers.data_parallel import Scheme, runs
-from helpers.data_parallel.interruptible import Run
+from helpers.data_parallel import Scheme
 from helpers.data_parallel.schemes import Asynchronous, MPIAllreduce, Server, Stop
+from helpers.data_parallel.tasks import lenet
+from helpers.data_parallel.tasks.interruptible import Run
 from helpers.exercises import data_parallel as check
 from helpers.exercises import going_on as check_on
 from helpers.models.lenet import LeNet
@@ -45,10 +46,10 @@ import torch
 import torch.distributed as dist
 from torch.nn.functional import cross_entropy, max_pool2d, relu
 
-from helpers.data_parallel import runs
+from helpers.data_parallel.tasks import lenet, world
 from helpers.models.lenet import LeNet
 
-runs.world()  # torch.distributed begins, over MPI
+world()  # torch.distributed begins, over MPI
 torch.manual_seed(0)
 x, y = torch.rand(8, 1, 28, 28), torch.randint(10, (8,))
 
@@ -194,7 +195,7 @@ def averaged(model):
 
 def in_parts(count, function):
     """On each rank: the gradient of 32 digits in so many batches."""
-    data, net = runs.digits(), LeNet(seed=0)
+    data, net = lenet.digits(), LeNet(seed=0)
     x, y = (torch.from_numpy(d[rank::size][:32]) for d in (data.train_images, data.train_labels))
     batches = list(zip(x.chunk(count), y.chunk(count), strict=True))
     function(net, cross_entropy, batches, averaged)
@@ -262,7 +263,7 @@ check_on.checkpoint(state_of, go_on_from)
 # %%
 def cut_off(state_of, go_on_from):
     """On each rank: fingerprints of a run and of those that go on from its checkpoint."""
-    data, path = runs.digits(), comm.bcast(tempfile.mkdtemp() if rank == 0 else None)
+    data, path = lenet.digits(), comm.bcast(tempfile.mkdtemp() if rank == 0 else None)
     few = data.train_images[:160], data.train_labels[:160]
     going = [Run(LeNet(seed=rank + n), *few, (rank, size), averaged) for n in range(3)]
     going[0].net.load_state_dict(comm.bcast(going[0].net.state_dict()))
@@ -299,7 +300,7 @@ else:
 # One of the course's source texts says that a parameter server needs a whole model and an optimizer. The update needs only flat arrays. This is the server's whole optimizer:
 
 # %%
-from helpers.data_parallel.optimizers import FlatSGD
+from helpers.data_parallel.flat import FlatSGD
 
 print(inspect.getsource(FlatSGD))
 
@@ -311,10 +312,10 @@ print(inspect.getsource(FlatSGD))
 def without_a_server():
     group = comm.Split(0 if rank < 3 else 1)
     how = {"batch": 8, "rate": 0.02, "momentum": 0.9, "seed": 0}
-    return runs.train(MPIAllreduce, group, steps=40, **how).weights if rank < 3 else None
+    return lenet.train(MPIAllreduce, group, steps=40, **how).weights if rank < 3 else None
 
 
-served = cluster.run(runs.train, Server, steps=40, **settings)[0].weights
+served = cluster.run(lenet.train, Server, steps=40, **settings)[0].weights
 by_flat_arrays = np.abs(served - cluster.run(without_a_server, timeout=60)[0]).max()
 print(f"largest difference after 40 steps: {by_flat_arrays:.0e}")
 
@@ -325,19 +326,19 @@ print(f"largest difference after 40 steps: {by_flat_arrays:.0e}")
 free = settings | {"rate": 0.05, "momentum": 0.0}
 for scheme, how in ((MPIAllreduce, settings), (Asynchronous, free)):
     for stop in (Stop(seconds=0.3), Stop(seconds=10, loss=1.5)):
-        run = cluster.run(runs.train, scheme, steps=1000, stop=stop, **how)[0]
+        run = cluster.run(lenet.train, scheme, steps=1000, stop=stop, **how)[0]
         print(f"{run.scheme:17s} {run.updates:4d} updates, {run.seconds[-1]:.2f} s: {run.ended}")
 
 # %% [markdown]
 # Workers also fail. In the first run below the server gives up a worker that falls silent in the middle of a push, drops gradients that are not finite, and refuses layers of the wrong shape. In the second run a worker leaves properly: it says goodbye.
 
 # %%
-from helpers.data_parallel.faults import Faulty
+from helpers.data_parallel.schemes.faults import Faulty
 
 bad = {1: ("die mid-push", 4), 2: ("nan", 10), 3: ("wrong shape", 25)}
 for faults in (bad, {1: ("die", 4)}):
     faulty = partial(Faulty, faults=faults, patience=1.0)
-    survived = cluster.run(runs.train, faulty, steps=40, **free)[0]
+    survived = cluster.run(lenet.train, faulty, steps=40, **free)[0]
     print(*survived.report, sep="\n")
     gap = np.diff(survived.seconds).max(initial=0)
     print(f"{survived.updates} updates; the longest pause between two was {gap:.2f} s\n")
@@ -392,7 +393,7 @@ check.elastic(Elastic, cluster=cluster)
 
 # %%
 for scheme in (MPIAllreduce, Elastic):
-    run = cluster.run(runs.train, scheme, steps=150, **settings)[0]
+    run = cluster.run(lenet.train, scheme, steps=150, **settings)[0]
     print(f"{run.scheme:20s} accuracy {run.accuracy:.1%} in {run.seconds[-1]:.1f} s")
 if not check.elastic.passed(Elastic, cluster=cluster):
     print("the second without a pull: the project first")

@@ -1,28 +1,189 @@
+"""The asynchronous server: whole gradients, staleness, ends; and workers that fail."""
+
+import functools
+import time
+
 import numpy as np
 import pytest
 
-from helpers.data_parallel.faults import FAULTS
-from helpers.data_parallel.history import History
-from helpers.data_parallel.optimizers import FlatSGD
+from helpers.data_parallel.flat import FlatSGD
 from helpers.data_parallel.schemes import Stop
+from helpers.data_parallel.schemes.faults import FAULTS, Faulty
+from helpers.data_parallel.tasks import ranks as _comm
 from helpers.datasets import mnist
 from helpers.models.lenet import accuracy_of
-from tests.cluster.ways import PART
-from tests.data_parallel import ranks
-from tests.mpi.runner import run_ranks
+from tests.mpi.several import on_ranks
 
 
-def run(n: int, stop: dict, **settings) -> History:
-    histories = run_ranks(n, ranks.with_settings, stop, settings, timeout=120)
-    assert all(h.report == histories[0].report for h in histories)
-    return histories[0]
+def asynchronous(stop: dict, faults: dict | None = None, **settings):
+    """Train on messages of its own: what a fault leaves behind must not reach the next run."""
+    from helpers.data_parallel.tasks import lenet
+
+    scheme = functools.partial(Faulty, faults=faults or {}, patience=3.0)
+    given = {"momentum": 0.0, "steps": None, "stop": Stop(**stop)} | settings
+    return lenet.train(scheme, _comm().Dup(), **given)
+
+
+def with_settings(case: dict):
+    return asynchronous(**case)
+
+
+def late_worker() -> tuple:
+    """A run in which rank 2's first gradient takes seconds, and another run behind it.
+
+    Last comes whether the first run's end came before its time limit.
+    """
+    from helpers.data_parallel.schemes import Asynchronous, Stop, protocol
+    from helpers.data_parallel.tasks import lenet
+
+    class Late(Asynchronous):
+        def after_backward(self, replica, step):
+            if self.comm.Get_rank() == 2 and step == 0:
+                time.sleep(1.5)
+            super().after_backward(replica, step)
+
+    until, in_time = protocol._until, []
+    protocol._until = lambda *given: in_time.append(until(*given)) or in_time[-1]
+    comm = _comm()
+    late = functools.partial(Late, patience=0.6)
+    settings = {"momentum": 0.0, "batch": 8}
+    first = lenet.train(late, comm, steps=None, stop=Stop(seconds=0.3), **settings)
+    all_left = in_time[-1]
+    return first, lenet.train(Asynchronous, comm, steps=12, **settings), all_left
+
+
+class _Hesitant:
+    """A communicator that pauses before each layer, so that others may speak in between."""
+
+    def __init__(self, comm):
+        self._comm = comm
+
+    def __getattr__(self, name):
+        return getattr(self._comm, name)
+
+    def Isend(self, *args):  # noqa: N802 (mpi4py's own spelling)
+        time.sleep(5e-4)
+        return self._comm.Isend(*args)
+
+
+def whole_pushes(pushes: int) -> list[tuple[int, list[float]]] | None:
+    """Workers push gradients made of their rank; on rank 0, (worker, what each update took off)."""
+    import torch
+
+    from helpers.data_parallel import Replica, train
+    from helpers.data_parallel.schemes import Asynchronous
+
+    comm, seen = _comm(), []
+
+    class Watched(Asynchronous):
+        def after_step(self, replica, step):
+            if self.serves:
+                values = replica.flat.values
+                seen.append((self.worker, sorted(set((-values).tolist()))))
+                values.zero_()
+            super().after_step(replica, step)
+
+    class Total(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            sizes = (50_000, 3, 1, 20_000)
+            self.layers = torch.nn.ParameterList([torch.zeros(size) for size in sizes])
+
+        def forward(self, x):
+            return x * sum(layer.sum() for layer in self.layers)
+
+    model, rank = Total(), torch.tensor([float(comm.Get_rank())])
+    replica = Replica(model, lambda z, _: z.sum(), torch.optim.SGD(model.parameters(), lr=1.0))
+    endless = iter(lambda: (rank, rank), None)
+    scheme = Watched(_Hesitant(comm) if comm.Get_rank() else comm)
+    train(replica, endless, scheme, steps=pushes)
+    return seen if scheme.serves else None
+
+
+def server_that_vanishes() -> str:
+    """Rank 0 says nothing at all: the workers end by themselves."""
+    from helpers.data_parallel import Ended, Replica
+    from helpers.data_parallel.schemes import Asynchronous
+    from helpers.models.lenet import LeNet
+
+    scheme, replica = Asynchronous(_comm(), patience=0.5), Replica(LeNet(), None, None)
+    if scheme.serves:
+        return "vanished"
+    scheme.begin(replica)
+    try:
+        scheme.before_backward(replica, 0)
+    except Ended as error:
+        return str(error)
+    return "served"
+
+
+def without_handshake(answer: str, steps: int):
+    """Train by a receive of the given kind; with "none" it forgets to say whose gradient it was."""
+    from helpers.data_parallel.schemes import Unannounced
+    from helpers.data_parallel.tasks import lenet
+
+    receive = _from_one_source if answer == "right" else _forgets
+    made = functools.partial(Unannounced, receive=receive)
+    return lenet.train(made, _comm(), steps=steps, momentum=0.0)
+
+
+def _from_one_source(comm, layers):
+    from mpi4py import MPI
+
+    status = MPI.Status()
+    comm.Recv(layers[0], MPI.ANY_SOURCE, MPI.ANY_TAG, status)
+    for layer in layers[1:]:
+        comm.Recv(layer, status.Get_source())
+    return status.Get_source()
+
+
+def _forgets(comm, layers):
+    return None
+
+
+def in_one_message(steps: int):
+    """Whether a gradient in one message trains as well as by layer."""
+    from helpers.data_parallel.schemes import Asynchronous
+    from helpers.data_parallel.tasks import lenet
+
+    whole = functools.partial(Asynchronous, layers=False)
+    return lenet.train(whole, _comm(), steps=steps, momentum=0.0)
+
+
+FAULTY = {
+    "die": "rank 2 left: it died on purpose",
+    "die mid-push": "rank 2 fell silent while sending: push dropped",
+    "nan": "rank 2 sent a gradient that is not finite: dropped",
+    "wrong shape": "rank 2 dismissed: layers of (149,",
+}
+CASES = {
+    "learns": {"stop": {"updates": 250}},
+    "straggler": {"stop": {"updates": 80}, "slow": {2: 8.0}},
+    "paced": {"stop": {"updates": 40}, "slow": {2: 8.0}, "pace": 5e-3},
+    "all gone": {"stop": {"updates": 500}, "faults": {1: ("die", 3), 2: ("die mid-push", 3)}},
+    **{fault: {"stop": {"updates": 60}, "faults": {2: (fault, 5)}} for fault in FAULTY},
+}
+
+
+@pytest.fixture(scope="module")
+def histories():
+    found = on_ranks(3, *((with_settings, case) for case in CASES.values()))
+    for told in found:
+        assert all(history.report == told[0].report for history in told)
+    return {name: told[0] for name, told in zip(CASES, found, strict=True)}
+
+
+@pytest.fixture(scope="module")
+def others():
+    calls = (whole_pushes, 60), (without_handshake, "right", 60), (without_handshake, "none", 10)
+    return on_ranks(3, *calls, (in_one_message, 20), (late_worker,), (server_that_vanishes,))
 
 
 @pytest.mark.mpi
-def test_three_workers_learn_and_every_update_has_its_staleness():
-    history = run(4, {"updates": 300})
-    assert history.updates == history.gradients == len(history.staleness) == 300
-    assert set(history.workers) == {1, 2, 3}
+def test_workers_learn_and_every_update_has_its_staleness(histories):
+    history = histories["learns"]
+    assert history.updates == history.gradients == len(history.staleness) == 250
+    assert set(history.workers) == {1, 2}
     # With W workers, those served between a worker's two turns are the updates it missed.
     last = {}
     for update, (worker, stale) in enumerate(zip(history.workers, history.staleness, strict=True)):
@@ -30,148 +191,79 @@ def test_three_workers_learn_and_every_update_has_its_staleness():
             assert stale == update - last[worker] - 1
         last[worker] = update
     assert np.mean(history.losses[-20:]) < 0.6 * np.mean(history.losses[:20])
-    assert accuracy_of(history.weights, mnist.load()) > 0.5  # guessing: 0.1; out of step varies
-    assert history.report == ["the server stopped: 300 updates"]
+    assert accuracy_of(history.weights, mnist.load()) > 0.5  # guessing: 0.1
+    assert history.report == ["the server stopped: 250 updates"]
     assert history.batch == 16
 
 
 @pytest.mark.mpi
-def test_layers_of_different_workers_never_mix():
-    seen, *_ = run_ranks(5, ranks.whole_pushes, 100, timeout=120)
-    assert len(seen) == 100
+def test_layers_of_different_workers_never_mix(others):
+    seen = others[0][0]
+    assert len(seen) == 60
     assert all(taken == [worker] for worker, taken in seen), seen
-    assert {worker for worker, _ in seen} == {1, 2, 3, 4}
+    assert {worker for worker, _ in seen} == {1, 2}
 
 
 @pytest.mark.mpi
-def test_a_straggler_pushes_less_and_staler():
-    history = run(3, {"updates": 120}, slow={2: 8.0})
+def test_a_straggler_pushes_less_and_staler(histories):
+    history = histories["straggler"]
     workers, staleness = np.array(history.workers), np.array(history.staleness)
     assert (workers == 2).sum() < (workers == 1).sum()
     assert staleness[workers == 2].mean() > staleness[workers == 1].mean()
 
 
 @pytest.mark.mpi
-def test_a_paced_straggler_keeps_its_own_pace():
-    history = run(3, {"updates": 40}, slow={2: 8.0}, pace=5e-3)
+def test_a_paced_straggler_keeps_its_own_pace(histories):
+    history = histories["paced"]
     assert history.seconds[-1] >= history.workers.count(2) * 8 * 5e-3
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize(
-    ("fault", "words"),
-    [
-        ("die", "rank 2 left: it died on purpose"),
-        ("die mid-push", "rank 2 fell silent while sending: push dropped"),
-        ("nan", "rank 2 sent a gradient that is not finite: dropped"),
-        ("wrong shape", "rank 2 dismissed: layers of (149,"),
-    ],
-)
-def test_a_faulty_worker_ends_nobody_else(fault, words):
-    history = run(3, {"updates": 60}, faults={2: (fault, 5)})
-    assert any(words in line for line in history.report)
+@pytest.mark.parametrize("fault", FAULTY)
+def test_a_faulty_worker_ends_nobody_else(histories, fault):
+    history = histories[fault]
+    assert any(FAULTY[fault] in line for line in history.report)
     assert history.updates == 60
     assert history.workers[-10:] == [1] * 10
     assert np.isfinite(history.weights).all()
 
 
 @pytest.mark.mpi
-def test_all_workers_gone_ends_the_server():
-    history = run(3, {"updates": 500}, faults={1: ("die", 3), 2: ("die mid-push", 3)})
+def test_all_workers_gone_ends_the_server(histories):
+    history = histories["all gone"]
     assert 0 < history.updates < 10
     assert history.report[-1] == "the server stopped: no worker left"
 
 
 @pytest.mark.mpi
-def test_a_server_that_says_nothing_ends_the_workers():
-    results = run_ranks(3, ranks.server_that_vanishes, timeout=120)
-    assert results[1:] == ["the server did not answer within 1 s"] * 2
+def test_a_server_that_says_nothing_ends_the_workers(others):
+    assert others[5][1:] == ("the server did not answer within 1 s",) * 2
 
 
-@pytest.mark.mpi
+class Two:
+    """As much of a communicator as a scheme asks before it begins."""
+
+    def Get_size(self):  # noqa: N802 (mpi4py's own spelling)
+        return 2
+
+    def Get_rank(self):  # noqa: N802
+        return 1
+
+
 def test_a_fault_that_there_is_not():
-    assert (
-        run_ranks(2, ranks.unknown_fault, timeout=120)
-        == [f"a fault must be one of {', '.join(FAULTS)}; got 'explode'"] * 2
-    )
-
-
-def test_stop_conditions():
-    history = History("x", 2, 1)
-    assert Stop(updates=None).reached(history, 1e9) == ""
-    assert Stop(updates=None, seconds=2).reached(history, 2.5) == "2 s"
-    for _ in range(20):
-        history.record(0.0, 0.25)
-    assert Stop(updates=20).reached(history, 0) == "20 updates"
-    assert Stop(updates=None, loss=0.3).reached(history, 0) == "loss 0.250"
-    assert Stop(updates=None, loss=0.2).reached(history, 0) == ""
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ({"updates": 0}, r"whole number of updates, 1 or more; got Stop\(updates=0,"),
-        ({"updates": 2.0}, "whole number of updates, 1 or more; got .*updates=2.0"),
-        ({"updates": True}, "whole number of updates"),
-        ({"seconds": 0}, "more than 0 seconds; got .*seconds=0,"),
-        ({"seconds": -1.5}, "more than 0 seconds; got .*seconds=-1.5"),
-        ({"seconds": float("inf")}, "more than 0 seconds; got .*seconds=inf"),
-        ({"seconds": "2"}, "more than 0 seconds; got .*seconds='2'"),
-        ({"loss": float("nan")}, "a finite loss; got .*loss=nan"),
-        ({"loss": "low"}, "a finite loss; got .*loss='low'"),
-    ],
-)
-def test_a_stop_that_never_comes_or_is_none_is_refused(given, words):
-    with pytest.raises(ValueError, match=words):
-        Stop(**given)
+    with pytest.raises(ValueError, match=f"one of {', '.join(FAULTS)}; got 'explode'"):
+        Faulty(Two(), {1: ("explode", 1)})
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize(
-    "scheme",
-    ["Asynchronous", *(pytest.param(name, marks=PART) for name in ("MPIAllreduce", "Server"))],
-)
-def test_a_run_ends_by_what_comes_first(scheme):
-    found = run_ranks(3, ranks.stopped, scheme, timeout=120)
-    assert [each[1:] for each in found] == [found[0][1:]] * 3, "the ranks do not agree"
-    for name, ended, updates, seconds, losses in found[0][1:]:
-        if name == "steps":
-            assert (ended, updates) == ("12 updates", 12)
-        elif name == "updates":
-            assert (ended, updates) == ("7 updates", 7)
-        elif name == "seconds":
-            assert ended == "0.4 s"
-            assert 0 < updates < 10_000
-            if scheme != "Asynchronous":  # there a hello comes too late, after an update in time
-                assert seconds[-1] >= 0.4
-        elif name == "loss":
-            assert ended == f"loss {np.mean(losses[-20:]):.3f}"
-            assert updates >= 20
-            assert np.mean(losses[-20:]) <= 1.5 < np.mean(losses[-21:-1])
-        else:
-            assert (name, ended, updates) == ("seconds before loss", "0.2 s", updates)
-
-
-@pytest.mark.mpi
-def test_a_worker_that_comes_too_late_leaves_at_once_and_disturbs_no_other_run():
-    found = run_ranks(3, ranks.late_worker, timeout=120)
-    first, second, _ = found[0]
+def test_a_worker_that_comes_too_late_leaves_at_once_and_disturbs_no_other_run(others):
+    first, second, _ = others[4][0]
     assert first.ended == "0.3 s"
     assert any("fell silent: given up" in line for line in first.report)
     assert set(first.workers) == {1}
     assert second.report == ["the server stopped: 12 updates"]
     assert set(second.workers) == {1, 2}
-    assert all(all_left for _, _, all_left in found), "somebody has waited out a time limit"
-
-
-@pytest.mark.mpi
-def test_a_stop_that_is_none_or_cannot_be():
-    none, without_loss = run_ranks(2, ranks.bad_stops, timeout=60)[0]
-    assert none == "train expects stop=Stop(...); got 2.5"
-    assert (
-        "the server is told no loss to stop at; got Stop(updates=None, seconds=None, loss=1.0)"
-        in (without_loss)
-    )
+    assert all(all_left for _, _, all_left in others[4]), "somebody has waited out a time limit"
 
 
 def test_two_flat_arrays_do_what_a_whole_model_and_optimizer_do():
@@ -198,10 +290,10 @@ def test_two_flat_arrays_do_what_a_whole_model_and_optimizer_do():
 
 
 @pytest.mark.mpi
-def test_a_receive_of_ones_own_serves_without_a_handshake():
-    history, *_ = run_ranks(4, ranks.without_handshake, "right", 90, timeout=120)
-    assert history.updates == history.gradients == 90
-    assert set(history.workers) == {1, 2, 3}
+def test_a_receive_of_ones_own_serves_without_a_handshake(others):
+    history = others[1][0]
+    assert history.updates == history.gradients == 60
+    assert set(history.workers) == {1, 2}
     last = {}
     for update, (worker, stale) in enumerate(zip(history.workers, history.staleness, strict=True)):
         assert stale == update - last.get(worker, 0)
@@ -209,41 +301,14 @@ def test_a_receive_of_ones_own_serves_without_a_handshake():
 
 
 @pytest.mark.mpi
-def test_a_receive_that_names_nobody_ends_the_training_with_a_reason():
-    history, *_ = run_ranks(3, ranks.without_handshake, "none", 10, timeout=120)
+def test_a_receive_that_names_nobody_ends_the_training_with_a_reason(others):
+    history = others[2][0]
     assert history.updates == 0
     assert history.report == ["expected the rank of a worker; got None"]
 
 
 @pytest.mark.mpi
-def test_one_process_and_a_gradient_in_one_message():
-    (single, whole), (nobody, _) = run_ranks(2, ranks.alone_and_in_one_message, 30, timeout=120)
-    assert (single.scheme, single.updates, single.gradients) == ("one process", 30, 30)
-    assert nobody is None
-    assert whole.updates == 30
-    assert set(whole.staleness) == {0}
-
-
-@pytest.mark.mpi
-def test_the_same_data_on_every_rank_is_one_process():
-    same, divided, single = run_ranks(2, ranks.same_and_divided, 10, timeout=120)[0]
-    assert np.allclose(same, single.weights, atol=1e-5)
-    assert not np.allclose(divided, single.weights, atol=1e-4)
-
-
-def watch(scheme: str, steps: int):
-    from helpers.data_parallel import schemes, watched
-
-    return watched.computing(getattr(schemes, scheme), steps=steps, batch=2, momentum=0.0)
-
-
-@pytest.mark.mpi
-@pytest.mark.parametrize("scheme", ["MPIAllreduce", "Asynchronous"])
-def test_who_computes_when_is_noted_on_each_rank(scheme):
-    everyone = run_ranks(3, watch, scheme, 6, timeout=120)
-    spans = [span for rank in everyone for span in rank]
-    assert min(begin for begin, _ in spans) == 0
-    assert all(begin < end for begin, end in spans)
-    assert [bool(rank) for rank in everyone] == [scheme == "MPIAllreduce", True, True]
-    if scheme == "MPIAllreduce":
-        assert {len(rank) for rank in everyone} == {6}
+def test_a_gradient_in_one_message(others):
+    history = others[3][0]
+    assert history.updates == 20
+    assert history.report == ["the server stopped: 20 updates"]

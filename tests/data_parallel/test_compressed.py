@@ -1,14 +1,139 @@
+import functools
+
 import numpy as np
 import pytest
 
-from tests.data_parallel import compressed
+from helpers.data_parallel.compression.compressors import Compressor
 from tests.mpi.runner import run_ranks
 
 pytestmark = pytest.mark.mpi
 
 
+class Dense(Compressor):
+    """The values as they are: what travels is exact."""
+
+    name = "float32"
+
+    def nbytes(self, n):
+        return 4 * n
+
+    def encode(self, v):
+        return v.view(np.uint8)
+
+    def add(self, code, out):
+        out += code.view(np.float32)
+
+
+def _rounded(rank, levels):
+    from helpers.data_parallel.compression.compressors import Quantised
+
+    return Quantised(levels, seed=rank)
+
+
+def _schemes() -> dict:
+    from helpers.data_parallel.compression.compressors import Half, Sign, TopK
+    from helpers.data_parallel.schemes.compressed import Compressed, PowerSGD
+
+    made = {}
+    for route in ("allgather", "ring"):
+        made[f"dense, {route}"] = functools.partial(Compressed, compressor=Dense(), route=route)
+        seven = functools.partial(_rounded, levels=7)
+        made[f"qsgd, {route}"] = functools.partial(Compressed, compressor=seven, route=route)
+    made["half"] = functools.partial(Compressed, compressor=Half())
+    made["sign"] = functools.partial(Compressed, compressor=Sign(), feedback=True)
+    made["top"] = functools.partial(Compressed, compressor=TopK(0.05), feedback=True)
+    made["power"] = functools.partial(PowerSGD, rank=2)
+    return made
+
+
+def weights_and_bytes(steps: int) -> dict:
+    """For each scheme: the weights, the bytes of one step as traced, and as its formula says."""
+    from mpi4py import MPI
+
+    from helpers import tracing
+    from helpers.data_parallel.schemes import MPIAllreduce
+    from helpers.data_parallel.tasks import lenet
+
+    settings = {"batch": 4, "rate": 0.02, "momentum": 0.0}
+    found = {"mpi": (lenet.train(MPIAllreduce, MPI.COMM_WORLD, steps=steps, **settings).weights,)}
+    for name, scheme in _schemes().items():
+        totals, history = [], None
+        for count in (1, steps):
+            with tracing.record(MPI.COMM_WORLD) as comm:
+                kept = []
+
+                def noted(comm, scheme=scheme, kept=kept):
+                    kept.append(scheme(comm))
+                    return kept[0]
+
+                history = lenet.train(noted, comm, steps=count, **settings)
+            trace = tracing.gather(comm)
+            totals.append(0 if trace is None else sum(trace.bytes_sent().values()))
+        says = kept[0].sent(*([] if name == "power" else [len(history.weights)]))
+        found[name] = history.weights, (totals[1] - totals[0]) / (steps - 1), says
+    return found
+
+
+def feedback_sums() -> tuple[list, list]:
+    """What top-k with feedback has sent in all plus what it still keeps, against all gradients."""
+    import torch
+    from mpi4py import MPI
+
+    from helpers.data_parallel import Replica, train
+    from helpers.data_parallel.compression.compressors import TopK
+    from helpers.data_parallel.schemes.compressed import Compressed
+
+    comm = MPI.COMM_WORLD
+    torch.manual_seed(0)
+    model = torch.nn.Linear(8, 1, bias=False)
+    start = model.weight.detach().flatten().clone()
+    slopes = torch.arange(1.0, 9.0) * (1 + comm.rank)
+    replica = Replica(model, lambda z, y: z.sum(), torch.optim.SGD(model.parameters(), lr=1.0))
+    scheme = Compressed(comm, TopK(0.125), feedback=True)
+    start[:] = torch.from_numpy(comm.bcast(start.numpy()))
+    train(replica, [(slopes[None], None)] * 6, scheme)
+    left = comm.allreduce(scheme.error) / comm.size
+    moved = (start - replica.flat.values).numpy()
+    return (moved + left).tolist(), (6 * slopes / (1 + comm.rank) * (comm.size + 1) / 2).tolist()
+
+
+def refused() -> list[str]:
+    """What bad arguments are told."""
+    from mpi4py import MPI
+
+    from helpers.data_parallel.schemes import Compressed, Hooked, PowerSGD
+
+    told = []
+    for call in (
+        lambda: Compressed(MPI.COMM_WORLD, Dense(), route="pigeons"),
+        lambda: Compressed(MPI.COMM_WORLD, Dense(), True, "ring"),
+        lambda: PowerSGD(MPI.COMM_WORLD, 0),
+        lambda: Hooked(MPI.COMM_WORLD, "zip"),
+    ):
+        try:
+            call()
+        except ValueError as error:
+            told.append(str(error))
+    return told
+
+
+def hooked(steps: int) -> dict[str, np.ndarray]:
+    """Weights by PyTorch's hooks, which go over ``torch.distributed``."""
+    import torch.distributed as dist
+
+    from helpers.data_parallel.schemes import DDP, Hooked
+    from helpers.data_parallel.tasks import lenet
+
+    made = {"none": DDP} | {name: functools.partial(Hooked, hook=name)
+                            for name in ("fp16", "PowerSGD", "quantisation")}  # fmt: skip
+    settings = {"steps": steps, "batch": 4, "rate": 0.02, "momentum": 0.0}
+    found = {name: lenet.train(scheme, **settings).weights for name, scheme in made.items()}
+    dist.destroy_process_group()
+    return found
+
+
 def test_three_ranks_send_what_the_formulas_say_and_stay_equal():
-    found = run_ranks(3, compressed.weights_and_bytes, 5, timeout=120)
+    found = run_ranks(3, weights_and_bytes, 5, timeout=120)
     scale = np.abs(found[0]["mpi"][0]).max()
     for rank in found:
         for name, (weights, *_) in rank.items():
@@ -24,18 +149,18 @@ def test_three_ranks_send_what_the_formulas_say_and_stay_equal():
 
 
 def test_nothing_is_lost_with_feedback():
-    for kept, whole in run_ranks(3, compressed.feedback_sums):
+    for kept, whole in run_ranks(3, feedback_sums):
         assert kept == pytest.approx(whole, rel=1e-5)
 
 
 def test_bad_arguments_are_told_what_was_passed():
-    (told,) = run_ranks(1, compressed.refused)
+    (told,) = run_ranks(1, refused)
     for message, part in zip(told, ("'pigeons'", "feedback=True", "got 0", "'zip'"), strict=True):
         assert part in message
 
 
 def test_torchs_hooks_run_on_our_backend():
-    found = run_ranks(2, compressed.hooked, 4, timeout=120)
+    found = run_ranks(2, hooked, 4, timeout=120)
     for name, weights in found[0].items():
         assert np.array_equal(weights, found[1][name]), name
         apart = np.abs(weights - found[0]["none"]).max()

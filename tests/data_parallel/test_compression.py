@@ -102,10 +102,7 @@ def test_packing_holds_small_and_large_numbers(size):
         assert abs(back[part] - v[part]).max() <= norm / 15 * 1.001 + 1e-35
 
 
-ALL = (
-    compressors.Dense(), compressors.Half(), compressors.Quantised(7), compressors.TopK(0.1),
-    compressors.Sign(),
-)  # fmt: skip
+ALL = compressors.Half(), compressors.Quantised(7), compressors.TopK(0.1), compressors.Sign()
 
 
 @pytest.mark.parametrize("compressor", ALL, ids=lambda c: c.name)

@@ -4,8 +4,6 @@ from torch.nn.functional import cross_entropy
 
 from helpers.data_parallel import Flat
 from helpers.models.lenet import LeNet
-from tests.data_parallel import ranks
-from tests.mpi.runner import run_ranks
 
 
 def test_the_flat_buffer_is_the_model():
@@ -64,11 +62,3 @@ def test_frozen_parameters_stay_outside_and_dtypes_do_not_mix():
         Flat(torch.nn.Sequential(torch.nn.Linear(1, 1), torch.nn.Linear(1, 1).double()))
     with pytest.raises(ValueError, match="got None"):
         Flat(torch.nn.ReLU())
-
-
-@pytest.mark.mpi
-@pytest.mark.parametrize("how", ["zero_grad", "assign", "data"])
-def test_training_refuses_a_reader_who_rebinds(how):
-    name = "first.weight" if how == "zero_grad" else "third.weight"
-    for message in run_ranks(2, ranks.rebound, how, timeout=120):
-        assert repr(name) in message

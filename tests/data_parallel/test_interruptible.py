@@ -2,7 +2,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from helpers.data_parallel.interruptible import Run
+from helpers.data_parallel.tasks.interruptible import Run
 
 
 class Noted(nn.Linear):

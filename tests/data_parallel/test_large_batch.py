@@ -2,16 +2,14 @@ import numpy as np
 import pytest
 import torch
 
-from helpers.data_parallel.large_batch import noise, rates, search
-from helpers.data_parallel.large_batch.layerwise import LAMB, LARS
-from tests.data_parallel import large_batch
+from helpers.data_parallel.large_batch import noise, search
+from helpers.data_parallel.large_batch.optimizers import LAMB, LARS, AbsorbedSGD, warmed
 from tests.mpi.runner import run_ranks
 
 
 def test_rates_rise_to_where_they_stay():
-    assert [rates.warmed(s, 3, 0.6) for s in range(4)] == pytest.approx([0.2, 0.4, 0.6, 0.6])
-    assert rates.warmed(0, 0, 0.6) == 0.6
-    assert rates.warmed(0, 2, 0.6, begin=0.2) == pytest.approx(0.4)
+    assert [warmed(s, 3, 0.6) for s in range(4)] == pytest.approx([0.2, 0.4, 0.6, 0.6])
+    assert warmed(0, 0, 0.6) == 0.6
 
 
 def _steps(make, schedule):
@@ -29,9 +27,7 @@ def test_corrected_momentum_is_pytorchs_when_the_rate_changes_and_uncorrected_is
     schedule = [0.1, 0.1, 0.3, 0.3, 0.02, 0.02]
     torchs = _steps(lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9), schedule)
     for corrected in (True, False):
-        ours = _steps(
-            lambda p, corrected=corrected: rates.AbsorbedSGD(p, 0.1, 0.9, corrected), schedule
-        )
+        ours = _steps(lambda p, corrected=corrected: AbsorbedSGD(p, 0.1, 0.9, corrected), schedule)
         same = torch.allclose(ours, torchs, rtol=1e-5)
         assert same == corrected
         assert torch.allclose(ours[:2], torchs[:2])
@@ -94,14 +90,37 @@ def test_a_task_is_trained_by_every_optimizer_and_told_apart_from_guessing():
     early = search.trained(task, 256, "SGD", 0.3, epochs=9, target=0.5)
     assert early.steps is not None
     assert early.steps < 9 * len(task.train_y) // 256
-    assert search.trained(task, 10**6, "SGD", 1e30, epochs=3) == search.Outcome(0.0, float("inf"))
+    assert search.trained(task, 10**6, "SGD", 1e30, epochs=3) == search.Score(0.0, float("inf"))
     with pytest.raises(ValueError, match="'Adagrad'"):
         search.trained(task, 8, "Adagrad", 0.1)
 
 
+def measured(steps: int) -> tuple:
+    """The noise of a training, and how far its weights are from one without measuring."""
+    import torch
+    from mpi4py import MPI
+
+    from helpers.data_parallel.large_batch.noise import NoiseScale
+    from helpers.data_parallel.schemes import MPIAllreduce
+    from helpers.data_parallel.tasks import lenet
+
+    torch.set_num_threads(1)
+    kept = []
+
+    def made(comm):
+        kept.append(NoiseScale(comm))
+        return kept[0]
+
+    settings = {"steps": steps, "batch": 16, "rate": 0.02}
+    weights = lenet.train(made, MPI.COMM_WORLD, **settings).weights
+    plain = lenet.train(MPIAllreduce, MPI.COMM_WORLD, **settings).weights
+    scheme = kept[0]
+    return scheme.signals, scheme.noises, scheme.scale(), float(np.abs(weights - plain).max())
+
+
 @pytest.mark.mpi
 def test_the_noise_is_measured_while_training():
-    found = run_ranks(2, large_batch.measured, 30, timeout=100)
+    found = run_ranks(2, measured, 30, timeout=100)
     signals, noises, scale, apart = found[0]
     assert len(signals) == len(noises) == 30
     assert apart == 0

@@ -1,12 +1,15 @@
 """Local SGD, DiLoCo and gossip against the same arithmetic written down in NumPy."""
 
+import functools
+
 import numpy as np
 import pytest
 
-from helpers.data_parallel import drift
-from helpers.data_parallel.schemes.gossip import mixing, spectral_gap
-from tests.data_parallel import local_ranks as ranks
+from helpers.data_parallel.schemes.gossip import mixing
+from helpers.data_parallel.tasks import ranks as _comm
+from helpers.data_parallel.theory import drift, time_model
 from tests.mpi.runner import run_ranks
+from tests.mpi.several import on_ranks
 
 R, STEPS, RATE = 3, 11, 0.01
 
@@ -17,7 +20,7 @@ def serial(name: str) -> np.ndarray:
     steep = np.arange(1, R + 1)[:, None]
     at, v = np.full((R, 3), 5.0), np.zeros((R, 3))
     anchor, outer = at[0].copy(), np.zeros(3)
-    path, W = [at.copy()], mixing(R, 0.3 if name == "overlapped" else 0.25)
+    path, W = [at.copy()], mixing(R, 0.25)
     met = {
         "H = 1": range(1, 12),
         "H = 3": (3, 6, 9),
@@ -33,7 +36,7 @@ def serial(name: str) -> np.ndarray:
         if name == "sometimes" and step % 2 == 0:
             g[:] = g.mean(0)
         v = 0.5 * v + g
-        at = (W @ at if name == "overlapped" else at) - RATE * v
+        at = at - RATE * v
         if name == "gossip":
             at = W @ at
         if step + 1 in met:
@@ -47,9 +50,172 @@ def serial(name: str) -> np.ndarray:
     return np.array(path)
 
 
+def _schemes() -> dict:
+    from helpers.data_parallel.schemes.gossip import Gossip
+    from helpers.data_parallel.schemes.local import (
+        NEVER,
+        AtTheMean,
+        DiLoCo,
+        LocalSGD,
+        PostLocalSGD,
+        SometimesAveraged,
+    )
+
+    def growing(step):
+        return 1 if step < 3 else 4
+
+    made = functools.partial
+    return {
+        "H = 1": made(LocalSGD, period=1),
+        "H = 3": made(LocalSGD, period=3),
+        "at the mean": made(AtTheMean, period=3),
+        "never": made(LocalSGD, period=NEVER),
+        "schedule": made(LocalSGD, period=growing),
+        "post-local": made(PostLocalSGD, period=4, switch=3),
+        "sometimes": made(SometimesAveraged, gradients=2, parameters=5),
+        "DiLoCo": made(DiLoCo, period=3),
+        "DiLoCo, plain": made(DiLoCo, period=3, rate=1.0, momentum=0.0),
+        "gossip": made(Gossip, weight=0.25),
+    }
+
+
+def quadratic(steps: int, rate: float) -> dict[str, tuple]:
+    """Each rank pulls towards a point of its own, without noise: where each scheme leads."""
+    import torch
+
+    from helpers.data_parallel import Replica, train
+
+    comm = _comm()
+    rank, found = comm.Get_rank(), {}
+    goal = torch.tensor([1.0, -2.0, 3.0], dtype=torch.float64) * (rank + 1) ** 2
+
+    class Point(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.at = torch.nn.Parameter(torch.ones(3, dtype=torch.float64) * (5 + rank))
+
+        def forward(self, x):
+            return (rank + 1) * (self.at - x).square().sum() / 2
+
+    for name, scheme in _schemes().items():
+        model = Point()
+        optimizer = torch.optim.SGD(model.parameters(), lr=rate, momentum=0.5)
+        made, path = scheme(comm), drift.Path()
+        endless = iter(lambda: (goal, goal), None)
+        replica = Replica(model, lambda z, _: z, optimizer)
+        history = train(replica, endless, made, steps=steps, watch=[path])
+        averages = getattr(made, "averages", None)
+        found[name] = np.array(path.after), history.weights, averages
+    return found
+
+
+def same_batches(steps: int) -> dict[str, np.ndarray]:
+    """LeNet, every rank with the same batches: the mean of equal numbers is exact on 2, 4 ranks."""
+    from helpers.data_parallel.tasks import lenet
+
+    settings = {"steps": steps, "batch": 4, "rate": 0.02, "divide": False}
+    found = {
+        name: lenet.train(scheme, _comm(), **settings).weights
+        for name, scheme in _schemes().items()
+        if name in ("H = 1", "H = 3", "schedule", "post-local", "sometimes", "gossip")
+    }
+    from mpi4py import MPI
+
+    from helpers.data_parallel import Scheme
+
+    found["one process"] = lenet.train(Scheme, MPI.COMM_SELF, **settings).weights
+    return found
+
+
+def dyadic(steps: int) -> tuple[np.ndarray, np.ndarray]:
+    """Different data, small binary fractions: nothing is rounded; local SGD and one process."""
+    import torch
+    from mpi4py import MPI
+
+    from helpers.data_parallel import Replica, Scheme, train
+    from helpers.data_parallel.schemes.local import LocalSGD
+
+    def weights(scheme, x, y):
+        model = torch.nn.Linear(3, 1, bias=False)
+        torch.nn.init.ones_(model.weight)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.25, momentum=0.5)
+        replica = Replica(model, torch.nn.functional.mse_loss, optimizer)
+        return train(replica, iter(lambda: (x, y), None), scheme, steps=steps).weights
+
+    comm = _comm()
+    size = comm.Get_size()
+    numbers = torch.arange(size * 2 * 3).remainder(5).sub(2).reshape(size * 2, 3)
+    x, y = numbers / 2, numbers.sum(1, keepdim=True) / 4
+    part = slice(2 * comm.Get_rank(), 2 * comm.Get_rank() + 2)
+    return (
+        weights(LocalSGD(comm, 1), x[part], y[part]),
+        weights(Scheme(MPI.COMM_SELF), x, y),
+    )
+
+
+def counted(steps: int) -> tuple:
+    """Bytes and messages of each rank by trace, and how often there was an average."""
+    import torch
+
+    from helpers.data_parallel import Replica, train
+    from helpers.tracing import gather, record
+
+    comm, found = _comm(), {}
+    x = torch.ones(2, 7)
+    for name, scheme in _schemes().items():
+        model = torch.nn.Linear(7, 12)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        replica = Replica(model, torch.nn.functional.mse_loss, optimizer)
+        with record(comm) as traced:
+            made = scheme(traced)
+            train(replica, iter(lambda: (x, torch.ones(2, 12)), None), made, steps=steps)
+        trace = gather(traced)
+        told = (trace.bytes_sent(), trace.messages_sent()) if trace else None
+        found[name] = told, getattr(made, "averages", None)
+    return replica.flat.values.numel(), found
+
+
+def refused() -> list[str]:
+    from helpers.data_parallel.schemes.gossip import Gossip
+    from helpers.data_parallel.schemes.local import (
+        DiLoCo,
+        LocalSGD,
+        PostLocalSGD,
+        SometimesAveraged,
+    )
+
+    comm, messages = _comm(), []
+    for call in (
+        lambda: LocalSGD(comm, -1),
+        lambda: LocalSGD(comm, 2.5),
+        lambda: LocalSGD(comm, lambda step: None),
+        lambda: PostLocalSGD(comm, 0, 5),
+        lambda: SometimesAveraged(comm, "two"),
+        lambda: DiLoCo(comm, 4, rate=0.0),
+        lambda: DiLoCo(comm, 4, momentum=1.0),
+        lambda: Gossip(comm, weight=0.6),
+        lambda: drift.Path(every=0),
+    ):
+        try:
+            call()
+        except ValueError as error:
+            messages.append(str(error))
+    return messages
+
+
 @pytest.fixture(scope="module")
-def led():
-    return run_ranks(R, ranks.quadratic, STEPS, RATE)
+def of_three():
+    return on_ranks(R, (quadratic, STEPS, RATE), (counted, 10))
+
+
+@pytest.fixture(scope="module")
+def led(of_three):
+    return of_three[0]
+
+
+@pytest.fixture(scope="module")
+def of_two():
+    return on_ranks(2, (same_batches, 12), (dyadic, 1), (dyadic, 3))
 
 
 @pytest.mark.mpi
@@ -65,30 +231,30 @@ def test_at_the_end_the_replicas_of_local_sgd_are_one(led):
         others = [told[name][1] for told in led]
         equal = all(np.array_equal(weights, other) for other in others)
         assert equal == (averages is not None), name
-        if name not in ("DiLoCo", "gossip", "overlapped"):
+        if name not in ("DiLoCo", "gossip"):
             mean = np.mean([told[name][0][-1] for told in led], axis=0)
             assert np.allclose(weights, mean), name
         assert len(path) == STEPS + 1
 
 
 @pytest.mark.mpi
-def test_with_the_same_batches_everywhere_four_replicas_have_the_bits_of_one_process():
-    for found in run_ranks(4, ranks.same_batches, 12, timeout=120):
+def test_with_the_same_batches_everywhere_two_replicas_have_the_bits_of_one_process(of_two):
+    for found in of_two[0]:
         for name, weights in found.items():
             assert np.array_equal(weights, found["one process"]), name
 
 
 @pytest.mark.mpi
-def test_where_nothing_is_rounded_h_1_is_one_process_to_the_bit():
-    for steps in (1, 3):
-        for local, alone in run_ranks(4, ranks.dyadic, steps):
+def test_where_nothing_is_rounded_h_1_is_one_process_to_the_bit(of_two):
+    for found in of_two[1:]:
+        for local, alone in found:
             assert np.array_equal(local, alone)
 
 
 @pytest.mark.mpi
-def test_the_bytes_of_a_trace_are_those_of_the_formula():
+def test_the_bytes_of_a_trace_are_those_of_the_formula(of_three):
     steps = 10
-    parameters, found = run_ranks(R, ranks.counted, steps)[0]
+    parameters, found = of_three[1][0]
     assert parameters == 96
     for name, ((sent, messages), averages) in found.items():
         if averages is None:  # gossip: two messages of everything, each step, to two neighbours
@@ -96,7 +262,7 @@ def test_the_bytes_of_a_trace_are_those_of_the_formula():
             assert set(messages.values()) == {2 * steps}
         else:
             averages += steps if name == "at the mean" else 0  # one more before each gradient
-            assert set(sent.values()) == {drift.bytes_sent(parameters, R, averages)}, name
+            assert set(sent.values()) == {time_model.bytes_sent(parameters, R, averages)}, name
             assert set(messages.values()) == {averages * 2 * (R - 1)}, name
     averages = {name: count for name, (_, count) in found.items()}
     assert averages["H = 1"] == 10
@@ -107,53 +273,8 @@ def test_the_bytes_of_a_trace_are_those_of_the_formula():
 
 @pytest.mark.mpi
 def test_bad_settings_are_refused_with_what_was_passed():
-    (messages,) = run_ranks(1, ranks.refused)
+    (messages,) = run_ranks(1, refused)
     expected = ("-1", "2.5", "None", "0", "'two'", "rate=0.0", "momentum=1.0", "0.6", "0")
     assert len(messages) == len(expected)
     for message, part in zip(messages, expected, strict=True):
         assert f"got {part}" in message or part in message.split("got")[1]
-
-
-# ------------------------------------------------------------------------ arithmetic, no ranks
-
-
-@pytest.mark.parametrize("n", [3, 4, 5, 8])
-@pytest.mark.parametrize("weight", [0.25, 1 / 3])
-def test_the_gap_of_a_ring_is_what_its_eigenvalues_are_by_formula(n, weight):
-    waves = 1 - 2 * weight * (1 - np.cos(2 * np.pi * np.arange(1, n) / n))
-    assert spectral_gap(mixing(n, weight)) == pytest.approx(1 - np.abs(waves).max())
-
-
-def test_gaps_at_the_ends():
-    assert spectral_gap(np.full((4, 4), 0.25)) == pytest.approx(1)
-    assert spectral_gap(np.eye(3)) == pytest.approx(0)
-    assert spectral_gap(np.ones((1, 1))) == 1
-    assert spectral_gap(mixing(2, 0.25)) == pytest.approx(1)
-    for bad in (np.ones((2, 2)), np.ones((2, 3)), np.array([[0.5, 0.5], [0.0, 1.0]])):
-        with pytest.raises(ValueError, match="rows add up to 1"):
-            spectral_gap(bad)
-    with pytest.raises(ValueError, match=r"0\.7"):
-        mixing(4, 0.7)
-
-
-def walk(steps, mix, overlap=False, seed=0):
-    """Replicas that only noise moves: mean Ξ over many parameters."""
-    rng, n = np.random.default_rng(seed), 5
-    at = np.zeros((n, 4000))
-    for _ in range(steps):
-        noise = 0.1 * rng.normal(size=at.shape)
-        at = mix @ at - noise if overlap else mix @ (at - noise)
-    return drift.consensus(at), n, 4000.0
-
-
-def test_noise_alone_drives_replicas_apart_as_predicted():
-    found, n, noise = walk(30, np.eye(5))
-    assert found == pytest.approx(drift.after_steps(30, 0.1, noise, n), rel=0.05)
-
-
-@pytest.mark.parametrize("overlap", [False, True])
-def test_gossip_settles_where_predicted(overlap):
-    W = mixing(5)
-    found, _, noise = walk(60, W, overlap)
-    assert found == pytest.approx(drift.by_gossip(W, 0.1, noise, overlap), rel=0.05)
-    assert drift.by_gossip(np.eye(5), 0.1, noise) == np.inf

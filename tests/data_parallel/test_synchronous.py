@@ -1,16 +1,79 @@
+import functools
+
 import numpy as np
 import pytest
 
-from helpers.data_parallel.history import History
-from helpers.data_parallel.sampling import batches, from_shards, positions
+from helpers.data_parallel.tasks import ranks as world
+from helpers.data_parallel.tasks.sampling import batches, from_shards, positions
 from helpers.datasets import mnist
-from tests.data_parallel import ranks
-from tests.mpi.runner import run_ranks
+from tests.mpi.several import on_ranks
+
+STEPS = 40
+
+
+def all_exact(steps: int, batch: int) -> dict[str, np.ndarray]:
+    """Weights after ``steps`` by every scheme that averages gradients, on every rank."""
+    import torch.distributed as dist
+
+    from helpers.data_parallel.schemes import DDP, ByFunction, MPIAllreduce, PerTensor, Ring
+    from helpers.data_parallel.tasks import lenet
+
+    mine = functools.partial(ByFunction, function=_mean_by_hand)
+    settings = {"steps": steps, "batch": batch, "rate": 0.02}
+    schemes = (Ring, MPIAllreduce, PerTensor, DDP, mine)
+    histories = [lenet.train(scheme, **settings) for scheme in schemes]
+    dist.destroy_process_group()
+    return {history.scheme: history.weights for history in histories}
+
+
+def _mean_by_hand(model):
+    import torch.distributed as dist
+
+    for parameter in model.parameters():
+        dist.all_reduce(parameter.grad)
+        parameter.grad /= dist.get_world_size()
+
+
+def with_server(steps: int, batch: int) -> np.ndarray:
+    from helpers.data_parallel.schemes import Server
+    from helpers.data_parallel.tasks import lenet
+
+    return lenet.train(Server, world(), steps=steps, batch=batch, rate=0.02).weights
+
+
+def trained_to_accuracy(steps: int) -> float:
+    from helpers.data_parallel.schemes import MPIAllreduce
+    from helpers.data_parallel.tasks import lenet
+
+    return lenet.train(MPIAllreduce, world(), steps=steps, batch=16, rate=0.02).accuracy
+
+
+def same_and_divided(steps: int):
+    """Weights of replicas that see the same batches, or parts of them; and of one process."""
+    from helpers.data_parallel.schemes import MPIAllreduce
+    from helpers.data_parallel.tasks import lenet
+
+    same = lenet.train(MPIAllreduce, world(), steps=steps, batch=8, divide=False).weights
+    divided = lenet.train(MPIAllreduce, world(), steps=steps, batch=8).weights
+    return same, divided, lenet.alone(steps=steps, batch=8)
+
+
+def judged() -> tuple[float, float]:
+    """Of weights that are rank 0's but on rank 2: the accuracy as told, and as counted here."""
+    import torch
+
+    from helpers.data_parallel.tasks.lenet import digits, judged_once
+    from helpers.models.lenet import LeNet, accuracy_of
+
+    weights = torch.cat([p.detach().flatten() for p in LeNet(seed=1).parameters()]).numpy()
+    if world().Get_rank() == 2:
+        weights[-10:] = 1e3 * np.arange(10)  # it takes every digit for a nine
+    return judged_once(weights, world()), accuracy_of(weights, digits())
 
 
 @pytest.fixture(scope="module")
 def one_process():
-    """100 steps of one process with batch 12, in plain PyTorch."""
+    """Steps of one process with batch 12, in plain PyTorch."""
     import torch
     from torch.nn import functional
 
@@ -21,7 +84,7 @@ def one_process():
     digits, model = mnist.load(), LeNet(seed=0)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
     chosen = positions(4000, 12, 0, 1, 0)
-    for _ in range(100):
+    for _ in range(STEPS):
         where = next(chosen)
         optimizer.zero_grad()
         scores = model(torch.from_numpy(digits.train_images[where]))
@@ -31,45 +94,61 @@ def one_process():
     return torch.cat([p.detach().flatten() for p in model.parameters()]).numpy()
 
 
+@pytest.fixture(scope="module")
+def three():
+    return on_ranks(3, (all_exact, STEPS, 4), (with_server, STEPS, 6), (judged,))
+
+
+@pytest.fixture(scope="module")
+def two():
+    calls = (all_exact, 20, 4), (same_and_divided, 10), (trained_to_accuracy, 375)
+    return on_ranks(2, *calls)
+
+
 @pytest.mark.mpi
-def test_three_replicas_of_batch_4_are_one_process_of_batch_12(one_process):
-    """100 steps, six schemes: the same weights, to what float32 forgets in 100 steps."""
-    per_rank = run_ranks(3, ranks.all_exact, 100, 4, timeout=170)
+def test_three_replicas_of_batch_4_are_one_process_of_batch_12(one_process, three):
+    """Five schemes: the same weights, to what float32 forgets in some steps."""
     scale = np.abs(one_process).max()
-    kinds = ("ours", "mpi", "torch", "ddp", "buckets", "_mean_by_hand")  # a reader's has its name
-    for found in per_rank:
+    kinds = ("ours", "mpi", "torch", "ddp", "_mean_by_hand")  # a reader's has its name
+    for found in three[0]:
         assert list(found) == [f"synchronous, {kind}" for kind in kinds]
         for way, weights in found.items():
             assert np.abs(weights - one_process).max() < 2e-3 * scale, way
-            assert np.array_equal(weights, per_rank[0][way]), f"{way}: replicas differ"
+            assert np.array_equal(weights, three[0][0][way]), f"{way}: replicas differ"
 
 
 @pytest.mark.mpi
-def test_a_server_and_three_workers_are_one_process_too(one_process):
-    for weights in run_ranks(4, ranks.synchronous_with_server, 100, 4, timeout=170):
+def test_a_server_and_two_workers_are_one_process_too(one_process, three):
+    for weights in three[1]:
         assert np.abs(weights - one_process).max() < 2e-3 * np.abs(one_process).max()
 
 
 @pytest.mark.mpi
-def test_lenet_on_four_ranks_reaches_95_percent():
-    accuracies = run_ranks(4, ranks.train_to_accuracy, 375, timeout=170)
-    assert accuracies == [accuracies[0]] * 4
-    assert accuracies[0] >= 0.95
+def test_each_rank_is_told_the_accuracy_of_its_own_weights(three):
+    found = three[2]
+    assert all(told == counted for told, counted in found), found
+    assert found[0] == found[1] != found[2]
 
 
 @pytest.mark.mpi
-def test_on_two_ranks_the_order_of_adding_does_not_matter_and_all_have_the_same_bits():
-    for found in run_ranks(2, ranks.all_exact, 20, 4, timeout=170):
+def test_on_two_ranks_the_order_of_adding_does_not_matter_and_all_have_the_same_bits(two):
+    for found in two[0]:
         for way, weights in found.items():
             assert np.array_equal(weights, found["synchronous, mpi"]), way
 
 
 @pytest.mark.mpi
-def test_bad_calls_are_refused_with_what_was_passed():
-    (messages,) = run_ranks(1, ranks.bad_calls, timeout=120)
-    expected = ("got 1", "got 1", "'pigeons'", "init_process_group", "5000", "got 0.5", "list_iter")
-    for message, part in zip(messages, expected, strict=True):
-        assert part in message
+def test_the_same_data_on_every_rank_is_one_process(two):
+    same, divided, single = two[1][0]
+    assert np.allclose(same, single.weights, atol=1e-5)
+    assert not np.allclose(divided, single.weights, atol=1e-4)
+    assert (single.scheme, single.updates, single.gradients) == ("one process", 10, 10)
+    assert two[1][1][2] is None
+
+
+@pytest.mark.mpi
+def test_lenet_on_two_ranks_reaches_95_percent(two):
+    assert two[2][0] == two[2][1] >= 0.95
 
 
 def test_global_batches_do_not_depend_on_the_number_of_ranks():
@@ -88,27 +167,6 @@ def test_batches_that_do_not_fit(batch, rank, ranks):
         next(positions(100, batch, rank, ranks, seed=0))
 
 
-def test_smoothing_averages_the_last_updates():
-    history = History("x", 1, 1)
-    for loss in (4.0, 2.0, 0.0):
-        history.record(1.0, loss)
-    assert history.smooth(2).tolist() == [4.0, 3.0, 1.0]
-    with pytest.raises(ValueError, match="0"):
-        history.smooth(0)
-
-
-def test_buckets_cut_the_model_from_its_end():
-    from helpers.data_parallel.schemes import Buckets
-    from helpers.data_parallel.schemes.buckets import cut
-    from helpers.models.lenet import LeNet
-
-    assert len(cut(LeNet(), nbytes=1)) == 10
-    assert len(cut(LeNet(), nbytes=1 << 30)) == 1
-    assert cut(LeNet(), nbytes=1)[0][0].shape == (10,)  # the last layer's bias
-    with pytest.raises(ValueError, match="0"):
-        Buckets(None, nbytes=0)
-
-
 def _shard(count, part, parts, epoch):
     return [(place + 100 * epoch) for place in range(part, count, parts)]
 
@@ -116,15 +174,54 @@ def _shard(count, part, parts, epoch):
 def test_a_shard_of_ones_own_is_cut_into_batches_epoch_by_epoch():
     chosen = from_shards(10, 2, 1, 2, _shard)
     assert [next(chosen).tolist() for _ in range(3)] == [[1, 3], [5, 7], [101, 103]]
-
-
-def test_a_shard_with_no_batch_in_it_is_refused():
     with pytest.raises(ValueError, match="batches of 6 do not fit the 5 samples of rank 0 of 2"):
         next(from_shards(10, 6, 0, 2, _shard))
-
-
-def test_batches_of_a_shard_hold_its_samples():
     images, labels = np.arange(20.0).reshape(10, 2), np.arange(10)
     x, y = next(batches(images, labels, 3, 0, 2, shard=_shard))
     assert y.tolist() == [0, 2, 4]
     assert x.tolist() == images[[0, 2, 4]].tolist()
+
+
+def _measure():
+    from helpers.data_parallel.tasks import lenet
+
+    with pytest.raises(ValueError, match="pigeon"):
+        lenet.time_model(2, (4,), link="pigeon")
+    ways = (("LeNet", "memory"), ("perceptron", "TCP"))
+    return [lenet.time_model(2, (4,), network, link, steps=3) for network, link in ways]
+
+
+def watch(scheme: str, steps: int):
+    from helpers.data_parallel import schemes
+    from helpers.data_parallel.tasks import lenet
+
+    return lenet.computing(getattr(schemes, scheme), steps=steps, batch=2, momentum=0.0)
+
+
+@pytest.fixture(scope="module")
+def timed():
+    calls = (_measure,), (watch, "MPIAllreduce", 6), (watch, "Asynchronous", 6)
+    return on_ranks(3, *calls)
+
+
+@pytest.mark.mpi
+def test_measured_on_two_ranks_of_three(timed):
+    one, two, three = timed[0]
+    assert one == two
+    assert three == [[], []]
+    for (point,), name in zip(one, ("LeNet, memory", "perceptron, TCP"), strict=True):
+        assert (point.ranks, point.batch, point.name) == (2, 4, name)
+        assert point.alone > 0
+        assert point.step > point.synchronize / 10 > 0
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_who_computes_when_is_noted_on_each_rank(timed, asynchronous):
+    everyone = timed[1 + asynchronous]
+    spans = [span for rank in everyone for span in rank]
+    assert min(begin for begin, _ in spans) == 0
+    assert all(begin < end for begin, end in spans)
+    assert [bool(rank) for rank in everyone] == [not asynchronous, True, True]
+    if not asynchronous:
+        assert {len(rank) for rank in everyone} == {6}

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from helpers.data_parallel.compression.compressors import Dense, Half, Sign, TopK
+from helpers.data_parallel.compression.compressors import Half, Sign, TopK
 from tests.exercises.case import Case
 
 
@@ -280,7 +280,7 @@ CASES = {
         wrong=[
             *(WholeGroups, lambda: NoneOfFew(0.002), InAList, DividesByTheSize),
             *(lambda: Remembers(0.002), lambda: RemembersForAll(0.002)),
-            *(UsesUp, Dense, Half, lambda: TopK(0.005)),
+            *(UsesUp, Half, lambda: TopK(0.005)),
             lambda: TopK(0.0012),  # fewer bytes a step, and more steps
             *(lambda: Halved, lambda: Nothing(0.1), lambda: Overwrites(0.1)),
             *(Doubles, Forgets, Short),

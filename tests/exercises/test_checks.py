@@ -184,14 +184,12 @@ def test_who_hangs_in_a_later_case_is_told_which(topic, name, answer, case, rank
 @PART
 @pytest.mark.timeout(300)
 def test_one_process_trains_as_the_ranks_do_and_the_bars_steps_are_recorded(ranks):
-    from helpers.data_parallel import link_runs
     from helpers.data_parallel.compression.compressors import TopK
+    from helpers.data_parallel.tasks import links
     from helpers.exercises import compression
 
     bar = TopK(0.002)
     took = [compression._steps(lambda: bar, 4, seed, 300) for seed in compression.SEEDS]
     options = {"limit": 300, "seed": 0, "timeout": 150}
-    assert (
-        took[0] == ranks().run(link_runs.to_accuracy, "top 0.002, feedback", 0.85, **options)[0][0]
-    )
+    assert took[0] == ranks().run(links.to_accuracy, "top 0.002, feedback", 0.85, **options)[0][0]
     assert sum(took) == pytest.approx(compression.needed[4], rel=0.2)

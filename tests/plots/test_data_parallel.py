@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from helpers.data_parallel.history import History
-from helpers.data_parallel.time_model import Point
+from helpers.data_parallel.theory.time_model import Point
 from helpers.plots import data_parallel as plots
 from helpers.plots import style
 

@@ -1,6 +1,6 @@
 """What a scheme is handed: a compressor turns values into bytes, and adds what bytes stand for.
 
-One of your own inherits :class:`Compressor`; :class:`Dense` is the shortest.
+One of your own inherits :class:`Compressor`; :class:`Half` is the shortest.
 """
 
 from __future__ import annotations
@@ -26,21 +26,6 @@ class Compressor:
     def add(self, code: np.ndarray, out: np.ndarray) -> None:
         """Add in place what a code stands for, that of another rank's ``encode`` too."""
         raise NotImplementedError
-
-
-class Dense(Compressor):
-    """The values as they are: 4 bytes each."""
-
-    name = "float32"
-
-    def nbytes(self, n: int) -> int:
-        return 4 * n
-
-    def encode(self, v: np.ndarray) -> np.ndarray:
-        return v.view(np.uint8)
-
-    def add(self, code: np.ndarray, out: np.ndarray) -> None:
-        out += code.view(np.float32)
 
 
 class Half(Compressor):

@@ -69,6 +69,6 @@ class NoiseScale(MPIAllreduce):
         self.signals.append(signal)
         self.noises.append(noise)
 
-    def scale(self, begin: int = 0) -> float:
-        """Return the noise scale in samples over all steps from one on."""
-        return float(np.mean(self.noises[begin:]) / np.mean(self.signals[begin:]))
+    def scale(self) -> float:
+        """Return the noise scale in samples over all steps."""
+        return float(np.mean(self.noises) / np.mean(self.signals))

@@ -26,8 +26,8 @@ ABSORBED = ("SGD, rate in the momentum", "SGD, corrected")  # for rates that cha
 
 
 @dataclass(frozen=True)
-class Task:
-    """Data and a network."""
+class Labelled:
+    """Data with labels, and a network for them."""
 
     name: str
     train_x: np.ndarray
@@ -38,18 +38,18 @@ class Task:
 
 
 @functools.cache
-def digits() -> Task:
+def digits() -> Labelled:
     """Make the task of a perceptron with 64 hidden units on 4 000 digits; 1 000 others test it."""
     from helpers.datasets import mnist
     from helpers.models.perceptron import perceptron
 
     data = mnist.load()
-    return Task("digits", data.train_images, data.train_labels, data.test_images,
+    return Labelled("digits", data.train_images, data.train_labels, data.test_images,
                 data.test_labels, functools.partial(perceptron, hidden=64))  # fmt: skip
 
 
 @functools.cache
-def descriptions(words: int = 1000) -> Task:
+def descriptions(words: int = 1000) -> Labelled:
     """Make the task of naming a Debian package's section from its description's words.
 
     It has about 3 400 documents, the words weighed by TF-IDF, and a network with 64 hidden units.
@@ -75,14 +75,14 @@ def descriptions(words: int = 1000) -> Task:
                 torch.nn.Linear(words, 64), torch.nn.ReLU(), torch.nn.Linear(64, 8)
             )
 
-    return Task("descriptions", inputs[0], labels[0], inputs[1], labels[1], model)
+    return Labelled("descriptions", inputs[0], labels[0], inputs[1], labels[1], model)
 
 
 TASKS = {"digits": digits, "descriptions": descriptions}
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Score:
     """What a training came to: test accuracy (0 if it diverged), loss, steps to the target."""
 
     accuracy: float
@@ -91,7 +91,7 @@ class Outcome:
 
 
 def trained(
-    task: Task,
+    task: Labelled,
     batch: int,
     optimizer: str,
     rate: float,
@@ -101,7 +101,7 @@ def trained(
     warm_up: float = 0.0,
     schedule: Callable[[int, int, float], float] | None = None,
     target: float | None = None,
-) -> Outcome:
+) -> Score:
     """Train a task with one batch, optimizer and rate.
 
     Parameters
@@ -116,16 +116,15 @@ def trained(
         Epochs over which the rate rises.
     schedule : callable, optional
         ``schedule(step, steps, rate)`` is the rate of a step, ``steps`` those of the warm-up;
-        :func:`helpers.data_parallel.large_batch.rates.warmed` unless given.
+        :func:`helpers.data_parallel.large_batch.optimizers.warmed` unless given.
     target : float, optional
         Test accuracy at which the training ends.
     """
     import torch
     from torch.nn.functional import cross_entropy
 
-    from helpers.data_parallel.large_batch.layerwise import LAMB, LARS
-    from helpers.data_parallel.large_batch.rates import AbsorbedSGD, warmed
-    from helpers.data_parallel.sampling import batches
+    from helpers.data_parallel.large_batch.optimizers import LAMB, LARS, AbsorbedSGD, warmed
+    from helpers.data_parallel.tasks.sampling import batches
 
     kinds: dict[str, Any] = {
         "SGD": functools.partial(torch.optim.SGD, momentum=0.9),
@@ -156,14 +155,14 @@ def trained(
         moved.step()
         losses.append(loss.item())
         if not math.isfinite(losses[-1]):
-            return Outcome(0.0, math.inf)
+            return Score(0.0, math.inf)
         reached = target is not None and (step + 1) % looks == 0 and _accuracy(model, task)
         if reached and target is not None and reached >= target:
-            return Outcome(float(reached), losses[-1], step + 1)
-    return Outcome(_accuracy(model, task), float(np.mean(losses[-each:])))
+            return Score(float(reached), losses[-1], step + 1)
+    return Score(_accuracy(model, task), float(np.mean(losses[-each:])))
 
 
-def _accuracy(model: nn.Module, task: Task) -> float:
+def _accuracy(model: nn.Module, task: Labelled) -> float:
     from helpers.models.lenet import accuracy
 
     return accuracy(model, task.test_x, task.test_y)
@@ -213,7 +212,7 @@ def _measured(name: str, steps: int, batch: int, rate: float, seed: int) -> tupl
     from helpers.data_parallel.large_batch.noise import NoiseScale
     from helpers.data_parallel.loop import train
     from helpers.data_parallel.replica import Replica
-    from helpers.data_parallel.sampling import batches
+    from helpers.data_parallel.tasks.sampling import batches
 
     torch.set_num_threads(1)
     comm, task = MPI.COMM_WORLD, TASKS[name]()

@@ -1,4 +1,4 @@
-"""Out of step: rank 0 serves the parameters, every other rank works at its own pace.
+"""Asynchronous SGD: rank 0 serves the parameters, every other rank works at its own pace.
 
 The protocol, one conversation at a time:
 
@@ -23,7 +23,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from helpers.data_parallel.history import History
-from helpers.data_parallel.messages import (
+from helpers.data_parallel.replica import Replica
+from helpers.data_parallel.scheme import Ended, Scheme
+from helpers.data_parallel.schemes.protocol import (
     GRADIENT,
     HELLO,
     PARAMETERS,
@@ -36,45 +38,41 @@ from helpers.data_parallel.messages import (
     receive,
     wait,
 )
-from helpers.data_parallel.replica import Replica
-from helpers.data_parallel.scheme import Ended, Scheme
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
+
+STRIKES = 3  # gradients of a worker that may fail to be finite
 
 
 class Asynchronous(Scheme):
     """Rank 0 updates the parameters with each gradient as it comes; workers fetch, compute, push.
 
     A worker that falls silent for ``patience`` seconds in the middle of a conversation is given up;
-    one whose gradients are not finite ``strikes`` times, or of the wrong shape, is dismissed. All
+    one whose gradients are not finite three times, or of the wrong shape, is dismissed. All
     of this is in the history's ``report``.
 
     Parameters
     ----------
     patience : float
         Seconds that the server waits for a worker; a worker waits twice as long for the server.
-    strikes : int
-        Gradients that may fail to be finite.
     layers : bool
         Whether gradients and parameters travel layer by layer, or each in one message.
     """
 
     name = "asynchronous"
     server = 0
-    in_step = False
+    synchronous = False
 
     def __init__(
         self,
         comm: Intracomm,
         patience: float = 5.0,
-        strikes: int = 3,
         layers: bool = True,
     ):
         super().__init__(comm)
         self.by_layer = layers
         self.patience = patience if self.serves else 2 * patience
-        self.strikes = strikes
         self.version = -1  # a worker's: updates behind its parameters; −1 before it has any
         self._present = set(self.workers)
         self._faults = dict.fromkeys(self.workers, 0)
@@ -171,7 +169,7 @@ class Asynchronous(Scheme):
             if worker not in self._present:
                 self._dismiss_late(worker, hello)
                 continue
-            self._stopped = self._stopped or self.stop.reached(
+            self._stopped = self._stopped or replica.stop.reached(
                 history, time.perf_counter() - self._began
             )
             refusal = self._stopped or self._refusal(worker, hello)
@@ -206,8 +204,8 @@ class Asynchronous(Scheme):
         """Say why this worker may not go on, or nothing."""
         if hello.brings == "gradient" and hello.sizes != self.sizes:
             return f"layers of {hello.sizes} elements, expected {self.sizes}"
-        if self._faults[worker] >= self.strikes:
-            return f"{self.strikes} gradients that were not finite"
+        if self._faults[worker] >= STRIKES:
+            return f"{STRIKES} gradients that were not finite"
         return ""
 
     def _refuse(self, worker: int, reason: str, history: History) -> None:
@@ -250,14 +248,3 @@ class Asynchronous(Scheme):
         if hello.brings != "goodbye":
             reason = self._stopped or "given up: the server has waited too long"
             self.comm.send(Ready(False, reason, self._updates), worker, READY)
-
-
-class StalenessAware(Asynchronous):
-    """The asynchronous server; a gradient τ updates old is divided by τ (Zhang et al., 2016)."""
-
-    name = "asynchronous, λ ÷ τ"
-
-    def update(self, replica: Replica, step: int) -> None:
-        if self.serves:
-            replica.flat.gradients /= max(1, self.staleness)
-        super().update(replica, step)

@@ -3,19 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch.distributed as dist
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from helpers.collectives import allreduce
 from helpers.data_parallel.history import History
 from helpers.data_parallel.replica import Replica
 from helpers.data_parallel.scheme import Scheme, average
+from helpers.data_parallel.schemes.protocol import wait
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
+
+PATIENCE = 600.0  # seconds
+HOOKS = ("fp16", "PowerSGD", "quantisation")
+Average = Callable[[Tensor, "Intracomm"], None]
+
+
+def ring_average(flat: Tensor, comm: Intracomm) -> None:
+    """Replace a buffer by its mean over all ranks, by our own ring; the same bits on every rank."""
+    values = flat.numpy()
+    allreduce(values, comm, algorithm="ring", out=values)
+    flat /= comm.Get_size()
+
+
+def patient_average(flat: Tensor, comm: Intracomm) -> None:
+    """Replace a buffer by its mean over all ranks, by MPI's allreduce, napping while it waits.
+
+    For ranks that share cores with other work: who waits leaves the core to who computes.
+    """
+    from mpi4py import MPI
+
+    wait(comm.Iallreduce(MPI.IN_PLACE, flat.numpy()), PATIENCE, "the others did not average")
+    flat /= comm.Get_size()
 
 
 class MPIAllreduce(Scheme):
@@ -35,9 +58,7 @@ class Ring(Scheme):
     by_samples = True
 
     def after_backward(self, replica: Replica, step: int) -> None:
-        gradients = replica.flat.gradients.numpy()
-        allreduce(gradients, self.comm, algorithm="ring", out=gradients)
-        replica.flat.gradients /= self.comm.Get_size()
+        ring_average(replica.flat.gradients, self.comm)
 
 
 class ByFunction(Scheme):
@@ -103,3 +124,35 @@ class DDP(DefaultGroup):
         """Take the wrapper off again."""
         replica.forward = replica.model
         return super().end(replica)
+
+
+class Hooked(DDP):
+    """``DistributedDataParallel`` with one of PyTorch's hooks, for the default group's ranks.
+
+    ``hook`` is "fp16" (half precision), "PowerSGD" (rank 2 from the third step on) or
+    "quantisation" (8 bits for each value of a bucket).
+    """
+
+    def __init__(self, comm: Intracomm, hook: str = "fp16"):
+        super().__init__(comm)
+        if hook not in HOOKS:
+            raise ValueError(f"a hook is one of {', '.join(HOOKS)}; got {hook!r}")
+        self.hook, self.name = hook, f"torch, {hook}"
+
+    def begin(self, replica: Replica) -> None:
+        from torch.distributed.algorithms.ddp_comm_hooks import (
+            default_hooks,
+            powerSGD_hook,
+            quantization_hooks,
+        )
+
+        super().begin(replica)
+        state: Any = None
+        hooks = {
+            "fp16": default_hooks.fp16_compress_hook,
+            "PowerSGD": powerSGD_hook.powerSGD_hook,
+            "quantisation": quantization_hooks.quantization_pertensor_hook,
+        }
+        if self.hook == "PowerSGD":
+            state = powerSGD_hook.PowerSGDState(None, 2, start_powerSGD_iter=2)
+        replica.forward.register_comm_hook(state, hooks[self.hook])  # type: ignore[operator]

@@ -1,4 +1,4 @@
-"""In step with a server that does not wait for the last (Chen et al., 2016, backup workers).
+"""Synchronous SGD whose server does not wait for the last (Chen et al., 2016, backup workers).
 
 W = N + b workers compute gradients of the same step; the server takes the first N that come, makes
 the update, and drops what comes later: a message says to which step its gradient belongs. A worker
@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from helpers.data_parallel.history import History
-from helpers.data_parallel.messages import (
+from helpers.data_parallel.replica import Replica
+from helpers.data_parallel.scheme import Ended, Scheme
+from helpers.data_parallel.schemes.protocol import (
     GRADIENT,
     HELLO,
     NAP,
@@ -27,8 +29,6 @@ from helpers.data_parallel.messages import (
     receive,
     wait,
 )
-from helpers.data_parallel.replica import Replica
-from helpers.data_parallel.scheme import Ended, Scheme
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -48,7 +48,7 @@ class Backup(Scheme):
     """
 
     server = 0
-    in_step = False
+    synchronous = False
 
     def __init__(
         self,

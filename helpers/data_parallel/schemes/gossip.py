@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from helpers.data_parallel.messages import wait
 from helpers.data_parallel.replica import Replica
 from helpers.data_parallel.scheme import Scheme
+from helpers.data_parallel.schemes.protocol import wait
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -55,59 +55,35 @@ def spectral_gap(W: np.ndarray) -> float:
 class Gossip(Scheme):
     """Each replica becomes (1 − 2w)·itself + w·(its left and its right neighbour), in every step.
 
-    Each rank sends two messages of all parameters in a step, on any number of ranks. There is no
-    allreduce: the replicas are never equal, only near to each other.
-
-    Parameters
-    ----------
-    weight : float
-        w, from 0 to 1/2.
-    overlap : bool
-        If True (as in the paper) the parameters as they were *before* the step travel while the
-        gradient is computed: θ ← Wθ − λ·g(θ). If False, what the step has made of them, afterwards:
-        θ ← W(θ − λ·g(θ)).
+    Each rank sends two messages of all parameters after a step, on any number of ranks. There is no
+    allreduce: the replicas are never equal, only near to each other. ``weight`` is w, from 0 to
+    1/2.
     """
 
-    def __init__(self, comm: Intracomm, weight: float = THIRD, overlap: bool = False):
+    name = "gossip"
+
+    def __init__(self, comm: Intracomm, weight: float = THIRD):
         super().__init__(comm)
         mixing(comm.Get_size(), weight)
-        self.weight, self.overlap = weight, overlap
-        self.name = "gossip, overlapped" if overlap else "gossip"
+        self.weight = weight
 
     def begin(self, replica: Replica) -> None:
         """Make room for what the neighbours send."""
         super().begin(replica)
         values = replica.flat.values.numpy()
-        self._mine = values.copy()
         self._left, self._right = np.empty_like(values), np.empty_like(values)
 
-    def before_backward(self, replica: Replica, step: int) -> None:
-        if self.overlap:
-            self._send(replica)
-
-    def after_backward(self, replica: Replica, step: int) -> None:
-        if self.overlap:
-            self._mix(replica)
-
     def after_step(self, replica: Replica, step: int) -> None:
-        if not self.overlap:
-            self._send(replica)
-            self._mix(replica)
-
-    def _send(self, replica: Replica) -> None:
+        """Exchange parameters with both neighbours, and mix."""
         ranks, rank = self.comm.Get_size(), self.comm.Get_rank()
         left, right = (rank - 1) % ranks, (rank + 1) % ranks
-        self._mine[:] = replica.flat.values.numpy()
-        self._under_way = [
+        values = replica.flat.values.numpy()
+        for request in [
             self.comm.Irecv(self._left, left, RIGHTWARDS),
             self.comm.Irecv(self._right, right, LEFTWARDS),
-            self.comm.Isend(self._mine, right, RIGHTWARDS),
-            self.comm.Isend(self._mine, left, LEFTWARDS),
-        ]
-
-    def _mix(self, replica: Replica) -> None:
-        for request in self._under_way:
+            self.comm.Isend(values, right, RIGHTWARDS),
+            self.comm.Isend(values, left, LEFTWARDS),
+        ]:
             wait(request, PATIENCE, "a neighbour did not gossip")
-        values = replica.flat.values.numpy()
         values *= 1 - 2 * self.weight
         values += self.weight * (self._left + self._right)

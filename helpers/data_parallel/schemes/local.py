@@ -1,4 +1,4 @@
-"""Local SGD: every replica goes its own way, and now and then all become their mean."""
+"""Local SGD: every replica goes its own way, and now and then all meet (LocalSGD, DiLoCo)."""
 
 from __future__ import annotations
 
@@ -6,37 +6,17 @@ from collections.abc import Callable
 from numbers import Integral
 from typing import TYPE_CHECKING
 
-from torch import Tensor
+import torch
 
-from helpers.collectives import allreduce
 from helpers.data_parallel.history import History
-from helpers.data_parallel.messages import wait
 from helpers.data_parallel.replica import Replica
 from helpers.data_parallel.scheme import Scheme
+from helpers.data_parallel.schemes.averaged import Average, ring_average
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
 NEVER = 0  # a period: no average before the end
-PATIENCE = 600.0  # seconds
-
-
-def ring_average(flat: Tensor, comm: Intracomm) -> None:
-    """Replace a buffer by its mean over all ranks, by our own ring; the same bits on every rank."""
-    values = flat.numpy()
-    allreduce(values, comm, algorithm="ring", out=values)
-    flat /= comm.Get_size()
-
-
-def patient_average(flat: Tensor, comm: Intracomm) -> None:
-    """Replace a buffer by its mean over all ranks, by MPI's allreduce, napping while it waits.
-
-    For ranks that share cores with other work: who waits leaves the core to who computes.
-    """
-    from mpi4py import MPI
-
-    wait(comm.Iallreduce(MPI.IN_PLACE, flat.numpy()), PATIENCE, "the others did not average")
-    flat /= comm.Get_size()
 
 
 def steps(value: object, name: str, least: int = 1) -> int:
@@ -44,9 +24,6 @@ def steps(value: object, name: str, least: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise ValueError(f"{name} expects a whole number of steps, {least} or more; got {value!r}")
     return int(value)
-
-
-Average = Callable[[Tensor, "Intracomm"], None]
 
 
 class LocalSGD(Scheme):
@@ -106,7 +83,7 @@ class LocalSGD(Scheme):
 
 
 class PostLocalSGD(LocalSGD):
-    """In step at first, local later (Lin et al., 2020): H = 1 up to a step, then H.
+    """Synchronous at first, local later (Lin et al., 2020): H = 1 up to a step, then H.
 
     Parameters
     ----------
@@ -121,6 +98,56 @@ class PostLocalSGD(LocalSGD):
         steps(switch, "switch", least=0)
         super().__init__(comm, lambda step: 1 if step < switch else period, average)
         self.name = f"post-local SGD, H = 1 then {period}"
+
+
+class DiLoCo(LocalSGD):
+    """H steps of any inner optimizer, then one outer step by what the replicas have moved.
+
+    With θ where the round began and θ_r where replica r has arrived, Δ = θ − mean θ_r is taken for
+    a gradient: v ← μ·v + Δ, θ ← θ − η·(Δ + μ·v), Nesterov's momentum. All replicas go on from
+    there. η = 1 and μ = 0 are local SGD. The inner optimizer keeps its own state.
+
+    ``period`` and ``average`` are :class:`LocalSGD`'s.
+
+    Parameters
+    ----------
+    rate : float
+        η of the outer step; 0.7 in the paper.
+    momentum : float
+        μ of the outer step, in [0, 1); 0.9 in the paper.
+    """
+
+    def __init__(
+        self,
+        comm: Intracomm,
+        period: int | Callable[[int], int],
+        rate: float = 0.7,
+        momentum: float = 0.9,
+        average: Average = ring_average,
+    ):
+        super().__init__(comm, period, average)
+        if not (rate > 0 and 0 <= momentum < 1):
+            raise ValueError(
+                "DiLoCo expects an outer rate above 0 and a momentum in [0, 1); "
+                f"got rate={rate!r}, momentum={momentum!r}"
+            )
+        self.rate, self.momentum = rate, momentum
+        self.name = self.name.replace("local SGD", "DiLoCo")
+
+    def begin(self, replica: Replica) -> None:
+        """Remember where the first round begins."""
+        super().begin(replica)
+        self.anchor = replica.flat.values.clone()
+        self.velocity = torch.zeros_like(self.anchor)
+
+    def meet(self, replica: Replica) -> None:
+        # One outer step
+        values = replica.flat.values
+        self.average(values, self.comm)
+        moved = self.anchor - values
+        self.velocity.mul_(self.momentum).add_(moved)
+        self.anchor -= self.rate * (moved + self.momentum * self.velocity)
+        values.copy_(self.anchor)
 
 
 class SometimesAveraged(Scheme):

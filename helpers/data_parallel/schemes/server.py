@@ -1,4 +1,4 @@
-"""In step with a server: workers send gradients, the server averages and answers.
+"""Synchronous SGD with a server: workers send gradients, the server averages and answers.
 
 Rank 0 waits for the gradient of *every* worker, makes one update, and sends all the same
 parameters: the slowest worker and the server's own link set the pace.
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from helpers.data_parallel.messages import GRADIENT, PARAMETERS, receive, wait
 from helpers.data_parallel.replica import Replica
 from helpers.data_parallel.scheme import Scheme
+from helpers.data_parallel.schemes.protocol import GRADIENT, PARAMETERS, receive, wait
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm

@@ -1,4 +1,4 @@
-"""Out of step without a handshake: the server's receive is a function that someone else wrote."""
+"""Asynchronous without a handshake: the server's receive is a function that someone else wrote."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from helpers.data_parallel.history import History
-from helpers.data_parallel.messages import GRADIENT, PARAMETERS
 from helpers.data_parallel.replica import Replica
 from helpers.data_parallel.scheme import Ended, Scheme
+from helpers.data_parallel.schemes.protocol import GRADIENT, PARAMETERS
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -28,7 +28,7 @@ class Unannounced(Scheme):
 
     name = "asynchronous, no handshake"
     server = 0
-    in_step = False
+    synchronous = False
 
     def __init__(self, comm: Intracomm, receive: Callable[[Intracomm, list[np.ndarray]], int]):
         super().__init__(comm.Dup())  # a gradient that nobody took must not reach another run
@@ -37,8 +37,10 @@ class Unannounced(Scheme):
 
     def begin(self, replica: Replica) -> None:
         """All begin with rank 0's parameters: nobody needs to fetch any."""
-        if self.stop.loss is not None:
-            raise ValueError(f"{self.name}: the server is told no loss to stop at; got {self.stop}")
+        if replica.stop.loss is not None:
+            raise ValueError(
+                f"{self.name}: the server is told no loss to stop at; got {replica.stop}"
+            )
         super().begin(replica)
         self.gradients = replica.flat.layers(replica.flat.gradients)
         self.values = replica.flat.values.numpy()

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from helpers.data_parallel import runs
 from helpers.data_parallel.history import History
-from helpers.data_parallel.order_statistics import drawn
-from helpers.data_parallel.runs import digits, ranks
+from helpers.data_parallel.tasks import lenet, ranks
+from helpers.data_parallel.theory.order_statistics import drawn
 from helpers.machine.neighbour import Neighbours
 
 if TYPE_CHECKING:
@@ -136,7 +135,7 @@ def _waited(
         return kept[0]
 
     settings = {"steps": steps, "batch": batch, "rate": 0.02, "seed": seed}
-    history = runs.train(made, ranks(), **settings)  # type: ignore[arg-type]
+    history = lenet.train(made, ranks(), **settings)  # type: ignore[arg-type]
     return Waited(history, kept[0].dropped, kept[0].arrivals)
 
 
@@ -149,31 +148,27 @@ def by_class(
     Return the accuracy on 8 and 9, on the other digits, and the seconds.
     """
     import torch
-    from torch.nn.functional import cross_entropy
 
-    from helpers.data_parallel.flat import Flat
-    from helpers.data_parallel.loop import train
-    from helpers.data_parallel.optimizers import FlatSGD
-    from helpers.data_parallel.replica import Replica
-    from helpers.data_parallel.sampling import batches
     from helpers.data_parallel.schemes import Backup
     from helpers.models.lenet import LeNet, accuracy
 
-    comm, data = ranks(), digits()
-    rank, workers = comm.Get_rank(), comm.Get_size() - 1
-    last = rank == workers
-    scheme = Backup(comm, backups, lambda step: slow if last else fast)
-    mine = (data.train_labels >= 8) == last
-    part = (0, 1) if last or rank == 0 else (rank - 1, workers - 1)
-    model = LeNet(seed=seed)
-    flat = Flat(model)
-    replica = Replica(model, cross_entropy, FlatSGD(flat, 0.02, 0.9), flat=flat)
-    order = batches(data.train_images[mine], data.train_labels[mine], batch, *part, seed)
-    history = train(replica, order, scheme, steps=steps)
+    comm, data = ranks(), lenet.digits()
+    last = comm.Get_size() - 2  # its part
+
+    def shard(count: int, part: int, parts: int, epoch: int) -> np.ndarray:
+        mine = np.flatnonzero((data.train_labels >= 8) == (part == last))
+        order = np.random.default_rng([seed, epoch]).permutation(mine)
+        return order if part == last else order[part :: parts - 1]
+
+    def made(comm: Intracomm) -> Scheme:
+        own = slow if comm.Get_rank() == last + 1 else fast
+        return Backup(comm, backups, lambda step: own)
+
+    settings = {"steps": steps, "batch": batch, "rate": 0.02, "seed": seed}
+    history = lenet.train(made, comm, shard=shard, **settings)  # type: ignore[arg-type]
     assert history.weights is not None
-    with torch.no_grad():
-        flat.values.copy_(torch.from_numpy(history.weights))
-    rare = data.test_labels >= 8
+    model, rare = LeNet(), data.test_labels >= 8
+    torch.nn.utils.vector_to_parameters(torch.from_numpy(history.weights), model.parameters())
     found = [
         accuracy(model, data.test_images[where], data.test_labels[where]) for where in (rare, ~rare)
     ]
@@ -204,5 +199,5 @@ def cure(
         raise ValueError(f"expected plain, constant, staleness or elastic; got {kind!r}")
     if kind == "constant":
         settings["rate"] = rate / max(1, comm.Get_size() - 2)
-    history = runs.train(made[kind], comm, **settings)  # type: ignore[arg-type]
+    history = lenet.train(made[kind], comm, **settings)  # type: ignore[arg-type]
     return float(history.accuracy or 0), float(np.mean(history.staleness))

@@ -2,40 +2,35 @@
 
 from __future__ import annotations
 
-import functools
-import os
 import statistics
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from helpers.data_parallel.drift import Followed
-from helpers.data_parallel.local_runs import Run, Task, replicas
-from helpers.data_parallel.runs import ranks as all_ranks
-from helpers.data_parallel.scheme import Ended, Scheme
+from helpers.data_parallel.loop import Watcher
+from helpers.data_parallel.tasks import ranks as all_ranks
+from helpers.data_parallel.tasks.perceptron import Trained, replicas
 
 if TYPE_CHECKING:
     import numpy as np
     from mpi4py.MPI import Intracomm
 
     from helpers.data_parallel.replica import Replica
+    from helpers.data_parallel.scheme import Scheme
 
 
-class _Until(Followed):
+class _Until(Watcher):
     """Ends when the mean loss of an epoch, over all workers, is low enough."""
 
-    def __init__(self, scheme: Scheme, every: int, target: float, epoch: int):
-        super().__init__(scheme, every)
-        self.target, self.epoch = target, epoch
+    def __init__(self, comm: Intracomm, target: float, epoch: int):
+        self.comm, self.target, self.epoch = comm, target, epoch
 
-    def before_backward(self, replica: Replica, step: int) -> None:
-        """All ranks know the mean loss of the last epoch, and agree."""
-        if step and step % self.epoch == 0:
-            mine = sum(replica.history.losses[-self.epoch :]) / self.epoch
-            mean = self.comm.allreduce(mine) / self.comm.Get_size()
-            if mean <= self.target:
-                raise Ended
-        super().before_backward(replica, step)
+    def ended(self, replica: Replica, step: int) -> str:
+        if (step + 1) % self.epoch:
+            return ""
+        mine = sum(replica.history.losses[-self.epoch :]) / self.epoch
+        mean = self.comm.allreduce(mine) / self.comm.Get_size()
+        return f"loss {mean:.3f}" if mean <= self.target else ""
 
 
 def fit(
@@ -48,8 +43,9 @@ def fit(
     momentum: float = 0.9,
     most: int = 300,
     target: float = 0.05,
+    seed: int = 0,
     **settings: Any,
-) -> Run:
+) -> Trained:
     """Fit the source's curve with its four layers, until the loss is low enough; all ranks call.
 
     Parameters
@@ -63,34 +59,30 @@ def fit(
     target : float
         The mean squared error of an epoch, as seen while training, that ends it; 0 runs ``most``.
     **settings : Any
-        As for :func:`helpers.data_parallel.local_runs.replicas`.
+        As for :func:`helpers.data_parallel.tasks.perceptron.replicas`.
 
     Returns
     -------
-    Run
+    Trained
         With the loss on 400 other points.
     """
     from torch.nn.functional import mse_loss
 
-    from helpers.data_parallel.sampling import batches
+    from helpers.data_parallel.tasks.sampling import batches
     from helpers.models.curve import FourLayers, samples
 
     comm = all_ranks() if comm is None else comm
-    epoch = max(1, count // (comm.Get_size() * batch))
-
-    def stream(rank: int, ranks: int, batch: int, seed: int) -> Iterable:
-        return batches(*samples(count, seed), batch, rank, ranks, seed)
-
-    def judge(weights: np.ndarray, seed: int) -> tuple[float, None]:
-        return loss_of(weights, 400, seed + 1000), None
-
-    until = functools.partial(_Until, target=target, epoch=epoch)
+    rank, size = comm.Get_rank(), comm.Get_size()
+    epoch = max(1, count // (size * batch))
     run = replicas(
-        Task(FourLayers, mse_loss, stream, judge), scheme, comm, steps=most * epoch, batch=batch,
-        rate=rate, momentum=momentum, watched=until, **settings,
+        FourLayers(seed), mse_loss, batches(*samples(count, seed), batch, rank, size, seed),
+        scheme(comm), steps=most * epoch, rate=rate, momentum=momentum,
+        watch=[_Until(comm, target, epoch)], **settings,
     )  # fmt: skip
     if run.history.updates < most * epoch:
         run.epochs = run.history.updates / epoch
+    assert run.history.weights is not None
+    run.loss = loss_of(run.history.weights, 400, seed + 1000)
     return run
 
 
@@ -108,9 +100,7 @@ def loss_of(weights: np.ndarray, count: int = 400, seed: int = 0) -> float:
         return mse_loss(model(x), y).item()
 
 
-def speed(
-    ranks: int, batches: int = 80, pace: float = 10e-3, every: int = 1, repeats: int = 3
-) -> float | None:
+def speed(ranks: int, batches: int = 80, pace: float = 10e-3, repeats: int = 3) -> float | None:
     """Time a fixed amount of work on the first ranks, each a device of one speed; all ranks call.
 
     Return seconds; None on ranks that take no part.
@@ -123,44 +113,28 @@ def speed(
         All mini-batches together.
     pace : float
         Seconds that a device needs for one of them, without messages.
-    every : int
-        Gradients are averaged every so many steps; 0: never.
     """
     from typing import cast
 
-    from helpers.data_parallel.schemes.local import SometimesAveraged
+    from helpers.data_parallel.schemes.averaged import Ring
     from helpers.waiting import doze
 
     comm = all_ranks()
     part = cast("Intracomm", comm.Split(0 if comm.Get_rank() < ranks else 1))
     taken = []
-    if comm.Get_rank() < ranks:
-        for _ in range(repeats):
-            run = fit(lambda comm: SometimesAveraged(comm, every), part, count=batches * 20,
-                      batch=20, most=1, target=0.0, pace=pace)  # fmt: skip
-            taken.append(run.history.seconds[-1])
+    for _ in range(repeats if comm.Get_rank() < ranks else 0):
+        run = fit(Ring, part, count=batches * 20, batch=20, most=1, target=0.0, pace=pace)
+        taken.append(run.history.seconds[-1])
     doze(comm)
     part.Free()
     return statistics.median(taken) if taken else None
 
 
-def crowd(
-    threads: int, batches: int, batch: int = 1000, core: bool = False, size: int | None = None
-) -> float:
+def crowd(threads: int, batches: int, batch: int = 1000) -> float:
     """Time this rank's share of the source's work with so many threads; all ranks call.
 
-    Nothing is sent: what slows ranks down here is that they get in each other's way.
-
-    Parameters
-    ----------
-    batches : int
-        All mini-batches together, shared out evenly.
-    batch : int
-        Samples in one.
-    core : bool
-        Whether this rank is bound to one core, by its number, where the system can (Linux).
-    size : int, optional
-        Share the work among so many ranks; the others sleep. None: all.
+    Nothing is sent: what slows ranks down here is that they get in each other's way. ``batches``
+    are all mini-batches together, shared out evenly, ``batch`` the samples in one.
     """
     import torch
     from mpi4py import MPI
@@ -170,26 +144,19 @@ def crowd(
     from helpers.waiting import doze
 
     comm = MPI.COMM_WORLD
-    rank, size = comm.Get_rank(), size or comm.Get_size()
-    core = core and hasattr(os, "sched_setaffinity")
-    everywhere = os.sched_getaffinity(0) if core else set()
     x, y = (torch.from_numpy(part) for part in samples(batch))
-    model, took = FourLayers(), 0.0
+    model = FourLayers()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     torch.set_num_threads(threads)
     try:
-        if core:
-            os.sched_setaffinity(0, {sorted(everywhere)[rank % len(everywhere)]})
         doze(comm)
         begin = time.perf_counter()
-        for _ in range(batches // size if rank < size else 0):
+        for _ in range(batches // comm.Get_size()):
             optimizer.zero_grad()
             mse_loss(model(x), y).backward()
             optimizer.step()
         took = time.perf_counter() - begin
     finally:
         torch.set_num_threads(1)
-        if core:
-            os.sched_setaffinity(0, everywhere)
     doze(comm)
     return comm.allreduce(took, MPI.MAX)

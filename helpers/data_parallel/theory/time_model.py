@@ -98,6 +98,24 @@ def fit(points: list[Point]) -> tuple[float, float, float]:
     return float(a), float(b), statistics.median(point.synchronize for point in points)
 
 
+def bytes_sent(parameters: int, ranks: int, averages: float) -> float:
+    """Return the bytes that each rank sends for so many averages by a ring: 2(R − 1)/R of P each.
+
+    Local SGD makes steps/H averages. Where R does not divide P, it is the average over the ranks.
+    """
+    return averages * 2 * (ranks - 1) / ranks * parameters * 4
+
+
+def link_time(parameters: int, ranks: int, payload: float, latency: float = 60e-6) -> float:
+    """Predict the seconds of an average by a ring: 2(R − 1) messages, 2(R − 1)/R of all bytes.
+
+    ``payload`` is a link's bytes/s, ``Network(...).payload``; ``latency`` the seconds of a short
+    message.
+    """
+    rounds = 2 * (ranks - 1)
+    return rounds * latency + bytes_sent(parameters, ranks, 1) / payload
+
+
 def measure(
     images: np.ndarray,
     labels: np.ndarray,

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from helpers.data_parallel.messages import GRADIENT, HELLO, READY, Hello, wait
 from helpers.data_parallel.replica import Replica
 from helpers.data_parallel.schemes.asynchronous import Asynchronous
+from helpers.data_parallel.schemes.protocol import GRADIENT, HELLO, READY, Hello, wait
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm

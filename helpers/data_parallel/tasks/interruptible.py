@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy
 
 
 class Run:
-    """One rank's replica in a training in step, with its place in the data.
+    """One rank's replica in a synchronous training, with its place in the data.
 
     ``epoch`` is the one that the next batch belongs to, ``done`` how many batches of it are done.
 

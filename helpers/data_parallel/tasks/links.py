@@ -1,4 +1,4 @@
-"""Compressed training as notebook and bench ask for it: by name, on any link, to an accuracy."""
+"""Compressed training by name: to an accuracy, on any link; and one exchange alone."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from helpers.data_parallel.judged import Judged
-from helpers.data_parallel.runs import digits, ranks, world
+from helpers.data_parallel.loop import Watcher
+from helpers.data_parallel.tasks import lenet, ranks, world
+from helpers.waiting import doze
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
+    from helpers.data_parallel.history import History
     from helpers.data_parallel.replica import Replica
     from helpers.data_parallel.scheme import Scheme
 
@@ -87,6 +89,26 @@ def made(name: str | Callable[[Intracomm], Scheme], comm: Intracomm) -> Scheme:
     return scheme(name, comm) if isinstance(name, str) else name(comm)
 
 
+class Judged(Watcher):
+    """Ends a training once rank 0's replica is good enough, looking every so many steps."""
+
+    def __init__(self, good: Callable[[Replica], bool], every: int):
+        self.good, self.every, self.reached = good, every, False
+
+    def ended(self, replica: Replica, step: int) -> str:
+        if (step + 1) % self.every:
+            return ""
+        comm = ranks()
+        self.reached = self.good(replica) if comm.Get_rank() == 0 else False
+        doze(comm)  # a broadcast would keep the cores of those who wait busy
+        self.reached = comm.bcast(self.reached)
+        return "good enough" if self.reached else ""
+
+    def steps(self, history: History) -> tuple[int | None, float]:
+        """Return the steps of a training, None if they were not enough, and its seconds."""
+        return history.updates if self.reached else None, history.seconds[-1]
+
+
 def to_accuracy(
     name: str | Callable[[Intracomm], Scheme],
     target: float = 0.9,
@@ -119,20 +141,21 @@ def to_accuracy(
     tuple
         Steps (None if ``limit`` was not enough) and seconds without the looks.
     """
-    from helpers.data_parallel import runs
     from helpers.models.lenet import reaches
 
-    def look(replica: Replica) -> bool:
-        return reaches(replica.model, digits().test_images, digits().test_labels, target)
+    def good(replica: Replica) -> bool:
+        data = lenet.digits()
+        return reaches(replica.model, data.test_images, data.test_labels, target)
 
-    comm = ranks()
-    judged = Judged(made(name, comm), look, bool, every, pace)
-    settings = {"batch": batch, "rate": rate, "momentum": momentum, "seed": seed}
-    history = runs.train(lambda comm: judged.inner, comm, steps=limit, **settings)  # type: ignore[arg-type]
-    return judged.reached or (None, history.seconds[-1] - judged.away)
+    judged = Judged(good, every)
+    history = lenet.train(
+        lambda comm: made(name, comm), ranks(), steps=limit, batch=batch, rate=rate,
+        momentum=momentum, seed=seed, pace=pace or None, watch=[judged],
+    )  # fmt: skip
+    return judged.steps(history)
 
 
-def exchange(name: str, size: int, repeats: int = 5, pace: float = 0.0) -> float:
+def exchange(name: str, size: int, repeats: int = 5) -> float:
     """Time what a scheme does between the backward pass and the optimizer; every rank calls.
 
     PyTorch's hooks send during the backward pass: with them it is timed as well, for one sample.
@@ -145,8 +168,6 @@ def exchange(name: str, size: int, repeats: int = 5, pace: float = 0.0) -> float
         As for :func:`scheme`.
     size : int
         Rows of a matrix of ``size`` × 256 parameters that is trained.
-    pace : float
-        Seconds of pretended arithmetic before each.
     """
     import torch
 
@@ -163,7 +184,6 @@ def exchange(name: str, size: int, repeats: int = 5, pace: float = 0.0) -> float
     for _ in range(repeats + 1 + 3 * within):  # a hook's first steps differ from the rest
         replica.flat.gradients.copy_(noise)
         comm.Barrier()
-        time.sleep(pace)
         began = time.perf_counter()
         replica.backward(x, x) if within else sends.after_backward(replica, 0)
         taken.append(max(comm.allgather(time.perf_counter() - began)))

@@ -1,7 +1,8 @@
-"""Elastic averaging on the asynchronous server (Zhang, Choromanska, LeCun, 2015).
+"""Cures of staleness: a rate that falls with it, and elastic averaging.
 
-Workers train by themselves. Every ``period`` steps a worker and the server's centre c pull on each
-other: d = ρ(θ − c), θ ← θ − d, c ← c + d.
+Elastic averaging (Zhang, Choromanska, LeCun, 2015) is on the asynchronous server. Workers train by
+themselves. Every ``period`` steps a worker and the server's centre c pull on each other: d = ρ(θ −
+c), θ ← θ − d, c ← c + d.
 """
 
 from __future__ import annotations
@@ -10,12 +11,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from helpers.data_parallel.messages import Hello
 from helpers.data_parallel.replica import Replica
 from helpers.data_parallel.schemes.asynchronous import Asynchronous
+from helpers.data_parallel.schemes.protocol import Hello
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
+
+
+class StalenessAware(Asynchronous):
+    """The asynchronous server; a gradient τ updates old is divided by τ (Zhang et al., 2016)."""
+
+    name = "asynchronous, λ ÷ τ"
+
+    def update(self, replica: Replica, step: int) -> None:
+        if self.serves:
+            replica.flat.gradients /= max(1, self.staleness)
+        super().update(replica, step)
 
 
 class Elastic(Asynchronous):

@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from helpers.data_parallel.judged import Judged
-from helpers.data_parallel.link_runs import made
-from helpers.data_parallel.runs import ranks
+from helpers.data_parallel.tasks import ranks
+from helpers.data_parallel.tasks.links import Judged, made
 from helpers.models.transformer import Config, loss, parameter_count, transformer
 
 if TYPE_CHECKING:
     import torch
     from mpi4py.MPI import Intracomm
 
-    from helpers.data_parallel.history import History
     from helpers.data_parallel.replica import Replica
     from helpers.data_parallel.scheme import Scheme
 
@@ -53,21 +51,6 @@ def held_out_loss(model: torch.nn.Module) -> float:
         return loss(model(inputs), targets).item()
 
 
-def _trained(
-    scheme: Scheme, steps: int, batch: int, rate: float, seed: int
-) -> tuple[History, Replica]:
-    import torch
-
-    from helpers.data_parallel.loop import train
-    from helpers.data_parallel.replica import Replica
-
-    rank = scheme.comm.Get_rank()
-    model = transformer(MODEL, seed)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=rate, betas=(0.9, 0.99))
-    replica = Replica(model, loss, optimizer)
-    return train(replica, _pieces(batch, seed, rank), scheme, steps=steps), replica
-
-
 def _pieces(size: int, seed: int, rank: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """One rank's mini-batches, without end."""
     import itertools
@@ -80,24 +63,6 @@ def _pieces(size: int, seed: int, rank: int) -> Iterator[tuple[torch.Tensor, tor
     for step in itertools.count():
         inputs, targets = batch(tokens, size, MODEL.context, 1000 * seed + rank, step)
         yield torch.from_numpy(inputs), torch.from_numpy(targets)
-
-
-def loss_after(
-    name: str | Callable[[Intracomm], Scheme],
-    steps: int = 100,
-    *,
-    batch: int = 8,
-    rate: float = 3e-3,
-    seed: int = 0,
-) -> float:
-    """Train the transformer for so many steps; every rank calls.
-
-    ``name`` is as for :func:`helpers.data_parallel.link_runs.to_accuracy`; ``batch`` counts pieces
-    of one replica in a step, of 32 characters each. Return the loss of this rank's replica on the
-    text that is held out, in nats for each character.
-    """
-    _, replica = _trained(made(name, ranks()), steps, batch, rate, seed)
-    return held_out_loss(replica.model)
 
 
 def to_loss(
@@ -113,19 +78,25 @@ def to_loss(
 ) -> tuple[int | None, float]:
     """Train the transformer until its loss on held-out text is low enough; every rank calls.
 
-    Return the steps (None if `limit` was not enough) and the seconds without the looks.
+    ``name`` is as for :func:`helpers.data_parallel.tasks.links.to_accuracy`; ``batch`` counts
+    pieces of one replica in a step, of 32 characters each. Return the steps (None if `limit` was
+    not enough) and the seconds without the looks.
     """
-    judged = Judged(
-        made(name, ranks()),
-        lambda replica: held_out_loss(replica.model),
-        lambda found: found <= target,
-        every,
-        pace,
-    )
-    history, _ = _trained(judged.inner, limit, batch, rate, seed)
-    return judged.reached or (None, history.seconds[-1] - judged.away)
+    import torch
+
+    from helpers.data_parallel.loop import train
+    from helpers.data_parallel.replica import Replica, paced
+
+    def good(replica: Replica) -> bool:
+        return held_out_loss(replica.model) <= target
+
+    scheme, judged, model = made(name, ranks()), Judged(good, every), transformer(MODEL, seed)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=rate, betas=(0.9, 0.99))
+    replica = Replica(model, loss, optimizer, delay=paced(pace) if pace else None)
+    mine = _pieces(batch, seed, scheme.comm.Get_rank())
+    return judged.steps(train(replica, mine, scheme, steps=limit, watch=[judged]))
 
 
 def shapes() -> list[tuple[int, ...]]:
-    """Return the shapes of the transformer's parameters, for ``link_runs.sent``."""
+    """Return the shapes of the transformer's parameters, for ``links.sent``."""
     return [tuple(parameter.shape) for parameter in transformer(MODEL).parameters()]

@@ -1,4 +1,4 @@
-"""What the notebook asks its ranks to do: train on the digits, measure; the digits load there."""
+"""LeNet on the digits: trained by any scheme, timed, watched; the digits load where it trains."""
 
 from __future__ import annotations
 
@@ -7,42 +7,24 @@ import functools
 import os
 import statistics
 import sys
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from helpers.data_parallel.history import History
-from helpers.data_parallel.time_model import Point
+from helpers.data_parallel.history import History, Stop
+from helpers.data_parallel.tasks import world
+from helpers.data_parallel.theory.time_model import Point
 from helpers.datasets import mnist
 
 if TYPE_CHECKING:
     import numpy as np
     from mpi4py.MPI import Intracomm
 
+    from helpers.data_parallel.loop import Watcher
+    from helpers.data_parallel.replica import Replica
     from helpers.data_parallel.scheme import Scheme
-    from helpers.data_parallel.stop import Stop
 
 digits = functools.cache(mnist.load)
-
-
-def ranks() -> Intracomm:
-    """Return all ranks, each with one thread: those that share cores must not have more."""
-    import torch
-    from mpi4py import MPI
-
-    torch.set_num_threads(1)
-    return MPI.COMM_WORLD
-
-
-def world() -> Intracomm:
-    """Return all ranks, with ``torch.distributed`` begun on their communicator."""
-    import torch.distributed as dist
-
-    import helpers.torch_mpi  # noqa: F401 (registers the backend "mpi4py")
-
-    comm = ranks()
-    if not dist.is_initialized():
-        dist.init_process_group("mpi4py", init_method="mpi://")
-    return comm
 
 
 def train(
@@ -59,6 +41,7 @@ def train(
     divide: bool = True,
     stop: Stop | None = None,
     shard: Callable[..., Iterable[int]] | None = None,
+    watch: Sequence[Watcher] = (),
 ) -> History:
     """Train LeNet on the digits by any scheme; every rank calls.
 
@@ -68,7 +51,7 @@ def train(
         The scheme's class; or what else makes one of a communicator, such as
         ``functools.partial(ByFunction, function=sync_gradients)``.
     steps : int, optional
-        Updates of the parameters; None leaves the end to ``stop``, or out of step to the scheme.
+        Updates of the parameters; None leaves the end to ``stop``, or to an asynchronous scheme.
     batch : int
         B, samples of one worker in a step.
     seed : int
@@ -85,15 +68,16 @@ def train(
     shard : callable, optional
         ``shard(count, part, parts, epoch)`` returns the positions of the samples of a worker in an
         epoch, in place of ``divide`` and ``seed``.
+    watch : sequence of Watcher
+        Who looks on: see :class:`helpers.data_parallel.loop.Watcher`.
     """
     from torch.nn.functional import cross_entropy
     from torch.optim import SGD
 
-    from helpers.data_parallel.flat import Flat
+    from helpers.data_parallel.flat import Flat, FlatSGD
     from helpers.data_parallel.loop import train as loop
-    from helpers.data_parallel.optimizers import FlatSGD
     from helpers.data_parallel.replica import Replica, paced, slower
-    from helpers.data_parallel.sampling import batches
+    from helpers.data_parallel.tasks.sampling import batches
     from helpers.models.lenet import LeNet
 
     comm = world() if comm is None else comm
@@ -114,7 +98,7 @@ def train(
     data = digits().train_images, digits().train_labels
     parts = (part, len(made.workers)) if divide else (0, 1)
     mine = batches(*data, batch, *parts, seed, shard=shard)
-    history = loop(replica, mine, made, steps=steps, stop=stop)
+    history = loop(replica, mine, made, steps=steps, stop=stop, watch=watch)
     assert history.weights is not None
     history.accuracy = judged_once(history.weights, comm)
     return history
@@ -153,6 +137,42 @@ def alone(**settings: Any) -> History | None:
     return history
 
 
+def computing(scheme: type[Scheme], **settings: Any) -> list[tuple[float, float]]:
+    """Train LeNet, and note when this rank computed its gradients; every rank calls.
+
+    Parameters
+    ----------
+    scheme : type
+        The scheme's class.
+    **settings : Any
+        As for :func:`train`.
+
+    Returns
+    -------
+    list of tuple of float
+        Beginning and end of each gradient, in seconds since the first rank began its first; empty
+        on a rank that serves. The ranks share one machine's clock.
+    """
+    noted: list[list[float]] = []
+
+    class Watched(scheme):  # type: ignore[misc, valid-type]
+        def before_backward(self, replica: Replica, step: int) -> None:
+            super().before_backward(replica, step)
+            noted.append([time.monotonic()])
+
+        def after_backward(self, replica: Replica, step: int) -> None:
+            noted[-1].append(time.monotonic())
+            super().after_backward(replica, step)
+            if self.serves:
+                noted.clear()
+
+    comm = world()
+    train(Watched, comm, **settings)
+    mine = [(begin, end) for begin, end in (span for span in noted if len(span) == 2)]
+    first = min(begin for spans in comm.allgather(mine) for begin, _ in spans)
+    return [(begin - first, end - first) for begin, end in mine]
+
+
 NETWORKS = ("LeNet", "perceptron")
 LINKS = ("memory", "TCP")
 
@@ -182,7 +202,7 @@ def time_model(
     """
     import torch.distributed as dist
 
-    from helpers.data_parallel.time_model import measure
+    from helpers.data_parallel.theory.time_model import measure
     from helpers.models.lenet import LeNet
     from helpers.models.perceptron import perceptron
     from helpers.waiting import doze

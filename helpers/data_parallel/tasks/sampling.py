@@ -1,17 +1,13 @@
-"""Each worker's part of the data, as mini-batches without end or for some epochs."""
+"""Each worker's part of the data, alike or sorted by class, as mini-batches without end."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
-
-if TYPE_CHECKING:
-    pass
 
 
 def positions(count: int, batch: int, part: int, parts: int, seed: int) -> Iterator[np.ndarray]:
@@ -71,3 +67,39 @@ def batches(
     )
     for where in chosen:
         yield torch.from_numpy(inputs[where]), torch.from_numpy(labels[where])
+
+
+def parts(labels: np.ndarray, workers: int, sorted_share: float, seed: int = 0) -> list[np.ndarray]:
+    """Deal out positions of samples, `sorted_share` of them sorted by class and cut into runs.
+
+    With 0 every worker gets a mixture, with 1 it sees few classes. All get as many, none twice.
+
+    >>> [part.tolist() for part in parts(np.array([1, 0, 1, 0]), 2, sorted_share=1.0)]
+    [[1, 3], [0, 2]]
+    """
+    if not 0 <= sorted_share <= 1 or not 1 <= workers <= len(labels):
+        raise ValueError(
+            "parts expects a share from 0 to 1 and at least 1 worker, each with a sample; "
+            f"got {sorted_share!r}, {workers!r} workers, {len(labels)} samples"
+        )
+    order = np.random.default_rng([seed, 11]).permutation(len(labels))
+    least = len(labels) // workers
+    each = round(sorted_share * least)  # of each worker's samples, how many are sorted
+    by_class = np.sort(order[: each * workers])
+    by_class = by_class[np.argsort(labels[by_class], kind="stable")].reshape(workers, each)
+    mixed = order[each * workers : least * workers].reshape(workers, least - each)
+    return [np.concatenate(pair) for pair in zip(by_class, mixed, strict=True)]
+
+
+def batches_of(
+    inputs: np.ndarray, labels: np.ndarray, mine: np.ndarray, batch: int, seed: int
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield, without end, mini-batches of one worker's samples, shuffled anew in each epoch."""
+    if not 1 <= batch <= len(mine):
+        raise ValueError(f"a batch of {batch!r} does not fit {len(mine)} samples")
+    rng = np.random.default_rng([seed, 13])
+    while True:
+        order = rng.permutation(mine)
+        for begin in range(0, len(mine) - batch + 1, batch):
+            where = order[begin : begin + batch]
+            yield torch.from_numpy(inputs[where]), torch.from_numpy(labels[where])
