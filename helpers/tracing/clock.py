@@ -65,16 +65,14 @@ class Clock:
         return local - round(first[1] + share * (last[1] - first[1]))
 
 
-def measure_offset(comm: MPI.Intracomm, rounds: int = ROUNDS, timeout: float = 30.0) -> Clock:
+def measure_offset(comm: MPI.Intracomm, timeout: float = 30.0) -> Clock:
     """Measure this rank's clock against that of rank 0; every rank must call it.
 
-    Takes about a millisecond for each rank: of ``rounds`` questions the quickest counts.
+    Takes about a millisecond for each rank: of 30 questions the quickest counts.
     TimeoutError if a rank has not joined in ``timeout`` seconds.
     """
     from mpi4py import MPI
 
-    if rounds < 1:
-        raise ValueError(f"measure_offset expects rounds >= 1; got {rounds}")
     deadline = time.monotonic() + timeout
     # Messages of a communicator of its own cannot be taken for the reader's. MPI.Intracomm.Dup
     # would wait inside MPI for a rank that never joins; a request can be given up.
@@ -85,7 +83,7 @@ def measure_offset(comm: MPI.Intracomm, rounds: int = ROUNDS, timeout: float = 3
     if private.rank == 0:
         for peer in range(1, private.size):
             private.send(None, peer, _TAG)  # your turn
-            for _ in range(rounds):
+            for _ in range(ROUNDS):
                 _receive(private, peer)
                 private.send(now(), peer, _TAG)
     else:
@@ -93,7 +91,7 @@ def measure_offset(comm: MPI.Intracomm, rounds: int = ROUNDS, timeout: float = 3
         _wait(lambda: private.iprobe(source=0, tag=_TAG), deadline, timeout)
         private.recv(source=0, tag=_TAG)
         readings: list[tuple[int, int, int]] = []
-        for _ in range(rounds):
+        for _ in range(ROUNDS):
             begin = now()
             private.send(None, 0, _TAG)
             root = _receive(private, 0)

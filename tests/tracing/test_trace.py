@@ -277,14 +277,12 @@ def test_a_recording_within_a_recording_belongs_to_both():
 def errors():
     from mpi4py import MPI
 
-    from helpers.tracing.clock import measure_offset
     from helpers.tracing.communicator import TracedComm
 
     messages = []
     for call in (
         lambda: traces.gather(MPI.COMM_WORLD),
         lambda: traces.gather(TracedComm(MPI.COMM_WORLD)),
-        lambda: measure_offset(MPI.COMM_WORLD, rounds=0),
     ):
         try:
             call()
@@ -308,7 +306,7 @@ def errors():
 @pytest.mark.mpi
 def test_misuse_is_answered():
     messages, *empty = on(1)[0]["errors"]
-    for message, part in zip(messages, ("nothing was rec", "nothing", "0", "3", "9"), strict=True):
+    for message, part in zip(messages, ("nothing was rec", "nothing", "3", "9"), strict=True):
         assert part in message
     assert empty == [0, 0.0, 0]
 

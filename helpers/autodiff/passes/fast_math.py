@@ -26,7 +26,7 @@ from helpers.autodiff.graph import Application, Variable, apply, topological
 from helpers.autodiff.matmul import MatMul
 from helpers.autodiff.operator import Operator
 from helpers.autodiff.rewriting import Inputs, maker_of, readers, rebuild
-from helpers.autodiff.sizes import resolve, symbols
+from helpers.autodiff.sizes import symbols
 
 SIGNS = {add: (1, 1), subtract: (1, -1), negative: (-1,)}
 LONGEST = 500  # factors in a chain: the order of more takes longer than it saves
@@ -61,14 +61,10 @@ def collect_terms(outputs: Sequence[Variable], inputs: Container[Variable] = ())
     return rebuild(outputs, collected, inputs)
 
 
-def order_products(
-    outputs: Sequence[Variable],
-    inputs: Container[Variable] = (),
-    sizes: Mapping[str, int] | None = None,
-) -> list[Variable]:
+def order_products(outputs: Sequence[Variable], inputs: Container[Variable] = ()) -> list[Variable]:
     """Multiply each chain of matrices in the order of fewest multiplications (*fast math*).
 
-    ``sizes`` has a typical number for each symbol; a chain with other symbols stays as it is.
+    A chain with symbols in its sizes stays as it is.
     """
     inner = _inner(outputs, inputs, _is_product)
     chains: dict[Variable, list[Variable]] = {}  # of each rebuilt product its factors
@@ -82,9 +78,8 @@ def order_products(
             factors += known if known and len(factors + known) < LONGEST else [operand]
         dims = (factors[0].shape[0], *(f.shape[1] for f in factors))
         new = apply(node.operator, *operands)
-        if node.output not in inner and not symbols(dims) - (sizes or {}).keys():
-            splits = best_splits(resolve(dims, sizes or {}))
-            new = _product(factors, splits, 0, len(factors) - 1)
+        if node.output not in inner and not symbols(dims):
+            new = _product(factors, best_splits(dims), 0, len(factors) - 1)
         chains[new] = factors
         return new
 
