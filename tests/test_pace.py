@@ -44,7 +44,8 @@ def test_a_block_takes_its_pace_and_sleeps_but_for_the_last_moment(clock, second
     with pace(seconds) as block:
         clock.work(seconds / 10)
     assert seconds <= clock.now - begin < seconds + 10 * LOOK
-    assert seconds <= block.took < seconds + 10 * LOOK
+    assert seconds == block.seconds <= block.took < seconds + 10 * LOOK
+    assert block.work == pytest.approx(seconds / 10, abs=10 * LOOK)
     assert clock.slept == pytest.approx(0.9 * seconds - module.SLACK, abs=10 * LOOK)
     assert clock.looks < 1.2 * module.SLACK / LOOK
 
@@ -58,31 +59,18 @@ def test_a_sleep_that_ends_early_is_gone_on_with(clock, monkeypatch):
     assert clock.looks < 1.5 * module.SLACK / LOOK  # the last of it alone is not slept
 
 
-def test_what_the_work_and_the_block_took_is_told(clock):
-    with pace(0.05) as block:
-        clock.work(0.01)
-    assert block.seconds == 0.05
-    assert block.work == pytest.approx(0.01, abs=10 * LOOK)
-    assert block.took == pytest.approx(0.05, abs=10 * LOOK)
-
-
 def test_work_that_takes_longer_is_not_silent(clock):
     told = r"pace\(0.01\): the work took 0.02 .* longer pace"
     with pytest.warns(OutpacedWarning, match=told), pace(0.01):
         clock.work(0.02)
 
 
-def test_work_in_time_is_silent(clock):
+def test_work_in_time_is_silent_and_an_error_comes_at_once(clock):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pace(0.01):
             pass
-
-
-def test_an_error_comes_at_once_and_without_a_warning(clock):
-    begin = clock.now
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        begin = clock.now
         with pytest.raises(KeyError), pace(30):
             raise KeyError
         with pytest.raises(KeyError), pace(1e-6):

@@ -21,7 +21,7 @@ def save_chrome(trace: Trace, path: str | Path) -> Path:
 
 def _items(trace: Trace) -> list[dict]:
     """Return names of the lanes, a box for each call, and two ends of an arrow for each message."""
-    items = [{"ph": "M", "name": "process_name", "args": {"name": "MPI ranks"}}]
+    items: list[dict] = [{"ph": "M", "name": "process_name", "args": {"name": "MPI ranks"}}]
     for rank in trace.ranks:
         named = {"thread_name": {"name": f"rank {rank}"}, "thread_sort_index": {"sort_index": rank}}
         items += [{"ph": "M", "name": k, "tid": rank, "args": v} for k, v in named.items()]

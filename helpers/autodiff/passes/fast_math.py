@@ -79,7 +79,8 @@ def order_products(outputs: Sequence[Variable], inputs: Container[Variable] = ()
         dims = (factors[0].shape[0], *(f.shape[1] for f in factors))
         new = apply(node.operator, *operands)
         if node.output not in inner and not symbols(dims):
-            new = _product(factors, best_splits(dims), 0, len(factors) - 1)
+            splits = best_splits(dims)  # type: ignore[arg-type]
+            new = _product(factors, splits, 0, len(factors) - 1)
         chains[new] = factors
         return new
 
