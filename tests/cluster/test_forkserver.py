@@ -36,12 +36,6 @@ def cluster():
         yield cluster
 
 
-@pytest.fixture(scope="module")
-def with_torch(cluster):  # which has a process of its own that forks, without torch
-    with Cluster(2, preload=("torch",), threads=2) as cluster:
-        yield cluster
-
-
 @pytest.fixture
 def module(tmp_path, monkeypatch):
     """Write a module that the process which forks can import; return its name."""
@@ -125,35 +119,6 @@ def test_no_port_is_open_and_no_file_is_left_in_shared_memory(cluster):
 
 @forks
 @pytest.mark.mpi
-def test_a_preloaded_module_is_there_at_once_and_after_a_restart(cluster, with_torch):
-    def first():
-        import sys
-
-        import torch
-
-        before = len(sys.modules)
-        torch.optim.Adam([torch.nn.Parameter(torch.zeros(1))])
-        return len(sys.modules) - before  # torch's first optimizer imports its compiler
-
-    body = "import sys; return 'torch' in sys.modules, len(sys.modules) > 1000"
-    assert on_ranks(with_torch, body) == [(True, True)] * 2
-    with_torch.restart()
-    assert on_ranks(with_torch, body) == [(True, True)] * 2
-    assert with_torch.run(first) == [0, 0]
-    shared = "torch" in cluster._processes._server.modules
-    assert on_ranks(cluster, "import sys; return 'torch' in sys.modules") == [shared] * 3
-
-
-@pytest.mark.mpi
-def test_libraries_use_the_threads_that_were_asked_for(cluster, with_torch):
-    body = "import torch, os; return torch.get_num_threads(), os.environ['OMP_NUM_THREADS']"
-    assert on_ranks(with_torch, body) == [(2, "2")] * 2
-    body = "import os; return os.environ['OMP_NUM_THREADS'], os.environ['NUMBA_NUM_THREADS']"
-    assert on_ranks(cluster, body) == [("1", "1")] * 3
-
-
-@forks
-@pytest.mark.mpi
 @pytest.mark.parametrize(
     ("source", "why"),
     [
@@ -188,9 +153,10 @@ def test_ranks_find_the_environment_and_folder_of_now(cluster, monkeypatch, tmp_
         "import os, subprocess, sys\n"
         "code = 'from mpi4py import MPI; print(MPI.COMM_WORLD.Get_size())'\n"
         "alone = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True)\n"
-        "return os.environ.get('SET_LATELY'), os.getcwd(), alone.stdout"
+        "threads = os.environ['OMP_NUM_THREADS'], os.environ['NUMBA_NUM_THREADS']\n"
+        "return os.environ.get('SET_LATELY'), os.getcwd(), alone.stdout, threads"
     )
-    assert on_ranks(cluster, body) == [("yes", str(tmp_path), "1\n")] * 3
+    assert on_ranks(cluster, body) == [("yes", str(tmp_path), "1\n", ("1", "1"))] * 3
 
 
 @pytest.mark.mpi

@@ -1,4 +1,4 @@
-"""Ranks that fork, spawn, load data and use threads; and whose random numbers are their own."""
+"""Ranks with torch that fork, load data, use threads, and draw random numbers of their own."""
 
 import sys
 
@@ -85,3 +85,20 @@ def test_no_generator_repeats_itself_between_ranks_or_starts(cluster):
     cluster.restart()
     drawn += [number for each in on_ranks(cluster, body, timeout=60) for number in each]
     assert len(drawn) == len(set(drawn)) == 2 * 2 * 6
+
+
+def test_what_was_preloaded_is_there_at_once_and_after_a_restart_for_the_threads_asked_for(cluster):
+    def first():
+        import os
+        import sys
+
+        there, modules = "torch" in sys.modules, len(sys.modules)
+        import torch
+
+        torch.optim.Adam([torch.nn.Parameter(torch.zeros(1))])
+        threads = torch.get_num_threads(), os.environ["OMP_NUM_THREADS"]
+        return there, len(sys.modules) - modules, threads  # an optimizer imports torch's compiler
+
+    assert cluster.run(first) == [(True, 0, (2, "2"))] * 2
+    cluster.restart()
+    assert cluster.run(first) == [(True, 0, (2, "2"))] * 2
