@@ -48,14 +48,13 @@ __all__ = [
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """Register ``%%ranks``, and warm a process up; ``%load_ext`` calls this."""
-    from helpers.cluster.kernel import cells
-    from helpers.cluster.kernel.magic import RanksMagics
+    from helpers.cluster.kernel import magic
 
-    magics = RanksMagics(shell)
+    magics = magic.RanksMagics(shell)
     shell.register_magics(magics)
     shell.events.register("post_run_cell", unlink_when_alone)
     if kernel := getattr(shell, "kernel", None):
-        cells.install(kernel, magics.who_runs)
+        magic.install(kernel, magics.who_runs)
     keep_warm()
     # What is imported by now lives as long as the kernel. Left out of garbage collection, it is not
     # walked through again and again when the kernel ends, which is most of the time that takes;
