@@ -1,7 +1,4 @@
-"""The processes of a cluster on this machine, forked from a warm one: no mpiexec, no open port.
-
-Where a fork is unsafe the same process starts each of them afresh.
-"""
+"""The processes of a cluster on this machine, forked from a warm one: no mpiexec, no open port."""
 
 from __future__ import annotations
 
@@ -94,10 +91,7 @@ class Forked:
 
 
 class Spawned(Forked):
-    """Ranks that the process beside the kernel starts afresh: the way of macOS.
-
-    They share no memory, and have to import everything themselves.
-    """
+    """Ranks that the same process starts afresh, sharing nothing: the way of macOS."""
 
     way: ClassVar[str] = "spawn"
 
