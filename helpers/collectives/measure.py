@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from helpers.collectives.hosts import hosts_of
+from helpers.collectives.hosts import Hosts, hosts_of
 from helpers.collectives.parts import FIRST_TAG
 from helpers.collectives.registry import ALGORITHMS
 from helpers.machine import usable_cores
@@ -181,11 +181,24 @@ def allreduce_times(
     part = whole
     if ranks is not None:
         part = cast("MPI.Intracomm", whole.Split(0 if taking_part else 1))
-    times = _timed(algorithms, sizes, repeats, part) if taking_part else None
+    times = None
+    if taking_part:
+        hosts = hosts_of(part)  # once, as a program would: to ask takes messages
+        calls = {name: _allreduce(name, hosts) for name in algorithms}
+        times = function_times(calls, sizes, repeats, part)
     if ranks is not None:
         part.Free()
         doze(whole)
     return times
+
+
+def _allreduce(name: str, hosts: Hosts) -> Callable[[np.ndarray, MPI.Intracomm], object]:
+    """An algorithm in place, or the library's own."""
+    from mpi4py import MPI
+
+    if name == "MPI_Allreduce":
+        return lambda array, comm: comm.Allreduce(MPI.IN_PLACE, array)
+    return lambda array, comm: ALGORITHMS[name].in_place(array, comm, hosts)
 
 
 def function_times(
@@ -207,43 +220,13 @@ def function_times(
     times: dict[str, list[float]] = {name: [] for name in functions}
     for size in sizes:
         array = np.zeros(max(1, size // 4), np.float32)  # zeros: no sum ever overflows
-        calls = {
-            name: (lambda a=array, function=function: function(a, whole))
-            for name, function in functions.items()
-        }
-        for name, seconds in _in_turns(calls, repeats, whole).items():
-            times[name].append(seconds)
-    return times
-
-
-def _in_turns(
-    calls: Mapping[str, Callable[[], object]], repeats: int, comm: MPI.Intracomm
-) -> dict[str, float]:
-    """Return the median of each call's seconds; one after the other within each repetition."""
-    samples: dict[str, list[float]] = {name: [] for name in calls}
-    for repeat in range(repeats + 1):
-        for name, call in calls.items():
-            seconds = slowest(call, comm, repeats=1, warmup=0)
-            if repeat:  # the first round warms up
-                samples[name].append(seconds)
-    return {name: statistics.median(taken) for name, taken in samples.items()}
-
-
-def _timed(
-    algorithms: Sequence[str], sizes: Sequence[int], repeats: int, comm: MPI.Intracomm
-) -> dict[str, list[float]]:
-    from mpi4py import MPI
-
-    times: dict[str, list[float]] = {name: [] for name in algorithms}
-    hosts = hosts_of(comm)  # once, as a program would: to ask takes messages
-    for size in sizes:
-        array = np.zeros(max(1, size // 4), np.float32)  # zeros: no sum ever overflows
-        calls = {
-            name: (lambda a=array: comm.Allreduce(MPI.IN_PLACE, a))
-            if name == "MPI_Allreduce"
-            else functools.partial(ALGORITHMS[name].in_place, array, comm, hosts)
-            for name in algorithms
-        }
-        for name, seconds in _in_turns(calls, repeats, comm).items():
-            times[name].append(seconds)
+        samples: dict[str, list[float]] = {name: [] for name in functions}
+        for repeat in range(repeats + 1):
+            for name, function in functions.items():
+                call = functools.partial(function, array, whole)
+                seconds = slowest(call, whole, repeats=1, warmup=0)
+                if repeat:  # the first round warms up
+                    samples[name].append(seconds)
+        for name, taken in samples.items():
+            times[name].append(statistics.median(taken))
     return times

@@ -20,14 +20,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import chain
 from time import perf_counter, sleep
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from helpers.sharded.arrays import array_of
 from helpers.sharded.background import Channel, Span
-from helpers.sharded.messages import gather_into
 from helpers.sharded.unit import Unit
 
 
@@ -155,15 +152,7 @@ class Sharded:
         """Gather all parameters; every rank must call it."""
         found: dict[str, Tensor] = {}
         for unit in self.units:
-            flat = torch.empty(unit.size, dtype=unit.parameter.dtype)
-            array = array_of(flat)
-            array[unit.mine] = array_of(unit.parameter.detach())
-            if unit.stage:
-                _gather(self.channel, array)
-            for name, part in zip(unit.flat.names, flat.split(unit.flat.sizes), strict=True):
+            parts = unit.collect(unit.parameter.detach())
+            for name, part in zip(unit.flat.names, parts, strict=True):
                 found[f"{unit.name}.{name}"] = part.clone()
         return found
-
-
-def _gather(channel: Channel, array: Any) -> None:
-    channel.post("collect", lambda comm: gather_into(array, comm)).result()

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from helpers.models.transformer import Config
 from helpers.sharded import messages
-from helpers.sharded.arrays import array_of, need_divisible, shards
+from helpers.sharded.arrays import need_divisible, shards
 from helpers.sharded.background import Channel
 from helpers.sharded.counts import segments
 from helpers.sharded.device import Device, Metered
@@ -161,14 +161,8 @@ class Hybrid:
                 for name in found:
                     found[name][what] = mine.clone()
                 continue
-            flat = torch.empty(self.unit.size, dtype=mine.dtype)
-            array = array_of(flat)
-            array[self.unit.mine] = array_of(mine)
-            if self.layout.shard:
-                messages.gather_into(array, self.channel.comm)
             shapes = [p.shape for p in self.model.parameters()]
-            parts = flat.split(self.unit.flat.sizes)
-            for name, part, shape in zip(found, parts, shapes, strict=True):
+            for name, part, shape in zip(found, self.unit.collect(mine), shapes, strict=True):
                 found[name][what] = part.view(shape).clone()
         return found
 

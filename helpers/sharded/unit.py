@@ -8,6 +8,7 @@ ring bring the others' (Zhao et al., 2023, *PyTorch FSDP*, section 3.2).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -71,7 +72,7 @@ class Unit:
 
     def begin_gradients(self) -> None:
         """Have empty gradients here for the backward pass to fill."""
-        if self.stage >= 2 and not _here(self.flat.gradients):
+        if self.stage >= 2 and not _bytes(self.flat.gradients):
             _allocate(self.flat.gradients)
             array_of(self.flat.gradients)[:] = 0
 
@@ -111,6 +112,15 @@ class Unit:
         if self.stage < 2:
             array_of(self.flat.gradients)[:] = 0
 
+    def collect(self, mine: Tensor) -> Sequence[Tensor]:
+        """Gather numbers of which each rank has its shard; return those of each parameter."""
+        flat = torch.empty(self.size, dtype=mine.dtype)
+        array = array_of(flat)
+        array[self.mine] = array_of(mine)
+        if self.stage:
+            self.channel.post("collect", lambda comm: gather_into(array, comm)).result()
+        return flat.split(self.flat.sizes)
+
     def resident(self) -> dict[str, int]:
         """Return the bytes that this rank holds right now."""
         own = self.parameter.grad
@@ -121,10 +131,6 @@ class Unit:
             "gradient": _bytes(self.flat.gradients)
             + (_bytes(own) if own is not None and self.stage >= 2 else 0),
         }
-
-
-def _here(tensor: Tensor) -> bool:
-    return tensor.untyped_storage().nbytes() > 0
 
 
 def _bytes(tensor: Tensor) -> int:
