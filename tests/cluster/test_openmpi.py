@@ -84,37 +84,23 @@ def told(openmpi, tmp_path_factory):
     return json.loads(lines[0].removeprefix("TOLD "))
 
 
-def test_three_ranks_of_open_mpi_exchange_messages(told):
+def test_a_life_of_ranks_of_open_mpi(told):
     assert "3 ranks, Open MPI v" in told["repr"]
-    assert told["ring"] == [[rank, 3, (rank - 1) % 3] for rank in range(3)]
-
-
-def test_ranks_listen_on_loopback_alone(told):
-    assert told["listens"], "their launcher's library listens there"
-    assert set(told["listens"]) == {"127.0.0.1"}
-
-
-def test_a_rank_that_raises_keeps_the_ranks(told):
-    assert told["typo"][0] == "RankError"
-    assert "Rank 1 raised" in told["typo"][1]
-    assert told["after typo"] == told["ring"]
-
-
-def test_siblings_stuck_in_mpi_are_restarted(told):
-    assert told["barrier"][0] == "RankError"
-    assert "waited inside MPI for a rank that had failed" in told["barrier"][1]
-
-
-def test_a_deadlock_is_explained(told):
-    assert told["deadlock"][0] == "RankTimeoutError"
-    assert "0 → 1 → 2 → 0" in told["deadlock"][1]
-
-
-def test_a_killed_rank_is_named(told):
-    assert told["died"][0] == "RankDiedError"
-    assert "Rank 2 died, killed by signal 9" in told["died"][1]
-
-
-def test_the_ranks_work_again_and_nothing_is_left(told):
-    assert told["after all"] == told["ring"]
+    ring = [[rank, 3, (rank - 1) % 3] for rank in range(3)]
+    assert told["ring"] == told["after typo"] == told["after all"] == ring
+    assert set(told["listens"]) == {"127.0.0.1"}, "their launcher's library listens there"
     assert told["alive"] == []
+
+
+@pytest.mark.parametrize(
+    ("trouble", "kind", "words"),
+    [
+        ("typo", "RankError", "Rank 1 raised"),
+        ("barrier", "RankError", "waited inside MPI for a rank that had failed"),
+        ("deadlock", "RankTimeoutError", "0 → 1 → 2 → 0"),
+        ("died", "RankDiedError", "Rank 2 died, killed by signal 9"),
+    ],
+)
+def test_what_goes_wrong_is_named(told, trouble, kind, words):
+    assert told[trouble][0] == kind
+    assert words in told[trouble][1]

@@ -146,12 +146,8 @@ def test_the_queue_is_shown_and_an_interrupt_cancels(lab):
     assert told["left"] == []
 
 
-@pytest.mark.parametrize(
-    ("how", "word"),
-    [(["scancel"], "was cancelled"), (["scancel", "--batch", "--signal=KILL"], "failed")],
-)
-def test_a_job_that_others_end_is_named_and_no_other_asked_for_unasked(lab, how, word):
-    told = call(lab, "ends", *how)
+def test_a_job_that_others_end_is_named_and_no_other_asked_for_unasked(lab):
+    told, word = call(lab, "ends", "scancel"), "was cancelled"
     for kind, text in (told["busy"], told["idle"]):
         assert kind == "RankDiedError"
         assert text.startswith("The ranks were lost: Slurm's job ")
@@ -211,7 +207,7 @@ def test_what_slurm_refuses_is_said_in_its_words(lab):
     assert told["left"] == []
 
 
-def test_traces_across_nodes_have_one_clock(lab):
+def test_traces_and_torch_distributed_across_nodes(lab):
     told = call(lab, "traces")
     assert [(source, target) for source, target, _, _ in told["messages"]] == [
         (rank, rank + 1) for rank in range(5)
@@ -219,9 +215,6 @@ def test_traces_across_nodes_have_one_clock(lab):
     assert all(begin <= end for _, _, begin, end in told["messages"])
     # one kernel, one clock: what is measured is the error
     assert all(offset <= max(sure, 1_000_000) for offset, sure in told["offsets"])
-
-
-def test_torch_distributed_across_nodes(lab):
     told = call(lab, "torch_across", timeout=180)["told"]
     assert [sums for sums, _, _ in told] == [[True, True]] * 6
     gradients = [gradient for _, gradient, _ in told]
