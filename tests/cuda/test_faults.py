@@ -141,20 +141,6 @@ def test_the_same_kernel_with_its_barriers_is_clean():
     assert y.tolist() == (np.arange(64) ^ 1).tolist()
 
 
-def test_a_write_after_a_read_races_too():
-    source = """
-    __global__ void f(float *y) {
-        __shared__ float last;
-        if (threadIdx.x == 0) last = 1;
-        __syncthreads();
-        y[threadIdx.x] = last;
-        if (threadIdx.x == 5) last = 2;
-    }
-    """
-    with pytest.raises(cuda.RaceError, match=r"thread \(5, 0, 0\).* wrote it at line 7"):
-        module(source)["f"][1, 8](floats(8), check=True)
-
-
 def test_race_between_blocks_in_global_memory_and_its_cure():
     source = "__global__ void count(int *total) { %s; }"
     total = np.zeros(1, np.int32)
@@ -162,59 +148,6 @@ def test_race_between_blocks_in_global_memory_and_its_cure():
         module(source % "*total += 1")["count"][4, 1](total, check=True)
     module(source % "atomicAdd(total, 1)")["count"][4, 32](total, check=True)
     assert total[0] == 128
-
-
-@pytest.mark.parametrize(
-    ("barrier", "together"), [("", 1), ("__syncwarp()", 32), ("__syncthreads()", 64)]
-)
-def test_a_write_after_many_reads_races_with_each_that_no_barrier_orders(barrier, together):
-    source = """
-    __global__ void f(float *x, float *y, int first, int last, int writer) {
-        __shared__ float s;
-        int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
-        if (t == 0) s = 1;
-        __syncthreads();
-        if (i >= first && i < last) y[i] = x[0] + s;
-        %s;
-        if (i == writer) x[0] = s = 2;
-    }
-    """
-    triples = [(first, first + n, (first + n * k) % 128) for first in (0, 5, 31, 64, 90)
-               for n in (1, 2, 20, 38) for k in (0, 2, 5)]  # fmt: skip
-    with module(source % barrier, check=True, threads=1) as m:
-        for first, last, writer in triples:
-            unordered = {i for i in range(first, last) if i // together != writer // together}
-            try:
-                m["f"][2, 64](floats(1), floats(128), first, last, writer)
-                raced = False
-            except cuda.RaceError:
-                raced = True
-            assert raced == bool(unordered - {writer}), (first, last, writer)
-
-
-SIZES = [
-    "const int N = 8;",
-    "enum { N = 8 };",
-    "enum Size : int { ONE = 1, N = 8 * ONE };",
-    "const int ROWS = 2, N = 4 * ROWS;",
-    "#define N 8",
-    "template <int N>",
-]
-
-
-@pytest.mark.parametrize("first", SIZES)
-@pytest.mark.parametrize("kind", ["float", "float4"])
-def test_a_place_of_two_dimensions_is_named_by_both(first, kind):
-    source = f"""{first}
-    __global__ void f(float *y) {{
-        __shared__ {kind} tile[2][N];
-        *(float *)&tile[threadIdx.x / 8][threadIdx.x % 8] = 1;
-        y[threadIdx.x] = *(float *)&tile[1][5];
-    }}
-    """
-    name = "f<8>" if "template" in first else "f"
-    with pytest.raises(cuda.CudaError, match=r"tile\[1\]\[5\] in shared memory"):
-        module(source)[name][1, 16](floats(16), check=True)
 
 
 @pytest.mark.parametrize("check", [False, True])

@@ -171,3 +171,32 @@ def test_a_race_on_a_device_variable():
         pytest.raises(cuda.RaceError, match=r"race on n\[0\] in global memory"),
     ):
         module["f"][2, 1](np.zeros(1, np.int32))
+
+
+@pytest.mark.parametrize(
+    ("barrier", "together"), [("", 1), ("__syncwarp()", 32), ("__syncthreads()", 64)]
+)
+def test_a_write_after_many_reads_races_with_each_that_no_barrier_orders(barrier, together):
+    source = """
+    __global__ void f(float *x, float *y, int first, int last, int writer) {
+        __shared__ float s;
+        int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
+        if (t == 0) s = 1;
+        __syncthreads();
+        if (i >= first && i < last) y[i] = x[0] + s;
+        %s;
+        if (i == writer) x[0] = s = 2;
+    }
+    """
+    y = np.zeros(128, np.float32)
+    triples = [(first, first + n, (first + n * k) % 128) for first in (0, 5, 31, 64, 90)
+               for n in (1, 2, 20, 38) for k in (0, 2, 5)]  # fmt: skip
+    with Module(source % barrier, device="cpu", check=True, threads=1, verify=False) as module:
+        for first, last, writer in triples:
+            unordered = {i for i in range(first, last) if i // together != writer // together}
+            try:
+                module["f"][2, 64](np.zeros(1, np.float32), y, first, last, writer)
+                raced = False
+            except cuda.RaceError:
+                raced = True
+            assert raced == bool(unordered - {writer}), (first, last, writer)
