@@ -275,12 +275,12 @@ def test_a_kill_in_each_phase_of_a_start_leaves_nothing(tmp_path, phase, victim)
             with contextlib.suppress(psutil.NoSuchProcess):
                 target.kill()
         if victim in ("kernel", "both"):
-            run.wait(10)
+            run.wait(60)
         else:  # an error or, if the blow came late, ranks: never a wait without end
             assert run.stdout.readline() in ("StartError\n", "up\n")
             run.terminate()
-            run.wait(10)
-        _, alive = psutil.wait_procs(below, timeout=10)
+            run.wait(60)
+        _, alive = psutil.wait_procs(below, timeout=60)
         assert alive == []
         if victim == "both":  # nobody is left who could: the next cluster does it
             code = "from helpers.cluster.start import folders; folders.sweep()"

@@ -247,8 +247,8 @@ def test_an_ordinary_user_has_hosts_too():
 
 def left(folder: Path, below: list[psutil.Process]) -> list:
     """Return what is left of clusters with their files in ``folder``."""
-    psutil.wait_procs(below, timeout=10)
-    eventually(lambda: not list(folder.glob("ranks-*")))
+    psutil.wait_procs(below, timeout=60)  # who still imports has not heard of the end
+    eventually(lambda: not list(folder.glob("ranks-*")), 60)
     devices = [name for name in os.listdir("/sys/class/net") if name.startswith(("port", "lan"))]
     alive = [process for process in below if process.is_running()]
     return [*alive, *folder.glob("ranks-*"), *devices]
