@@ -67,7 +67,9 @@ class Prediction:
 
 
 def _shown(value: float | str) -> str:
-    return value if isinstance(value, str) else f"{value:.3g}"
+    if isinstance(value, str):
+        return value
+    return f"{value:,.0f}" if 1e3 <= abs(value) < 1e6 else f"{value:.3g}"
 
 
 def _compared(said: float | str, measured: float | str) -> str:

@@ -15,6 +15,7 @@ from helpers.predictions import Prediction
         (10, 2.5, "1/4 of your number"),
         (0, 2.5, "you said 0, measured 2.5"),
         (0, 0, ": right"),
+        (768, 1152, "measured 1,152"),
         (-1, float("inf"), "you said -1"),
         ("vectors", "vectors", ": right"),
         (" Vectors ", "vectors", ": right"),

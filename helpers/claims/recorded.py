@@ -130,13 +130,14 @@ def _cells(row: Row) -> list[str]:
     else:
         low, high = ("∞" if end is None else f"{end:+.3g}" for end in given["interval"])
         effect = f"{given['effect']:+.3g} ({low} to {high})"
-    sides = [_side(one, row.unit) for one in (row.value, row.peer_value)]
+    sides = [quantity(one, row.unit) for one in (row.value, row.peer_value)]
     return [given["setting"], *sides, effect, str(given["runs"]), given["word"]]
 
 
-def _side(value: float | None, unit: str) -> str:
+def quantity(value: float | None, unit: str) -> str:
     """Return a value that can be read: 30 µs for 2.998e-05 s, 315 GB/s for 3.151e+11 bytes/s."""
-    assert value is not None, "a claim has two sides"
+    if value is None:
+        return ""
     if unit == "s" and 0 < abs(value) < 0.1:
         places = ((1e-7, 1e9, "ns"), (1e-4, 1e6, "µs"), (0.1, 1e3, "ms"))
         by, unit = next((by, name) for end, by, name in places if abs(value) < end)
@@ -145,9 +146,14 @@ def _side(value: float | None, unit: str) -> str:
         large = abs(value) >= 1e9
         value *= 1e-9 if large else 1e-6
         unit = ("G" if large else "M") + unit.replace("bytes", "B")
-    text = f"{value:,.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.4g}"
+    text = f"{value:,.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:.4g}"
     return f"{text} {unit}".removesuffix(" 1")
 
 
 def _part(value: float | None) -> str:
-    return "∞" if value is None else f"×\u00a0{1 + value:.3g}"  # not the sign alone on a line
+    if value is None:
+        return "∞"
+    text = f"{1 + value:.3g}"
+    if 1e3 <= 1 + value < 1e6:
+        text = f"{float(text):,.0f}"  # 1,040 for 1.04e+03
+    return f"×\u00a0{text}"  # not the sign alone on a line

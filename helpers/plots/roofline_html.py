@@ -132,7 +132,7 @@ def _page(peaks, bandwidths, data, low: float, high: float) -> str:
     for k, (name, rate) in enumerate(bandwidths.items()):
         start, ridge, ink = max(low, floor / rate), x(top / rate), INK[k % 3]
         parts.append(_line(x(start), y(rate * start), ridge, y(top), ink, 2.5, DASHES[k % 4]))
-        tip = f"{name}: {rate / 1e9:.1f} GB/s, ridge at {top / rate:.2g} flop/byte"
+        tip = f"{name}: {rate / 1e9:.1f} GB/s, ridge at {top / rate:.3g} flop/byte"
         parts.append(_dot(ridge, y(top), 4, ink, tip))
         # The name goes on where its line ends: above the highest peak there are no kernels.
         at = beside[k] + 8, y(top) - 6

@@ -142,7 +142,7 @@ rows = [
 ]
 for C, n in ((128, 1_024), (768, 8_192), (768, 65_536), (4_096, 8_192)):
     gradient, activations = 2 * 4 * (12 * C**2 + 13 * C), 2 * 4 * n * C
-    rows.append(f"| {C} | {n:,} | {gradient / 1e6:.3g} | {activations / 1e6:.3g} |")
+    rows.append(f"| {C} | {n:,} | {gradient / 1e6:,.4g} | {activations / 1e6:.3g} |")
 Markdown("\n".join(rows))
 
 # %% [markdown]

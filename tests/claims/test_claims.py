@@ -12,7 +12,7 @@ from claims.__main__ import choose, table
 from helpers import records
 from helpers.claims import Claim, Share, evidence, ranks
 from helpers.claims.claim import ClaimError
-from helpers.claims.recorded import _side
+from helpers.claims.recorded import _part, quantity
 from helpers.claims.running import run, run_smallest
 from helpers.claims.verdict import judge, overall
 from tools import reach
@@ -315,7 +315,14 @@ def check_that_it_runs(topic, claim):
         (4.2e6, "flop/s", "4.2 Mflop/s"),
         (2510978158954345984, "1", "2.511e+18"),
         (12345, "bytes", "12,345 bytes"),
+        (3.6e9, "B", "3,600,000,000 B"),
+        (None, "s", ""),
     ],
 )
 def test_a_side_of_a_claim_can_be_read(value, unit, said):
-    assert _side(value, unit) == said
+    assert quantity(value, unit) == said
+
+
+@pytest.mark.parametrize(("effect", "said"), [(0.114, "1.11"), (1039.2, "1,040"), (5e17, "5e+17")])
+def test_a_factor_of_thousands_has_no_power_of_ten(effect, said):
+    assert _part(effect) == f"×\u00a0{said}"

@@ -15,7 +15,7 @@ from types import ModuleType
 
 import claims
 from helpers import records
-from helpers.claims.recorded import Recorded, recorded
+from helpers.claims.recorded import Recorded, quantity, recorded
 from helpers.paths import ROOT
 from tools import notebooks
 from tools.site import on_a_gpu
@@ -180,9 +180,8 @@ def _figures(row: records.Row) -> list[str]:
         for key, value in row.parameters.items()
         if isinstance(value, str | int | float) and len(str(value)) <= 40
     )
-    peer = "" if row.peer_value is None else f"{row.peer_value:.4g} {row.unit}".removesuffix(" 1")
     ratio = "" if row.ratio is None else f"{row.ratio:.3g}"
-    ours = f"{row.value:.4g} {row.unit}".removesuffix(" 1")
+    ours, peer = (quantity(value, row.unit) for value in (row.value, row.peer_value))
     return [_cell(text) for text in (row.name, case, ours, row.peer, peer, ratio)]
 
 
