@@ -161,15 +161,17 @@ def go():
             )
             for way in ("fork", "spawn", "mpiexec")
         ),
-        (
+        pytest.param(
             "import os, tempfile\nos.chdir(tempfile.mkdtemp())",
             "go()\nos.rmdir(os.getcwd())\ngo()",
             ["sum 2"] * 2,
+            marks=PART,
         ),
-        (
+        pytest.param(
             "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))",
             "go()",
             ["a process may have 64 files open, which is too few"],
+            marks=PART,
         ),
     ],
 )
