@@ -10,10 +10,9 @@ from functools import cached_property
 import torch
 from torch import nn
 
-from helpers.attention import counting
 from helpers.attention.documents import Ids, Limits, Vocabulary, encode
 from helpers.attention.model import Embedding, EmbeddingAverage, FlatGRU, HierarchicalAttention
-from helpers.attention.training import Recipe, accuracy, train
+from helpers.attention.training import Recipe
 from helpers.datasets.descriptions import Document, load_descriptions
 from helpers.datasets.word_vectors import load_word_vectors
 
@@ -113,19 +112,6 @@ class Experiment:
         return HierarchicalAttention(
             embedding, classes, self.hidden, pooling=pooling, dropout=self.dropout
         )
-
-    def run(self, name: str, seed: int = 0, progress=None) -> tuple[nn.Module, float, float]:
-        """Train one model; return it, its accuracy on the test set, and the seconds it took."""
-        model = self.model(name, seed)
-        x, y, x_test, y_test = self.data
-        seconds = train(model, x, y, recipe(name, seed), progress).seconds
-        return model, accuracy(model, x_test, y_test), seconds
-
-    def bar(self) -> float:
-        """Return the accuracy of TF-IDF of one and two words and a linear SVM, same split.
-        See :func:`helpers.attention.counting.right`.
-        """
-        return float(counting.right(counting.KINDS[0], *self.documents).mean())
 
 
 def hold_out(sources: Sequence[str], share: float, seed: int = 0) -> list[bool]:

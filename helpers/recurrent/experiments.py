@@ -20,7 +20,7 @@ from helpers.recurrent.layers import GRU, Cell
 from helpers.recurrent.readers import VARIANTS, Reader, half_life_bias, stacked
 from helpers.recurrent.tasks import ForgetOnCue, LongCopy, Task
 
-__all__ = ["VARIANTS", "Comparison", "Scores", "comparisons", "differ", "half_life_bias", "train"]
+__all__ = ["VARIANTS", "Comparison", "Scores", "comparisons", "half_life_bias", "train"]
 
 
 @dataclass(frozen=True)
@@ -189,12 +189,3 @@ def one_that_forgets(
     layer.load_state_dict(reader.layer.state_dict())
     x, _ = task.draw(1, generator)
     return layer, x, (x[:, 0, 0].tolist(), [t + 1 for t in range(len(x)) if x[t, 0, 1]])
-
-
-def differ(one: Scores, other: Scores) -> bool:
-    """True if the seeds tell the two apart: paired t-test, p < 0.05.
-
-    Raises ValueError unless both have the same number of seeds, at least two.
-    """
-    _, low, high = one.against(other)
-    return not low <= 0 <= high  # no difference lies outside the interval at 95 %: p < 0.05
