@@ -52,11 +52,6 @@ class Access:
         return self.count * self.size
 
     @property
-    def efficiency(self) -> float:
-        """Bytes asked for over bytes moved in sectors (1: coalesced; 0.125: every 4 of 32)."""
-        return self.bytes / (self.sectors * SECTOR) if self.sectors else float("nan")
-
-    @property
     def conflicts(self) -> int:
         """Extra passes that bank conflicts cost."""
         return self.wavefronts - self.ideal
@@ -125,11 +120,6 @@ class AccessRecord:
         """Return the bytes that are read and written at least once: any kernel must move them."""
         return sum(read + written for read, written in self.touched.values())
 
-    def intensity(self, flops: float, *, cached: bool = False) -> float:
-        """Return operations per byte of global memory: of the compulsory bytes where ``cached``."""
-        moved = self.compulsory_bytes() if cached else self.requested_bytes(space="global")
-        return flops / moved
-
     def picked(self, *, block: int | None = None, **wanted: Any) -> np.ndarray:
         """Return the events of accesses that match, as for :meth:`select`, in one block or all."""
         numbers = [i for i, access in enumerate(self.accesses) if access in self.select(**wanted)]
@@ -144,14 +134,6 @@ class AccessRecord:
             [self.itemsizes.get(a.array) or a.size for a in self.accesses] or [1], np.int64
         )
         return events["offset"] // sizes[events["access"]]
-
-    def threads(self, events: np.ndarray) -> np.ndarray:
-        """Return each event's thread (x, y, z), shape (n, 3)."""
-        return np.stack(np.unravel_index(events["thread"], self.block[::-1])[::-1], axis=1)
-
-    def blocks(self, events: np.ndarray) -> np.ndarray:
-        """Return each event's block (x, y, z), shape (n, 3)."""
-        return np.stack(np.unravel_index(events["block"], self.grid[::-1])[::-1], axis=1)
 
     def table(self) -> str:
         """Return a table with one row for each access of the source."""

@@ -227,8 +227,7 @@ SIZES = [
 ]
 
 
-@pytest.mark.parametrize("first", SIZES)
-@pytest.mark.parametrize("kind", ["float", "float4"])
+@pytest.mark.parametrize(("first", "kind"), [*zip(SIZES, ["float", "float4"] * 3, strict=True)])
 def test_a_place_of_two_dimensions_is_named_by_both(first, kind):
     source = f"""{first}
     __global__ void f(float *y) {{
