@@ -73,8 +73,9 @@ def unlink_when_alone(info: object = None) -> None:
     calls this after each cell, with ``info``.
     """
     mpi = sys.modules.get("mpi4py.MPI")
-    if mpi is not None and mpi.Is_initialized() and not mpi.Is_finalized():
-        unlink_own()
+    with contextlib.suppress(KeyboardInterrupt):  # a stop that comes late is for the cell
+        if mpi is not None and mpi.Is_initialized() and not mpi.Is_finalized():
+            unlink_own()
 
 
 def sweep(folder: Path = FOLDER, age: float = STALE_SECONDS) -> None:

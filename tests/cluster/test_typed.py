@@ -14,11 +14,19 @@ pytestmark = pytest.mark.mpi
 __all__ = ["cell"]
 
 
-def test_exit_ends_the_cell_and_keeps_the_ranks(cell):
-    printed, outputs = cell("%%ranks\nkept = rank\nexit()\nprint('not reached')")
+@pytest.mark.parametrize("leave", ["exit()", "import sys; sys.exit()", "raise SystemExit(0)"])
+def test_exit_ends_the_cell_and_keeps_the_ranks(cell, leave):
+    printed, outputs = cell(f"%%ranks\nkept = rank\n{leave}\nprint('not reached')")
     assert printed == "[0-2] exit() ended this cell here; the ranks go on.\n"
     assert errors(outputs) == ""
     assert cell("%%ranks\nprint(kept)")[0] == "[0] 0\n[1] 1\n[2] 2\n"
+
+
+def test_an_exit_that_reports_a_failure_is_an_error_without_advice(cell):
+    printed, outputs = cell("%%ranks\nimport sys\nsys.exit('no data')")
+    assert printed == ""
+    assert "no data" in errors(outputs)
+    assert "To exit: use" not in str(outputs)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -98,3 +99,11 @@ def test_open_mpis_launcher_has_time_to_clear_up(tmp_path):
             time.sleep(0.01)
         guard.end_gently(process.pid)
     assert not folder.exists()
+
+
+def test_a_stop_that_comes_after_the_cell_shows_nothing(monkeypatch):
+    def stopped():
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "mpi4py.MPI", SimpleNamespace(Is_initialized=stopped))
+    shared_memory.unlink_when_alone()

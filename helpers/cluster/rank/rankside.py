@@ -112,7 +112,7 @@ class RankSide:
             finally:
                 del shell.showtraceback, shell._showtraceback
             for error in (result.error_before_exec, result.error_in_exec, *shown):
-                if isinstance(error, Left):
+                if isinstance(error, Left) or (isinstance(error, SystemExit) and not error.code):
                     print("exit() ended this cell here; the ranks go on.")
                     return
                 if isinstance(error, asyncio.CancelledError) and self._interrupted:

@@ -7,6 +7,7 @@ import contextlib
 import os
 import re
 import tokenize
+import warnings
 from asyncio import events
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ def make_ready() -> Any:
     shell.set_hook("show_in_pager", _print_page, 0)  # what ``name?`` explains
     shell.loop_runner = Nested()
     shell.ask_exit = _leave
+    warnings.filterwarnings("ignore", "To exit: use")  # IPython's advice on a SystemExit
     shell._tee = lambda channel: contextlib.nullcontext()  # would keep all that is printed
     return shell
 
