@@ -84,9 +84,9 @@ def test_a_task_is_trained_by_every_optimizer_and_told_apart_from_guessing():
     for optimizer, rate in (("SGD", 0.3), ("LARS", 0.03), ("LAMB", 0.03)):
         outcome = search.trained(task, 256, optimizer, rate, epochs=4)
         assert outcome.accuracy > 0.4, optimizer
-    for optimizer in search.ABSORBED:  # while the rate stays, both are SGD
-        same = search.trained(task, 256, optimizer, 0.3, epochs=4)
-        assert same.loss == pytest.approx(search.trained(task, 256, "SGD", 0.3, epochs=4).loss)
+    absorbed = [search.trained(task, 256, name, 0.3, epochs=1).loss for name in search.ABSORBED]
+    plain = search.trained(task, 256, "SGD", 0.3, epochs=1).loss
+    assert absorbed == pytest.approx([plain] * 2)  # while the rate stays, both are SGD
     early = search.trained(task, 256, "SGD", 0.3, epochs=9, target=0.5)
     assert early.steps is not None
     assert early.steps < 9 * len(task.train_y) // 256
