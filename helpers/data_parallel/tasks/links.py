@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from helpers.data_parallel.loop import Watcher
-from helpers.data_parallel.tasks import lenet, ranks, world
+from helpers.data_parallel.tasks import lenet, ranks
 from helpers.waiting import doze
 
 if TYPE_CHECKING:
@@ -34,11 +34,10 @@ def scheme(name: str, comm: Intracomm) -> Scheme:
     Parameters
     ----------
     name : str
-        One of :data:`NAMES`, or another s or share in its place; or ``"torch, fp16"``: that hook
-        of PyTorch's (``schemes.hooked.HOOKS``).
+        One of :data:`NAMES`, or another s or share in its place.
     """
     from helpers.data_parallel.compression.compressors import Half, Quantised, Sign, TopK
-    from helpers.data_parallel.schemes import Compressed, Hooked, PowerSGD, Ring
+    from helpers.data_parallel.schemes import Compressed, PowerSGD, Ring
 
     kind, _, rest = name.partition(",")
     feedback, way = "feedback" in rest, "ring" if "adding ring" in rest else "allgather"
@@ -55,9 +54,6 @@ def scheme(name: str, comm: Intracomm) -> Scheme:
         return Compressed(comm, TopK(float(kind[4:])), feedback)
     if kind == "PowerSGD":
         return PowerSGD(comm, int(rest.split("=")[1]))
-    if kind == "torch":
-        world()
-        return Hooked(comm, rest.strip())
     raise ValueError(f"expected one of {', '.join(NAMES)}; got {name!r}")
 
 
@@ -158,8 +154,6 @@ def to_accuracy(
 def exchange(name: str, size: int, repeats: int = 5) -> float:
     """Time what a scheme does between the backward pass and the optimizer; every rank calls.
 
-    PyTorch's hooks send during the backward pass: with them it is timed as well, for one sample.
-
     Return the median over repeats of the slowest rank's seconds.
 
     Parameters
@@ -172,7 +166,6 @@ def exchange(name: str, size: int, repeats: int = 5) -> float:
     import torch
 
     from helpers.data_parallel.replica import Replica
-    from helpers.data_parallel.schemes import DDP
 
     comm = ranks()
     model = torch.nn.Linear(256, size, bias=False)
@@ -180,11 +173,10 @@ def exchange(name: str, size: int, repeats: int = 5) -> float:
     sends, taken = scheme(name, comm), []
     sends.begin(replica)
     noise = torch.randn(size * 256, generator=torch.Generator().manual_seed(comm.Get_rank()))
-    x, within = noise[None, :256], isinstance(sends, DDP)
-    for _ in range(repeats + 1 + 3 * within):  # a hook's first steps differ from the rest
+    for _ in range(repeats + 1):
         replica.flat.gradients.copy_(noise)
         comm.Barrier()
         began = time.perf_counter()
-        replica.backward(x, x) if within else sends.after_backward(replica, 0)
+        sends.after_backward(replica, 0)
         taken.append(max(comm.allgather(time.perf_counter() - began)))
     return float(np.median(taken[-repeats:]))
