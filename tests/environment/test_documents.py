@@ -177,6 +177,13 @@ def test_help_names_every_setting():
                 assert any(command in line for line in lines if f"{name}=" in line), recipe
 
 
+def test_every_suite_that_is_named_can_be_measured():
+    sources = [f"notebooks/source/{stem}.py" for stem in SOURCES]
+    for name in (*DOCUMENTS, "deploy/jupyterhub/README.md", *sources):
+        for suite in re.findall(r"\bSUITE=([a-z]\w*)", text(name)):
+            assert (ROOT / "bench" / f"{suite}.py").is_file(), (name, suite)
+
+
 def test_the_systems_of_the_table_have_the_python_that_is_asked_for():
     assert PYPROJECT["project"]["requires-python"] == ">=3.11,<3.14"
     row = re.search(r"^\| Ubuntu 22\.04[^|]*\|(.*)\|$", text("README.md"), re.MULTILINE)[1]
