@@ -50,19 +50,10 @@ class Event(TypedDict):
 def join(address: str = "", code: str = "", name: str = "") -> None:
     """Join the board of the class for twelve hours, from all notebooks of this folder.
 
-    Parameters
-    ----------
-    address, code
-        What the teacher shows: ``"192.168.1.5:8765"`` and six characters. Without them
-        ``COURSE_BOARD`` in the environment is read: ``"CODE@192.168.1.5:8765"``. On a class's
-        JupyterHub neither is needed: the hub knows who you are.
-    name
-        Shown on the board if you give one.
-
-    Raises
-    ------
-    BoardError
-        If the address does not answer, or the code is not the class's.
+    The teacher shows ``address``, such as ``"192.168.1.5:8765"``, and ``code``, six characters.
+    Without them ``COURSE_BOARD`` in the environment is read (``"CODE@192.168.1.5:8765"``); on a
+    class's JupyterHub neither is needed. ``name`` is shown on the board if you give one.
+    BoardError: the address does not answer, or the code is not the class's.
     """
     if not address:
         code, _, address = os.environ.get("COURSE_BOARD", "").rpartition("@")
