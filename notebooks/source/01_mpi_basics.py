@@ -641,6 +641,7 @@ guess["1 kB ÷ 16 B"] = ...
 guess["1 MB ÷ 16 B"] = ...
 
 # %%
+from helpers.board import offer
 from helpers.collectives import cost, measure
 
 print(inspect.getsource(measure.ping_pong))
@@ -666,6 +667,7 @@ title = f"{link}{': BUSY MACHINE, do not believe it' if disturbed else ''}"
 ax.set(xlabel="size of the message m [B]", ylabel="time [µs]", title=title)
 ax.legend()
 plt.show()
+offer("a message", **{"α [µs]": 1e6 * link.alpha, "1/β [GB/s]": 1e-9 / link.beta})
 
 # %% [markdown]
 # On the left the line is nearly flat: a message costs $\alpha$, whatever its size. On the right the time rises in proportion to the *number of bytes*. At the dashed line, $m = \alpha/\beta$, latency and bytes take half of the time each. Points off the line show what the model ignores, such as the change from eager to rendezvous.
