@@ -1,4 +1,4 @@
-"""The one experiment of 04 and of its record: the data, the models, the bar."""
+"""The one experiment of 04 and of its record: the data and the models."""
 
 from __future__ import annotations
 
