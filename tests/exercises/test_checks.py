@@ -50,7 +50,8 @@ def everything() -> list:
             needs_ranks = "cluster" in inspect.signature(check.function).parameters
             marks = [pytest.mark.mpi] if needs_ranks else []
             case = cases(topic).get(name)
-            if case and (needs_ranks or case.long):
+            compiles = topic.startswith("cuda")
+            if case and (needs_ranks or compiles or case.long):
                 more = [*marks, PART]
                 found.append(pytest.param(check, case, id=f"{topic}.{name}-every", marks=more))
                 case = few(case)
