@@ -379,14 +379,14 @@ blocks = {"square_product<16>": (16, 16, 16), "square_product<32>": (32, 32, 32)
           "coarse_product<4>": (16, 64, 16), "register_product<2>": (32, 32, 16),
           "register_product<4>": (64, 64, 16)}  # fmt: skip
 seen = {}
+print("kernel              outputs  threads  asked kB  moved kB  wavefronts for 32 multiply-adds")
 for name, (high, wide, side) in blocks.items():
     record = multiplied(products, name, high, wide, side)
     served = sum(a.wavefronts for a in record.select(space="shared")) / (64**3 / 32)
     asked, moved = (f(space="global") for f in (record.requested_bytes, record.sector_bytes))
     seen[name] = asked, served
-    print(f"{name:19} {high:2} × {wide:2} outputs, {side**2:4} threads: asked for",
-          f"{asked / 1e3:5.1f} kB, moved {moved / 1e3:5.1f} kB;",
-          f"{served:.2f} wavefronts for 32 multiply-adds")  # fmt: skip
+    print(f"{name:19} {high:2} × {wide:2}  {side**2:7}  {asked / 1e3:8.1f}",
+          f" {moved / 1e3:8.1f}  {served:10.2f}")  # fmt: skip
 ratios = np.divide(seen["square_product<32>"], seen["register_product<2>"])
 bytes_ratio.answer(ratios[0])
 bank_ratio.answer(ratios[1])
