@@ -188,8 +188,8 @@ step() { # step WHAT COMMAND ...
     } | while IFS= read -r line; do
         printf '%s\n' "$line" >>"$log"
         case $line in
-        Collecting*) count=$((count + 1)) ;;
-        Installing*) count="$count, unpacking" ;;
+        Collecting*) count=$((${count%%,*} + 1)) ;; # also of the other pip, which still collects
+        Installing*) count="${count%%,*}, unpacking" ;;
         *) continue ;;
         esac
         if [ -t 1 ]; then printf '\r\033[K%s ... %s' "$what" "$count"; fi

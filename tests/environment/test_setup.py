@@ -41,7 +41,8 @@ tools/probe.py) echo "$*" >>"{log}"; echo "{index}"; [ -z "{index}" ] ;;
     venv) shift 3; mkdir -p "$1/bin"; cp "$0" "$1/bin/python" ;;
     pip) echo "$*" >>"{log}"; case "$*" in
         *--dry-run*) echo "{dry}" ;;
-        *wanted.txt*) cat .venv.lock/wanted.txt.* >"{log}.wanted"; echo "pip's word"; exit {pip} ;;
+        *wanted.txt*) cat .venv.lock/wanted.txt.* >"{log}.wanted"
+        printf "%s\\n" "pip's word" Collecting Installing Collecting; exit {pip} ;;
         *"pip download "*) exit {reach} ;;
         esac ;;
     esac ;;
