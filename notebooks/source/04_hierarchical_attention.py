@@ -172,7 +172,7 @@ check.held_out_sources(hold_out)
 # > **Predict.** What accuracy does this reach? If we split by *package*, so that twins stand on both sides, by how much does it seem to improve?
 
 # %%
-counted = Prediction("accuracy of counted words", None)  # your number for None, such as 0.5
+baseline = Prediction("accuracy of counted words", None)  # your number for None, such as 0.5
 twins = Prediction("what twins add to it", None)  # such as 0.1
 
 # %% claims="04-twins"
@@ -180,7 +180,7 @@ words_right = counted(counting.KINDS[0])  # (documents held out), bool
 share = words_right.mean()
 print(f"TF-IDF and linear SVM: right for {share:.3f} of the held-out documents")
 print(f"standard error of this share: {(share * (1 - share) / len(test)) ** 0.5:.3f}")
-counted.answer(share)
+baseline.answer(share)
 found = claims.evidence("04-twins")
 twins.answer(found.rows[0].parameters["effect"])
 found
