@@ -17,7 +17,7 @@ draw.hierarchy([line.rstrip(".").split() for line in sample.lines[:3]], "which s
 plt.show()
 
 # %% [markdown]
-# This is the model on a real description. Read it from below. A GRU reads the words of each sentence, in both directions. *Attention*, the orange arrows, makes one vector $s_i$ of each sentence. A second GRU reads these vectors, attention makes one vector $v$ of the document, and $v$ gives the answer. How wide should each arrow be, and do the widths tell why the model answers as it does?
+# This is the model on a real description. Read it from the bottom up. A GRU reads the words of each sentence, in both directions. *Attention*, the orange arrows, makes one vector $s_i$ of each sentence. A second GRU reads these vectors, attention makes one vector $v$ of the document, and $v$ gives the answer. How wide should each arrow be, and do the widths tell why the model answers as it does?
 #
 # **You will be able to**
 #
@@ -43,7 +43,7 @@ plt.show()
 # | $\alpha_{it}$, $\alpha_i$ | weight of a word in its sentence, of a sentence in its document | in $[0,1]$ |
 # | $s_i$, $v$ | summary of a sentence, of the document | $(2H)$ |
 #
-# The sentence level has a $W_s$, $b_s$ and $u_s$ of its own. Yang et al. (2016) write the GRU with $z$ and $1-z$ swapped; the code is PyTorch's.
+# The sentence level has a $W_s$, $b_s$ and $u_s$ of its own. Yang et al. (2016) write the GRU with $z$ and $1-z$ swapped; our code uses PyTorch's convention.
 
 # %% [markdown]
 # ## Set-up
@@ -84,7 +84,7 @@ torch.manual_seed(0)
 torch.set_num_threads(P.threads)
 
 # %% [markdown]
-# Three things that several lessons use: the documents, what counted words get right, and the trained model. `trained()` trains once, when it is first called, and returns the same model afterwards. It keeps the weights of the epoch that does best on a tenth of the source packages, which it does not train on.
+# Several lessons use the documents, the results of counting words, and the trained model. `trained()` trains when it is first called and returns the same model afterwards. About a tenth of the training documents is held out for *validation*, and the epoch with the lowest loss on them gives the weights.
 
 # %%
 snapshot = experiment.snapshot
@@ -123,7 +123,7 @@ def trained():
 #
 # ### The documents
 #
-# Debian files each package under a section. Can a model tell the section from the description? The snapshot holds descriptions of eight sections, with at least three sentences each.
+# Debian files each package under a section. Can a model tell the section from the description? The snapshot holds descriptions from eight sections; each description has at least three sentences.
 
 # %%
 print("Debian", snapshot.about["version"], "of", snapshot.about["date"])
@@ -138,7 +138,7 @@ print("what a model reads:", *sample.sentences[0])
 # %% [markdown]
 # The text is cleaned first: links, headers and bullets are removed, and `<name>` replaces the package's own name, because a name such as `aspell-ga` would give the section away.
 #
-# One *source package* often builds several packages with nearly the same text. If we split by package, the test set contains twins of what was learned. So we split by source package, and each gives two documents at most.
+# One *source package* often builds several packages with nearly the same text. If we split by package, the test set contains twins of what was learned. So we split by source package, and use at most two documents of each.
 #
 # ### Exercise 1: hold out
 #
@@ -186,11 +186,11 @@ twins.answer(found.rows[0].parameters["effect"])
 found
 
 # %% [markdown]
-# The *standard error* says how far such a share would typically move with other held-out documents. The second answer comes from the record of five splits: with twins on both sides, counted words look better than they are.
+# The *standard error* says how far such a share would typically move with other held-out documents. The second answer comes from a *record*, measurements stored with the course, of five splits: with twins on both sides, counted words look better than they are.
 #
 # ### Exercise 2: a fair comparison
 #
-# *Difficulty ●●○, 10 minutes.* Two accuracies on the same documents are not independent. Where both models are right, or both wrong, a document says nothing about which model is better. Only documents that exactly one model gets right count. If the models were equally good, each such document would go to either model with probability one half. The *sign test* gives the probability of a split at least this uneven, in either direction. Return how many documents only the first gets right, how many only the second, and that probability.
+# *Difficulty ●●○, 10 minutes.* Two accuracies on the same documents are not independent. Where both models are right, or both wrong, a document says nothing about which model is better. So count only the documents that exactly one of the models gets right. If the models were equally good, each such document would go to either model with probability one half. The *sign test* gives the probability of a split at least this uneven, in either direction. Return how many documents only the first gets right, how many only the second, and that probability.
 #
 # <details><summary>Hint</summary>
 #
@@ -227,7 +227,7 @@ else:
 # %% [markdown]
 # A small $p$ would mean that luck seldom produces such a split. A large one means that these documents cannot tell the two methods apart.
 #
-# **Answer.** It must beat counted words, on documents from sources that it has not seen, by more than the few documents on which the two differ by chance. *Evidence: the accuracy above, and the record of twins.*
+# **Answer.** It must beat counted words, on documents from sources that it has not seen, by a lead that luck would seldom produce. *Evidence: the accuracy above, and the record of twins.*
 
 # %% [markdown]
 # ## Lesson 2. How do we make one vector of many states?
@@ -236,7 +236,7 @@ else:
 #
 # ### Attention by hand
 #
-# The mean of the states treats all words alike. *Attention* asks each state how well it fits a learned *context vector* $u_w$, turns the scores into weights with a softmax, and takes the weighted mean:
+# The mean of the states treats all words alike. *Attention* scores how well each state fits a learned *context vector* $u_w$, turns the scores into weights with a softmax, and takes the weighted mean:
 #
 # $$u_{it}=\tanh(W_wh_{it}+b_w),\qquad \alpha_{it}=\frac{\exp(u_{it}^\top u_w)}{\sum_{t'}\exp(u_{it'}^\top u_w)},\qquad s_i=\sum_t\alpha_{it}h_{it}.$$
 #
@@ -262,7 +262,7 @@ second.answer(alpha[1].item())
 #
 # ### Exercise 3: attention pooling
 #
-# *Difficulty ●●○, 10 minutes.* One sentence, its states `h` in rows, $(n, H)$. Return the summary and the weights.
+# *Difficulty ●●○, 10 minutes.* The rows of `h`, $(n, H)$, are the states of one sentence; `W` is $(H, H)$, `b` and `u` are $(H)$. Return the summary $s$ and the weights $\alpha$.
 #
 # <details><summary>Hint</summary>
 #
@@ -338,7 +338,7 @@ check.mask_from_lengths(make_mask)
 # %% [markdown]
 # ### Exercise 5: a softmax that does not see padding
 #
-# *Difficulty ●●○, 5 minutes.* Return weights that sum to 1 over the real places and are 0 elsewhere. Gradients must pass through.
+# *Difficulty ●●○, 5 minutes.* From scores and a mask `keep`, both $(N, L)$, make weights that in each row sum to 1 over the words and are 0 at the padding. Gradients must flow back to the scores.
 #
 # <details><summary>Hint</summary>
 #
@@ -399,7 +399,7 @@ print(f"25 more columns of padding move them by {(wider - logits).abs().max().it
 #
 # The simplest implementation loops over sentences and words. A packed batch gives the same numbers.
 #
-# > **Predict.** How many times as fast is the packed batch, forward and backward?
+# > **Predict.** Forward and backward together, how many times as fast as one sentence at a time is the packed batch?
 
 # %%
 faster = Prediction("packed, times as fast as one sentence at a time", None)  # your number
@@ -491,7 +491,7 @@ for name, layer in (("attention", attention), ("the layer below it", below)):
 # %% [markdown]
 # `masked_fill` passes no gradient to the scores that it replaced, so the attention's own weights stay clean. But the gradient of every weight *below* is NaN, and one update would spoil the whole encoder. So `documents.encode` refuses empty documents and drops empty sentences.
 #
-# **Answer.** A softmax over scores gives weights, and their weighted mean is the vector. A mask and a packed GRU do this for a whole batch with the results of a loop. *Evidence: differences of rounding size above, at many times the loop's speed.*
+# **Answer.** A softmax over scores gives weights, and their weighted mean is the vector. A mask and a packed GRU give a whole batch the same results as a loop. *Evidence: the table above, differences of rounding size at many times the loop's speed.*
 
 # %% [markdown]
 # ## Lesson 3. Does the network beat counted words?
@@ -502,9 +502,9 @@ for name, layer in (("attention", attention), ("the layer below it", below)):
 #
 # The word vectors start from vectors that were pretrained, without labels, on the descriptions of all *other* source packages; the training continues from there. Three things work against learning a few thousand documents by heart: *dropout* sets some numbers of every vector to 0, *word dropout* reads some words as unknown, and *smoothed labels* ask for 0.9 of the true section and spread the rest over all eight.
 #
-# Here the training takes two epochs at the rate 0.008; those of the records below take up to five.
+# Here you train for two epochs at the learning rate 0.008. The records below come from up to five epochs, and compare rates.
 #
-# > **Predict.** Which accuracy does the network reach on the held-out documents after two epochs?
+# > **Predict.** What accuracy does the network reach on the held-out documents after two epochs?
 
 # %%
 reached = Prediction("accuracy of hierarchical attention", None)  # your number for None
@@ -523,7 +523,7 @@ reached.answer(float(net_right.mean()))
 # %% [markdown]
 # ### Five splits, and other learning rates
 #
-# One split and one short training say little. The record holds each fifth of the sources out in turn, and trains up to five epochs, with all training documents and with a quarter of them. A second rival is a simpler network, the *flat GRU*: one GRU and one attention over all words of the document, without sentences.
+# One split and one short training say little. For the record, each fifth of the sources was held out in turn, and the models trained for up to five epochs, on all training documents and on a quarter of them. A second rival is a simpler network, the *flat GRU*: one GRU and one attention over all words of the document, without sentences.
 #
 # > **Predict.** In how many of the five splits, with all documents, is hierarchical attention ahead of counted words?
 
@@ -543,9 +543,9 @@ plt.show()
 splits.answer(sum(ours > rival for ours, rival in compared["counted words, all documents"]))
 
 # %% [markdown] claims="04-bar 04-bar-rate 04-hierarchy 04-hierarchy-rate 04-hierarchy-both"
-# A dot is a split, the diamond is the mean of the five, and the bar is its 95 % interval. Leads within the grey band, less than half a point, do not count. With all documents, the network ties with counted words. With a quarter, the network looks worse than counted words and better than the flat GRU.
+# A dot is a split, the diamond is the mean of the five, and the bar is its 95 % interval. Leads within the grey band, less than half a point, do not count. With all documents, neither the hierarchy nor counting words has a clear lead. With a quarter, the hierarchy looks worse than counted words and better than the flat GRU.
 #
-# Are these gaps due to the architecture, or to the training? All networks used one learning rate, 0.004. Other records change the rate, with a quarter of the documents. Compare best with best:
+# Are these gaps due to the architecture, or to the training? All networks used one learning rate, 0.004. Other records change the rate. Here are the accuracies with a quarter of the documents; compare each model's best:
 
 
 # %%
@@ -577,11 +577,11 @@ for name in ("04-hierarchy-rate", "04-hierarchy-both", "04-bar-rate"):
     display(claims.evidence(name))
 
 # %% [markdown]
-# **With a quarter of the documents the rate matters more than the architecture.** From 0.002 to 0.008 the flat GRU gains eighteen points. At 0.008 it overtakes a hierarchy that stayed at 0.004, in every split. If both have 0.008, the best rate tried, the hierarchy is two points ahead, but its leads differ so much that five splits do not decide. It is also ahead of counted words there, and behind them at 0.004. With all documents, the hierarchy is one point ahead of the flat GRU at both rates.
+# **With a quarter of the documents the rate matters more than the architecture.** From 0.002 to 0.008 the flat GRU gains eighteen points. At 0.008 it beats the hierarchy at 0.004, in every split. If both have 0.008, the best rate tried, the hierarchy is two points ahead, but its lead varies so much that five splits do not decide. In all five, the hierarchy is behind counted words at 0.004 and ahead of them at 0.008. With all documents, the hierarchy is one point ahead of the flat GRU at both rates.
 #
-# So compare architectures only after you have tuned each of them. (Our comparison is not perfect: both curves still rise at the last rate, every point has one training for each split, and the five splits share training documents, so the intervals are too narrow.)
+# So compare architectures only after you have tuned each of them. (Our comparison is not perfect: both curves still rise at the last rate, each split was trained once at each rate, and the five splits share training documents, so the intervals are too narrow.)
 #
-# **Answer.** It ties with counted words when it has all documents. With a quarter of them it is behind or ahead, depending on the learning rate. *Evidence: five splits at two rates, in the tables above.*
+# **Answer.** With all documents, it has no clear lead over counted words. With a quarter of them it is behind or ahead, depending on the learning rate. *Evidence: five splits at two rates, in the tables above.*
 
 # %% [markdown]
 # ## Lesson 4. Is attention an explanation?
@@ -613,13 +613,13 @@ _ = interact(show, package=Dropdown(options=picked, value=picked[40]))
 # %% [markdown]
 # ### A test that can fail
 #
-# If the most attended words decide the answer, then hiding them must lower the answer's probability more than hiding as many other words. (A hidden word is read as unknown.) A word's share of the document is $\alpha_i\alpha_{it}$. Two rivals: random words, and another way to score words.
+# If the most attended words decide the answer, then hiding them must lower the answer's probability more than hiding as many other words. (A hidden word is read as unknown.) A word's share of the document is $\alpha_i\alpha_{it}$. Its rivals are random words, and another way to score words.
 #
 # *Gradient × input.* Let $p$ be the probability of the model's answer and $x_{it}$ the vector of a word. To first order, $p$ loses $\nabla_{x_{it}}p\cdot x_{it}$ if the vector becomes 0. These products score words by what they do to the model's decision, not by a weight inside the model.
 #
 # ### Exercise 7: gradient times input
 #
-# *Difficulty ●●○, 10 minutes.* `p` is a function that takes word vectors $(n, I)$ and returns the probability of the answer, a scalar with its graph; `vectors` are those of the document. Return a score for each word, $(n)$.
+# *Difficulty ●●○, 10 minutes.* `vectors`, $(n, I)$, holds a document's word vectors. `p(vectors)` is the probability of the model's answer, a scalar that autograd can differentiate. Return a score for each word, $(n)$.
 #
 # <details><summary>Hint</summary>
 #
@@ -681,16 +681,16 @@ by_weight.answer(curves["most attended"][0] - curves["most attended"][3])
 by_slope.answer(curves["gradient × input"][0] - curves["gradient × input"][3])
 
 # %% [markdown] claims="04-attention-points 04-gradient-explains"
-# The lower a curve, the better the ranking finds the words that decide. The gap between random words and the most attended ones is what attention knows about the decision. The gap between attention and the lowest curve is what it does *not* know. Over five splits, with 200 documents of each:
+# The lower a curve, the better the ranking finds the words that decide. The gap between random and most attended words shows how much attention says about the decision. The gap between attention and the lowest curve shows how much it misses. The records have five splits, with 200 documents of each:
 
 # %%
 for name in ("04-attention-points", "04-gradient-explains"):
     display(claims.evidence(name))
 
 # %% [markdown]
-# Hiding attended words cost more than hiding random ones, and hiding by gradient × input cost more than both. One difference is the *sign*: an attended word may speak for the answer or against it, and hiding a word that speaks against the answer raises its probability. Test this on your run: |gradient × input| drops the sign. Compare its curve with those of gradient × input and of attention.
+# In the records, hiding attended words lowered the probability more than hiding random words, and hiding by gradient × input lowered it most. One difference is the *sign*: an attended word may speak for the answer or against it, and hiding a word that speaks against the answer raises its probability. Test this on your run: |gradient × input| drops the sign. Compare its curve with those of gradient × input and of attention.
 #
-# *Integrated gradients* (Sundararajan et al. 2017) keep the sign and take the mean gradient on the way from the unknown word's vector to the word's own. Their scores sum to what the answer loses if all words become unknown. Compare this curve, too.
+# *Integrated gradients* (Sundararajan et al. 2017) keep the sign and take the mean gradient along the line from the unknown word's vector to the word's own. Their scores sum to what the answer loses if all words become unknown. Compare this curve, too.
 #
 # (A caution about all such tests: the model was trained on documents with few unknown words, and is asked here about documents with many.)
 #
@@ -698,7 +698,7 @@ for name in ("04-attention-points", "04-gradient-explains"):
 #
 # *Difficulty ●●●, 20 minutes.* How few words, hidden together, make the model answer *something else*? A ranking scores every word once. But once a word is hidden, others may matter more or less than before: if two words form a phrase, hiding one of them already destroys it.
 #
-# Write a search. `answers` takes a list of $K$ sets of word numbers from 0 to $n-1$, and returns the probabilities $(K, C)$ with those words hidden. Return a set that changes the most probable class, as small as you can find. The check compares with this greedy search: in each round, hide the word that costs the first answer most. Your set may not be larger, and you may ask for about $4n^2$ sets in all.
+# Write a search. `answers` takes a list of $K$ sets of word numbers from 0 to $n-1$, and returns the probabilities $(K, C)$ with those words hidden. Return a set that changes the most probable class, as small as you can find. The check compares with this greedy search: in each round, hide the word that lowers the first answer's probability most. Your set may not be larger, and you may ask for about $4n^2$ sets in all.
 #
 # <details><summary>Hint</summary>
 #
@@ -748,7 +748,7 @@ for name, values in needed.items():
 # | sentences must be of one length: cut and padded, the length chosen by quantile | lesson 2: packing needs no padding; without a mask the model reads padding as words |
 # | the hierarchy makes for a better representation of the text | lesson 3: ahead of one flat GRU by one point, with all documents, over five splits and at two rates |
 #
-# None of the paper's accuracies stands beside ours: they are of other documents and other labels.
+# The paper's accuracies cannot be compared with ours: its documents and labels are different.
 #
 # </details>
 #
