@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Derive a GRU, and find out what its gates are for
 #
-# At the end you will have written a [recurrent network](glossary.md#recurrent-network) and a [GRU](glossary.md#gru) from their equations, carried their gradients through time by hand, and measured what gates do for them.
+# At the end you will have written a [recurrent network](glossary.md#recurrent-network) and a [GRU](glossary.md#gru) from their equations, computed their gradients through time by hand, and measured what gates do for them.
 
 # %%
 import matplotlib.pyplot as plt
@@ -45,13 +45,13 @@ plt.show()
 # | $T, B, I, H$ | steps, sequences in a batch, inputs, units | numbers |
 # | $x_t$ | input at step $t$ | $(B, I)$ |
 # | $h_t$ | [hidden state](glossary.md#hidden-state) after step $t$; $h_0$ is given | $(B, H)$ |
-# | $a_t$ | argument of tanh or of the sigmoid $\sigma$ | as the result's |
+# | $a_t$ | argument of tanh or of the sigmoid $\sigma$ | as the result |
 # | $r_t, z_t, m_t, n_t$ | the GRU's reset gate, update gate, memory, candidate | $(B, H)$ |
 # | $W, b$ | weights and bias on the input | $(G H, I)$, $(G H)$ |
 # | $U, c$ | weights and bias on the state | $(G H, H)$, $(G H)$ |
 # | $G$ | blocks in $W$, $U$, $b$, $c$: 1 for the RNN, 3 for the GRU | number |
 # | $\circ$ | elementwise product | |
-# | $\delta a$ | $\partial L/\partial a$, the gradient of the loss $L$ | as $a$'s |
+# | $\delta a$ | $\partial L/\partial a$, the gradient of the loss $L$ | as $a$ |
 # | $\rho(U)$, $\lVert U\rVert_2$ | [spectral radius](glossary.md#spectral-radius) (largest $\lvert$eigenvalue$\rvert$), spectral norm (largest stretch) | numbers |
 #
 # Equations act on one sequence as a column, $Wx_t$; the code holds a batch in rows and writes `x @ W.T`. Here $z=1$ *keeps* the old state, as in PyTorch and in Cho et al. (2014). Chung et al. (2014) and Yang et al. (2016) swap $z$ and $1-z$: weights trained under one convention are wrong under the other, and no error says so.
@@ -95,7 +95,7 @@ class Parameters:
 P = Parameters()
 
 # %% [markdown]
-# Two functions that several lessons use. `three_checks` compares gradients by hand with three witnesses: autograd, finite differences, and `torch.nn`. `rnn_norms` measures how strongly early states influence the last one.
+# Several lessons use two functions. `three_checks` compares gradients by hand with three witnesses: autograd, finite differences, and `torch.nn`. `rnn_norms` measures how strongly early states influence the last one.
 
 
 # %%
@@ -192,11 +192,11 @@ for t, x_t in enumerate(inputs, start=1):
     h = torch.tanh(w * x_t + u * h)
     slope = 1 - h.item() ** 2  # tanh' = 1 − tanh²
     alpha = slope * (x_t + u * alpha)
-    print(f"t={t}  h={h.item():+.4f}  g'={slope:.4f}  alpha={alpha:+.6f}")
-print(f"autograd:{torch.autograd.grad(h, w)[0]:+33.6f}")
+    print(f"t={t}  h={h.item():+.4f}  slope={slope:.4f}  alpha={alpha:+.6f}")
+print(f"autograd:{torch.autograd.grad(h, w)[0]:+36.6f}")
 
 # %% [markdown]
-# Insert $\alpha_2$ into the equation of $\alpha_3$, then $\alpha_1$. The contribution of the input $k$ steps back is multiplied by $k$ factors $\tanh'(a_s)\,u$. With many units each factor is a matrix. Lesson 2 is about this product.
+# Insert the equation of $\alpha_2$ into that of $\alpha_3$, then the equation of $\alpha_1$. The contribution of the input $k$ steps back is multiplied by $k$ factors $\tanh'(a_s)\,u$. With many units each factor is a matrix. Lesson 2 is about this product.
 #
 # ### Backward: carry one vector for all weights
 #
@@ -299,14 +299,14 @@ for said, end in ((small_inputs, ends[3]), (large_inputs, ends[4])):
 # %% [markdown] claims="03-norm-above-one 03-input-tames"
 # Each curve is the median over 25 random matrices; dashed lines are the bounds. At $\rho=0.5$ the gradient vanishes. At $\rho=1$ it does not grow, although the norm of $U$ is above 1 and the bound climbs without end: powers of a matrix follow its spectral *radius*, not its norm.
 #
-# At $\rho=2$ there are three curves for the same matrices. Without input the state stays at 0, where the slope of tanh is 1, and the gradient explodes like $U^k$. Inputs of size 2 drive the states into *saturation*, towards ±1, where tanh is flat; the same matrices no longer explode. At $\rho=3$, inputs of size 2 are not enough. Over fifty matrices:
+# At $\rho=2$ there are three curves for the same matrices. Without input the state stays at 0, where the slope of tanh is 1, and the gradient explodes like $U^k$. Inputs of size 2 drive the states into *saturation*, towards ±1, where tanh is flat; with the same matrices the gradient no longer explodes. At $\rho=3$, inputs of size 2 no longer prevent the explosion. The records have fifty matrices:
 
 # %%
 for name in ("03-norm-above-one", "03-input-tames"):
     display(claims.evidence(name))
 
 # %% [markdown]
-# One often reads that the gradient explodes if the norm of $\operatorname{diag}(1-h^2)\,U$ is greater than 1. A norm above 1 is **necessary, not sufficient**. But the radius of $U$ does not decide either, because the factors of the product differ. Two small matrices show both. The first has norm 5, and its square is zero. The second has spectral radius 0; hold its second unit in saturation, and each factor becomes $\operatorname{diag}(1,\varepsilon)\,U$:
+# One often reads that the gradient explodes if the norm of $\operatorname{diag}(1-h^2)\,U$ is greater than 1. A norm above 1 is **necessary, not sufficient**. But the radius of $U$ does not decide either, because a factor of the product is not $U$ alone. Two small matrices show this. The first has norm 5, and its square is zero. The second has spectral radius 0, so $U^2=0$; but if its second unit is saturated, each factor is $\operatorname{diag}(1,\varepsilon)\,U$, and the product grows:
 
 # %%
 U = torch.tensor([[0.0, 5.0], [0.0, 0.0]])
@@ -582,7 +582,7 @@ three_checks(
 # %% [markdown]
 # ### What the copy does to the gradient
 #
-# The study of lesson 2 again, with a GRU beside the RNN. The bias of the update gate decides how much is copied: 0 is $z\approx\tfrac12$, 4 is $z\approx0.98$. Move it and watch the GRU's curve flatten.
+# Repeat the study of lesson 2, with a GRU beside the RNN. The bias of the update gate decides how much is copied: a bias of 0 makes $z\approx\tfrac12$, a bias of 4 makes $z\approx0.98$. Move the slider of the bias and watch the GRU's curve.
 
 
 # %%
@@ -663,7 +663,7 @@ else:
 # | network | start |
 # |---|---|
 # | GRU | bias of the update gate for a half-life of 40 steps |
-# | PyTorch's start | the same GRU with $z=\tfrac12$, as `nn.GRU` begins |
+# | PyTorch's start | the same GRU with $z\approx\tfrac12$, as `nn.GRU` begins |
 # | plain, orthogonal $U$ | no gates, tanh; $U$ orthogonal, so that $\lVert Uh\rVert=\lVert h\rVert$ |
 # | plain | no gates, tanh, as `nn.RNN` begins |
 #
@@ -697,7 +697,7 @@ for (name, budget), (rate, value) in best.items():
 above.answer(", ".join(n for n in names if best[n, budgets[0]][1] > 0.9))
 
 # %% [markdown]
-# The GRU with the half-life bias learns at the widest range of rates, and with every seed. The *same GRU* with PyTorch's start looks hopeless with 120 steps at every rate but the largest; with 360 steps it learns at the two largest. The plain network with an orthogonal $U$ has no gate at all. At its best rate, three of its five seeds copy perfectly after 120 steps and four after 360; the others stay near one half. At the two smallest rates and 120 steps it is ahead of the GRU. The plain network with PyTorch's start learns least.
+# The GRU with the half-life bias learns at the widest range of rates, and with every seed. With PyTorch's start, the *same GRU* learns in 120 steps only at the largest rate, and in 360 steps at the two largest. The plain network with an orthogonal $U$ has no gate at all. At its best rate, three of its five seeds copy perfectly after 120 steps and four after 360; the others stay near one half. At the two smallest rates and 120 steps it is ahead of the GRU. The plain network with PyTorch's start learns least.
 #
 # Why do two of the starts learn at moderate rates? Measure lesson 2's product for each: how much of the gradient survives the 39 steps *before training*?
 
@@ -716,7 +716,7 @@ for name in names:
     print(f"{name:20} smallest {min(norms):.0e}, largest {max(norms):.0e} of five seeds")
 
 # %% [markdown]
-# The two starts that learn at moderate rates keep a visible share of the gradient. The other two keep about $10^{-6}$ and less. At the one rate 0.01 you would conclude that a GRU needs the bias. At 0.1 it learns without the bias, although its gradient vanishes before training.
+# The two starts that learn at moderate rates keep a visible share of the gradient. The other two keep about $10^{-6}$ and less. From the rate 0.01 alone you would conclude that a GRU needs the bias. At 0.1 it learns without the bias, although its gradient had vanished at the start.
 #
 # ### Exercise 5: an ablation of your own
 #
@@ -773,7 +773,7 @@ for task, said in expected.items():
 # %% [markdown]
 # The brackets hold the 95 % interval of the mean difference, seed by seed (*paired*: the same seed gives both networks the same batches and test set). If the interval contains 0, these seeds detect no difference; that does not make the cells equal. To learn more, set `seeds` to 16 in the parameters, try another rate, `run(cell, seeds=P.seeds, rate=0.03)`, or put an idea of your own into `cells`.
 #
-# **Answer.** No: on this task an orthogonal $U$ works for most seeds, and a large learning rate works for a GRU without the bias of a long half-life. On this task the gate with its bias copied at more rates than the other three. *Evidence: the map above, two budgets, five rates, five seeds.*
+# **Answer.** No: on this task an orthogonal $U$ works for most seeds, and at a large learning rate a GRU works without the half-life bias. The GRU with this bias learned at more rates than the other three. *Evidence: the map above, two budgets, five rates, five seeds.*
 
 # %% [markdown]
 # ## Lesson 5. Why did recurrent networks lose to parallel ones?
@@ -841,7 +841,7 @@ def parallel_scan(a, b):
 check_scan.parallel_scan(parallel_scan)
 
 # %% [markdown]
-# Fewer steps in sequence, more work in all. Which of the two wins depends on how much hardware can work at once. Here is one core, at three sizes:
+# The scan needs fewer steps in sequence, but more work in all. Which is faster on one core? Try three sizes:
 
 # %%
 scan = parallel_scan if check_scan.parallel_scan.passed(parallel_scan) else loop
