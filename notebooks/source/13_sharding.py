@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Split one model over eight ranks
 #
-# In this notebook you cut a transformer's memory, its matrices, its sequence and its layers over ranks. After each cut you compare with one process. Then you predict which placement on eight ranks is fastest, and run it.
+# In this notebook you cut a transformer's memory, its matrices, its sequence and its layers over ranks. After each cut you compare the result with one process. Then you predict which way to share eight ranks is fastest, and run it.
 
 # %%
 from helpers.plots import sharded as plots
@@ -18,7 +18,7 @@ _ = plots.stage_bytes([vars(zero.at_rest(stage, 8)) for stage in zero.STAGES])
 #
 # - derive the bytes of ZeRO's stages, and count them on ranks;
 # - say where a split model needs a sum in its forward pass, and where in its backward pass;
-# - merge two softmaxes, and compute a loss whose scores no rank has completely;
+# - merge two softmaxes, and compute a loss whose scores are spread over ranks;
 # - count the messages of each way to split, and predict which layout is fastest;
 # - save a model on eight ranks and continue with four.
 #
@@ -29,15 +29,15 @@ _ = plots.stage_bytes([vars(zero.at_rest(stage, 8)) for stage in zero.STAGES])
 #
 # | symbol | meaning | shape or unit |
 # |---|---|---|
-# | $N$ | ranks that share what is cut | 1 |
+# | $N$ | number of ranks that share what is cut | 1 |
 # | $\Psi$ | parameters of the whole model | 1 |
 # | $B$, $T$ | sequences in a batch, positions (tokens) in a sequence | 1 |
-# | $C$, $H$, $V$ | width of the stream, attention heads, tokens in the vocabulary | 1 |
 # | $x$ | the residual stream: the activations that pass from block to block | $(B, T, C)$ |
+# | $C$, $H$, $V$ | width of the stream $x$, attention heads, tokens in the vocabulary | 1 |
 # | $A_r$ | rank $r$'s part of a matrix $A$ | |
 # | $\ell$ | logarithm of a sum of exponentials | nats |
-# | $d$, $p$, $t$ | replicas (data), stages (pipeline), parts of each matrix (tensor); $d \cdot p \cdot t = N$ | 1 |
-# | $m$ | micro-batches of a replica | 1 |
+# | $d$, $p$, $t$ | replicas (data), stages of the [pipeline](glossary.md#pipeline), parts of each matrix (tensor); $d \cdot p \cdot t = N$ | 1 |
+# | $m$ | [micro-batches](glossary.md#micro-batch) of a replica | 1 |
 # | $\alpha$, $\beta$ | a message of $b$ bytes takes $\alpha + \beta b$ | s, s/B |
 
 # %% [markdown]
@@ -98,7 +98,7 @@ def start(n, network):
 #
 # *40 minutes.* $N$ [replicas](glossary.md#replica) keep $N$ copies of the parameters, the gradients and Adam's *moments* (its running means of the gradient and of its square). Which of these can be cut into $N$ parts, one on each rank, and what does that cost in messages?
 #
-# > **Predict.** In the figure, each of eight ranks keeps 2 bytes for each parameter if *everything* is cut. How many does each of four ranks keep? And how many times as many bytes does such a rank send in a step as a replica sends?
+# > **Predict.** In the figure at the top, each of eight ranks keeps 2 bytes for each parameter if *everything* is cut. How many bytes does each of four ranks keep? In a step, how many times as many bytes does such a rank send as a replica?
 
 # %%
 guess["bytes for each parameter, all cut, 4 ranks"] = ...
@@ -127,11 +127,11 @@ print(
 )
 
 # %% [markdown]
-# $w \cdot x = 10 r$, so the gradients are $10 r^2$: 0, 10, 40 and 90. Their mean is 35, so each parameter has moved by 0.35. An allreduce would have sent all four means to all four ranks. It consists of two halves: a *reduce-scatter* (each rank gets the sum for its part) and an *all-gather* (every rank gets all parts). Here the reduce-scatter follows the backward pass, and the all-gather precedes the next forward pass.
+# $w \cdot x = 10 r$, so the gradients are $10 r^2$: 0, 10, 40 and 90. Their mean is 35, so each parameter has moved by 0.35. An allreduce would have sent all four means to all four ranks. It consists of two halves: a *reduce-scatter* (each rank gets the sum for its part) and an *all-gather* (every rank gets all parts). Here the all-gather comes before the forward pass, and the reduce-scatter after the backward pass.
 #
 # ### Cut the memory: ZeRO
 #
-# Adam in float32 keeps 4 bytes for each parameter, 4 for its gradient and 8 for its two moments. *ZeRO* (Rajbhandari et al., 2020) cuts them into [shards](glossary.md#shard), beginning with the moments, which take most memory:
+# Adam in float32 keeps 4 bytes for each parameter, 4 for its gradient and 8 for its two moments. *ZeRO* (Rajbhandari et al., 2020) cuts them into [shards](glossary.md#shard). It begins with the moments, which take most memory:
 #
 # | stage | cut into $N$ | bytes for each parameter |
 # |---|---|---|
@@ -140,7 +140,7 @@ print(
 # | 2 | moments, gradients | $4 + (4 + 8)/N$ |
 # | 3 | moments, gradients, parameters | $(4 + 4 + 8)/N$ |
 #
-# We train our transformer on four ranks at each stage. Every rank adds up the bytes of everything that it holds at the moment of the optimizer's step:
+# We train our transformer on four ranks at each stage. At the optimizer's step, every rank adds up the bytes that it holds:
 
 # %%
 zeros = cluster.run(runs.stages, config, batch=8, timeout=120)[0]
@@ -163,11 +163,11 @@ _ = plots.stage_bytes(
 )
 
 # %% [markdown]
-# The losses agree. The diamonds (counted) lie on the bars (formula), or slightly above where $N$ does not divide a size. Stages 1 and 2 send as much as replicas do (stage 0). Stage 3 gathers the parameters twice, once for each pass, and so sends half as much again. (These bytes leave out the activations, which grow with the batch and which ZeRO does not cut.)
+# The losses agree, and the diamonds (counted) lie on the tops of the bars (formula). Stages 1 and 2 send as much as replicas do (stage 0): one reduce-scatter and one all-gather. Stage 3 gathers the parameters twice, once for each pass, and so sends half as much again. (Activations are not counted: ZeRO does not cut them.)
 #
 # ### Exercise 1: bytes in mixed precision
 #
-# *Difficulty ●○○, 5 minutes.* Large models are trained in *mixed precision*. Parameters and gradients take 2 bytes each. The optimizer keeps three numbers in float32: a copy of the parameter and two moments. Return the bytes for each parameter of the whole model that one of `ranks` ranks keeps at a `stage` from 0 to 3.
+# *Difficulty ●○○, 5 minutes.* Large models are trained in *mixed precision*. Parameters and gradients take 2 bytes each. The optimizer keeps three numbers in float32: a copy of the parameter and two moments. The copy is cut with the moments. Return the bytes for each parameter of the whole model that one of `ranks` ranks keeps at a `stage` from 0 to 3.
 #
 # <details><summary>Hint</summary>
 #
@@ -198,7 +198,7 @@ for stage in zero.STAGES if check.bytes_of_a_stage.passed(my_bytes) else ():
 # %% [markdown]
 # ### Exercise 2: a step in shards
 #
-# *Difficulty ●●○, 12 minutes.* All ranks have the same `values` (a NumPy array whose length is a multiple of the number of ranks). Each rank has the `gradient` of its own samples. Rank $r$ subtracts `rate` times the mean gradient from its shard, the $r$-th equal part of `values`, and from nothing else. Return all updated values. No rank may ever hold the whole mean gradient, so do not use an allreduce.
+# *Difficulty ●●○, 12 minutes.* All ranks have the same `values` (a NumPy array whose length is a multiple of the number of ranks). Each rank has the `gradient` of its own samples. Cut `values` into equal shards. Rank $r$ subtracts `rate` times the mean gradient from shard $r$ only. Return all updated values on every rank. No rank may ever hold the whole mean gradient, so do not use an allreduce.
 #
 # <details><summary>Hint</summary>
 #
@@ -226,7 +226,7 @@ check.zero_step(my_zero_step, cluster=cluster)
 
 
 # %% [markdown]
-# Your step now fits the line $y = 3x + 1$ to points that are spread over the ranks. Two further inputs are useless, so the four weights should become 3, 1, 0 and 0:
+# Your step now fits the line $y = 3x + 1$ to points that are spread over the ranks. The inputs of a point are $x$, the number 1, and two numbers that have nothing to do with $y$. So the four weights should become 3, 1, 0 and 0:
 
 
 # %%
@@ -247,7 +247,7 @@ if check.zero_step.passed(my_zero_step, cluster=cluster):
 # %% [markdown]
 # ### Gather, compute, free; and gather ahead
 #
-# At stage 3, a rank holds all parameters of a block only while the block computes: gather them, compute with them, then free them. One page of code does this (`helpers/sharded/unit.py`). Here, four ranks run on four hosts with slow links, and each pass through a block is [paced](glossary.md#paced) to 15 ms. First, communication and computation take turns. Then each block's parameters are *prefetched* while the block before it computes. The pictures show two of the four ranks, each with computation above and communication below:
+# At stage 3, a rank holds all parameters of a block only while the block computes: gather, compute, free (one page of code: `helpers/sharded/unit.py`). Here, four ranks run on four hosts with slow links, and each pass through a block is [paced](glossary.md#paced) to 15 ms. In the first run, communication and computation take turns. In the second run, ranks *prefetch*: they gather the next block's parameters while a block computes. The pictures show two of the four ranks, each with computation above and communication below:
 
 # %%
 far = start(4, Network(hosts=4, rate=chosen.slow))
@@ -267,20 +267,20 @@ axes[0].set_xlabel("")
 plt.show()
 
 # %% [markdown] claims="13-prefetch"
-# Without prefetching, a block waits for the gather of its parameters. With prefetching, this gather runs while the block before computes. Ranks still wait for the first gather and the last reduce-scatter. In the backward pass, a block's gather and reduce-scatter together take longer than its 15 ms, and ranks wait for the rest.
+# Without prefetching, a block waits for the gather of its parameters. With prefetching, most of this gather runs while another block computes. Ranks still wait for the first gather and the last reduce-scatter. In the backward pass, each block needs a gather *and* a reduce-scatter. Together they take longer than the block's 15 ms, so ranks still wait there.
 
 # %%
 claims.evidence("13-prefetch")
 
 # %% [markdown]
-# **Answer.** No: a rank can keep $1/N$ of the parameters, gradients and moments. Cutting moments and gradients costs no further bytes. Cutting the parameters costs half as many again, and prefetching hides part of their time. *Evidence: bytes held and sent, counted above; 13-prefetch.*
+# **Answer.** No: a rank can keep $1/N$ of the parameters, gradients and moments. Cutting moments and gradients costs no further bytes. Cutting the parameters costs half as many again. Prefetching hides part of the time that this takes. *Evidence: bytes held and sent, counted above; 13-prefetch.*
 
 # %% [markdown]
 # ## Lesson 2. Where must the parts of a layer meet?
 #
 # *45 minutes.* ZeRO cuts what a rank *keeps*, but every rank still computes whole layers. Now we cut the computation. A layer then has parts on several ranks. Where must they exchange numbers, and how few suffice?
 #
-# > **Predict.** Four ranks compute causal attention over 24 positions: rank 0 has the first six, rank 3 the last six, and every position attends to itself and all earlier ones. How many times as many scores does rank 3 need as rank 0?
+# > **Predict.** Four ranks compute causal attention over 24 positions: rank 0 has the first six, rank 3 the last six. Each position needs one score for itself and one for each earlier position. How many times as many scores does rank 3 need as rank 0?
 
 # %%
 guess["scores of rank 3 ÷ scores of rank 0"] = ...
@@ -296,22 +296,22 @@ _ = plots.pair(2)
 # %% [markdown]
 # $$A = (A_0\; A_1), \quad B = \begin{pmatrix} B_0 \\ B_1 \end{pmatrix}, \qquad y = \varphi(xA_0)\,B_0 + \varphi(xA_1)\,B_1$$
 #
-# $\varphi$ works on each number by itself, so each rank can apply it to its own columns. The forward pass needs one communication: the sum over ranks at the end. Attention is such a pair too: $A$ makes queries, keys and values, $B$ is the output matrix, and each rank computes $H/N$ *heads*.
+# $\varphi$ works on each number by itself, so each rank can apply it to its own columns. The forward pass needs one communication: the sum over ranks at the end. Attention is such a pair too. $A$ makes queries, keys and values, $\varphi$ works on each *head* by itself, and $B$ is the output matrix. Each rank computes $H/N$ heads.
 #
 # What about the backward pass? Megatron (Shoeybi et al., 2019) calls the two ends of the pair $f$ and $g$:
 #
 # | | forward | backward |
 # |---|---|---|
-# | $f$, where the pair begins | copy | ? |
-# | $g$, where it ends | sum over ranks | ? |
+# | $f$, before $A$ | copy | ? |
+# | $g$, after $B$ | sum over ranks | ? |
 #
 # ### Exercise 3: the backward passes
 #
-# *Difficulty ●●○, 8 minutes.* Write the backward pass of $f$ and of $g$. `gradient` is the tensor that arrives from the layer above. `add(x)` returns the sum of `x` over the ranks.
+# *Difficulty ●●○, 8 minutes.* Write the backward pass of $f$ and of $g$. `gradient` is the gradient of the output, as this rank has it. Return the gradient of the input. `add(x)` returns the sum of `x` over the ranks. After $g$, every rank computes the same loss from $y$.
 #
 # <details><summary>Hint</summary>
 #
-# $g$ receives the gradient of $y$, and $y$ is the same on all ranks: does a rank already have what it needs? $f$ receives the gradient that flowed through *this rank's* columns only.
+# $g$ receives the gradient of $y$, which is the same on all ranks: does a rank lack anything? $f$ receives the gradient that flowed through *this rank's* columns only.
 #
 # </details>
 
@@ -335,7 +335,7 @@ def my_g_backward(gradient, add):
 check.conjugate_backward(my_f_backward, my_g_backward)
 
 # %% [markdown]
-# $x$ enters the term of every rank, so its gradient is a *sum over ranks*. $y$ is the same on all ranks, so every rank has its gradient already. In the library (`helpers/sharded/conjugate.py`), `_Copy` is $f$ and `_Sum` is $g$; `all_reduce` is notebook 08's ring:
+# Every rank's term depends on $x$, so the gradient of $x$ is a *sum over ranks*. Every rank has the gradient of $y$ already. In the library (`helpers/sharded/conjugate.py`), `_Copy` is $f$ and `_Sum` is $g$; `all_reduce` is notebook 08's ring:
 
 # %%
 print(inspect.getsource(conjugate._Copy))
@@ -370,13 +370,13 @@ off = cluster.run(two_matrices, *yours, timeout=30)[0]
 print(f"y differs from one process by {off[0]:.0e}, the gradient by {off[1]:.0e}")
 
 # %% [markdown]
-# ### A loss whose scores no rank has completely
+# ### A loss whose scores are spread over ranks
 #
-# The last layer gives a score $z_v$ for each of $V$ tokens. If its matrix is cut by columns, each rank has $V/N$ of the scores. Gathering all of them would send $B\,T\,V$ numbers. But the loss, with $p$ the target's probability, is $-\ln p = \ell - z_{target}$ with $\ell = \ln \sum_v e^{z_v}$. This sum can be computed in parts. Three numbers for each position suffice: the largest score, a sum, and the target's score.
+# The last layer gives a score $z_v$ for each of $V$ tokens. If its matrix is cut by columns, each rank has $V/N$ of the scores. Gathering them would bring $B\,T\,V$ numbers to every rank. But the loss is $-\ln p_{target} = \ell - z_{target}$ with $\ell = \ln \sum_v e^{z_v}$. Each rank can add up its part of this sum. Three numbers for each position suffice: the largest score, the sum, and the target's score.
 #
 # ### Exercise 4: the loss
 #
-# *Difficulty ●●○, 12 minutes.* For one position, `scores` (a NumPy array) is this rank's part of the scores. All parts have the same length and follow the order of the ranks. `target` is a token's number in the whole vocabulary. Return $-\ln p$ of the target, the same on all ranks. Scores may be as large as 1000. Send only a few numbers, however many scores there are.
+# *Difficulty ●●○, 12 minutes.* For one position, `scores` (a NumPy array) is this rank's part of the scores. All parts have the same length and follow the order of the ranks. `target` is a token's number in the whole vocabulary. Return the loss $\ell - z_{target}$ on every rank. Scores may be as large as 1000. Send only a few numbers, however many scores there are.
 #
 # <details><summary>Hint</summary>
 #
@@ -421,17 +421,17 @@ if check.vocabulary_loss.passed(my_vocabulary_loss, cluster=cluster):
 # %% [markdown]
 # ### Between the matrices: sequence parallelism
 #
-# Between two pairs of matrices, all ranks do the same work: each normalizes the whole residual stream, and keeps a copy for the backward pass. An allreduce is a reduce-scatter and an all-gather, so we can put the normalization between the two. The reduce-scatter ends a pair; each rank then normalizes and keeps only $T/N$ positions; the all-gather begins the next pair. The activations between pairs shrink to $1/N$, and the stream sends as many bytes as before (Korthikanti et al., 2022).
+# Between two pairs of matrices, all ranks do the same work: each normalizes the whole residual stream, and keeps a copy for the backward pass. An allreduce is a reduce-scatter and an all-gather, so we can put the normalization between the two. The reduce-scatter ends a pair. Each rank then normalizes and keeps only $T/N$ positions. The all-gather begins the next pair. The activations between pairs shrink to $1/N$, and these two halves send as many bytes as the allreduce (Korthikanti et al., 2022).
 #
 # ### Cut the sequence: ring attention
 #
-# If the *sequence* does not fit, each rank takes $T/N$ positions. Only attention then needs the keys and values of other ranks, and these travel around a ring. So a rank has to compute a softmax over keys that arrive piece by piece. Attention over piece $i$ alone, with scores $s$, gives an output $o_i$ and $\ell_i = \ln\sum e^{s}$. Two pieces merge into one:
+# If the *sequence* does not fit, each rank takes $T/N$ positions. Only attention then needs the keys and values of other ranks, and these travel around a ring. So a rank has to compute a softmax over keys that arrive piece by piece. Attention over piece $i$ alone, with scores $s$ and values $v$, gives $\ell_i = \ln\sum e^{s}$ and the output $o_i = \sum e^{s - \ell_i}\, v$. Two pieces merge into one:
 #
 # $$\ell = \ln(e^{\ell_1} + e^{\ell_2}), \qquad o = e^{\ell_1 - \ell}\, o_1 + e^{\ell_2 - \ell}\, o_2$$
 #
 # ### Exercise 5: merge
 #
-# *Difficulty ●●○, 8 minutes.* `o1` and `o2` have the shape (queries, D), `l1` and `l2` (queries,). Scores may be as large as 1000. If a query sees nothing of a piece, its $\ell$ is $-\infty$ there and its $o$ is 0. Every query sees something of at least one piece. All are NumPy arrays; return $(o, \ell)$.
+# *Difficulty ●●○, 8 minutes.* `o1` and `o2` are NumPy arrays with a row for each query; `l1` and `l2` have one number for each query. Scores may be as large as 1000. If a query sees no key of a piece, its $\ell$ is $-\infty$ there and its $o$ is 0. Every query sees a key of at least one piece. Return $(o, \ell)$.
 #
 # <details><summary>Hint</summary>
 #
@@ -487,7 +487,7 @@ apart = max(cluster.run(ring, yours, timeout=30))
 print(f"largest difference from attention in one process: {apart:.0e}")
 
 # %% [markdown]
-# `if source <= rank` skips keys that no query of the rank sees, so some ranks work more than others. The pictures show in colour which rank computes which score (row: query, column: key). On the left each rank has one piece of the sequence; on the right it has an early and a late piece (*zigzag*):
+# `if source <= rank` skips pieces that no query of the rank sees. So rank 0 computes one piece, and rank 3 computes four. The pictures show in colour which rank computes which score (row: query, column: key). On the left each rank has one piece of the sequence; on the right it has an early and a late piece (*zigzag*):
 
 # %%
 pieces = {"one piece each": [0, 1, 2, 3], "an early and a late piece": [0, 1, 2, 3, 3, 2, 1, 0]}
@@ -505,16 +505,16 @@ for ax, (name, ranks) in zip(axes, pieces.items(), strict=True):
 plt.show()
 
 # %% [markdown]
-# With one piece each, rank 3 has most scores to compute. With an early and a late piece, all ranks have equally many.
+# With one piece each, rank 3 computes 129 scores and rank 0 only 21. With an early and a late piece, every rank computes 75.
 #
-# **Answer.** The parts meet where a sum runs over what was cut. A pair of matrices needs one sum in each pass. The loss needs three numbers for each position, not all scores. Two pieces of attention merge by their outputs and their $\ell$. *Evidence: all three agree with one process to rounding, above.*
+# **Answer.** Ranks must exchange numbers where a sum runs over what was cut. A pair of matrices needs one sum in each pass. The loss needs three numbers for each position, not all scores. Two pieces of attention merge by their outputs and their $\ell$. *Evidence: all three agree with one process to rounding, above.*
 
 # %% [markdown]
 # ## Lesson 3. Which way should this model be cut?
 #
-# *35 minutes.* A *layout* says how many ranks share each cut: $d$ replicas, $p$ stages, $t$ parts of each matrix. Eight ranks leave many choices. Can we tell the fastest layout before we run it?
+# *35 minutes.* A *layout* says how ranks are shared: $d$ replicas, each with $p$ stages, and each matrix of a stage in $t$ parts. Eight ranks leave many choices. Can we tell the fastest layout before we run it?
 #
-# > **Predict.** Two hosts with four ranks each are joined by a link of 50 Mbit/s. There are two replicas, each with its matrices cut over four ranks. How many times as long does a step take with each replica spread over both hosts as with each on a host of its own?
+# > **Predict.** Two hosts with four ranks each are joined by a link of 50 Mbit/s. There are two replicas, each with its matrices cut over four ranks. Either each replica has a host of its own, or each is spread over both hosts. How many times as long does a step take if they are spread? (A rough guess will do.)
 
 # %%
 guess["a step with matrices cut across hosts ÷ inside hosts"] = ...
@@ -522,7 +522,7 @@ guess["a step with matrices cut across hosts ÷ inside hosts"] = ...
 # %% [markdown]
 # ### What each way sends
 #
-# We run one forward and one backward pass on four ranks, cut in each way. The table shows what a rank sends, counted from a trace, beside the formulas of `helpers/sharded/counts.py`. The last row is new. A *mixture of [experts](glossary.md#expert)* has several perceptrons, of which each token uses one. A gate chooses the expert. An *all-to-all* sends each token to its expert's rank, and a second all-to-all returns the results.
+# We run one forward and one backward pass on four ranks, cut in each way. The table shows what a rank sends, counted from a trace, beside the formulas of `helpers/sharded/counts.py`. *Context* is ring attention. The last row is new. A *mixture of [experts](glossary.md#expert)* has several perceptrons. For each token, a gate chooses one of them (*top-1*). An *all-to-all* sends each token to its expert's rank, and a second all-to-all returns the results.
 
 # %%
 counted = cluster.run(ways.splits, config, 8, timeout=120)[0]
@@ -535,11 +535,11 @@ for name, found in counted.items():
     )
 
 # %% [markdown]
-# The messages agree exactly, and the bytes too, except for the experts': the formula assumes that all experts are equally busy. (Attention and experts run outside the model, once for each block. *tensor, sequence* also sends small gradients of norms and biases.) The bytes of ZeRO grow with the *parameters* and do not depend on the batch. The bytes of tensor parallelism grow with the *activations*: four allreduces of the stream for each block.
+# The messages agree exactly, and the bytes too, except for the experts': the formula assumes that all experts are equally busy. (Attention and experts run outside the model, once for each block. *tensor, sequence* also sends small gradients of norms and biases.) By the formulas, ZeRO's bytes grow with the *parameters* and do not depend on the batch. Tensor parallelism's bytes grow with the *activations*: each block has two pairs of matrices, and so four allreduces of the stream in a step.
 #
 # ### Exercise 6: from which batch on
 #
-# *Difficulty ●○○, 6 minutes.* At stage 3 of ZeRO, a rank sends $3\frac{N-1}{N}\Psi$ numbers in a step. With tensor parallelism it sends $2\frac{N-1}{N}$ times the stream, $B\,T\,C$ numbers, in each of $4L + 2$ allreduces ($L$ blocks, the embedding, the last layer; the loss sends little). Return the number $B$ of sequences at which both are equal, not rounded.
+# *Difficulty ●○○, 6 minutes.* At stage 3 of ZeRO, a rank sends $3\frac{N-1}{N}\Psi$ numbers in a step. With tensor parallelism there are $4L + 2$ allreduces of the stream: four for each of $L$ blocks, one for the embedding, one for the last layer. In each allreduce a rank sends $2\frac{N-1}{N}\,B\,T\,C$ numbers. (The loss sends little: leave it out.) `parameters` is $\Psi$. Return the number $B$ of sequences at which both are equal, not rounded.
 #
 # <details><summary>Hint</summary>
 #
@@ -570,11 +570,11 @@ for name, size in sizes.items() if check.equal_bytes.passed(my_batch) else ():
     print(f"which are {tokens / size.width:.1f}·C tokens")
 
 # %% [markdown]
-# A block has about $12\,C^2$ parameters, so without the embedding both are equal at $4.5\,C$ tokens in a batch. With fewer tokens tensor parallelism sends less, with more ZeRO 3 does.
+# A block has about $12\,C^2$ parameters. Without the embedding, both are therefore equal at $\frac{3 \cdot 12\,C^2}{2 \cdot 4\,C} = 4.5\,C$ tokens in a batch. With fewer tokens, tensor parallelism sends less. With more tokens, ZeRO 3 sends less.
 #
 # ### All together, on eight ranks
 #
-# Take a mesh of $2 \times 2 \times 2$: two replicas of two pipeline stages, each matrix cut in two, and Adam's moments cut between the replicas (ZeRO 1). A rank belongs to three small communicators, one along each axis. Does this train as one process does? After six steps the eight ranks save the model. Each part is saved under the name that its parameter has in the *whole* model, so any other mesh can cut it anew. Then four ranks continue, $2 \times 1 \times 2$, for six steps. One process takes all twelve steps, also in float64:
+# Arrange eight ranks in a *mesh* of $2 \times 2 \times 2$: two replicas of two pipeline stages, and each matrix cut in two. Adam's moments are cut between the replicas (ZeRO 1). A rank belongs to three small communicators, one along each axis of the mesh. Does this train as one process does? After six steps the eight ranks save the model. Each part is saved under the name that its parameter has in the *whole* model, so any other mesh can cut it anew. Then four ranks continue in a mesh of $2 \times 1 \times 2$ for six steps. One process takes the same twelve steps. All compute in float64:
 
 # %%
 from helpers.datasets.characters import batch as draw
@@ -607,7 +607,7 @@ for step, shared in enumerate(together):
 #
 # ### A planner
 #
-# All layouts compute the same; they differ in time and memory. With $m$ micro-batches and $p$ stages, a step takes $m + p - 1$ slots. In a slot, each stage computes on one micro-batch, adds over its tensor ranks, and sends to the next stage. After the slots, the replicas average:
+# All layouts compute the same; they differ in time and memory. A replica's $m$ micro-batches pass through its $p$ stages one after another, which takes $m + p - 1$ slots. In a slot, each stage computes on one micro-batch, adds over its tensor ranks ($T_{tensor}$), and sends to the next stage ($T_{pipeline}$). After the slots, the replicas average their gradients ($T_{data}$):
 #
 # $$T_{step} \approx (m + p - 1)\,\Big(\frac{3F}{t\,s} + T_{tensor} + T_{pipeline}\Big) + T_{data}, \qquad \text{each message } \alpha + \beta b$$
 #
@@ -626,7 +626,7 @@ if beta > between.beta:
     print("Your cores are too busy: the memory looks slower than the link. Run this cell again.")
 
 # %% [markdown]
-# Now five layouts run. In the picture, bars are predictions and diamonds are measurements. Look at which colour makes a bar long:
+# Now five layouts run. In the picture, bars are predictions and diamonds are measurements. *Bubble* is the time of slots in which a stage has no micro-batch. Which colour makes each bar long? Do the shortest bar and the leftmost diamond belong to the same layout?
 
 # %%
 eight.stop()
@@ -645,9 +645,9 @@ print(
 )
 
 # %% [markdown] claims="13-placement"
-# The ring of eight replicas ($8 \times 1 \times 1$) sends $2 \cdot \frac78 = 1.75$ times all gradients over the slow link. With tensor parallelism inside each host ($2 \times 1 \times 4$), four rings of two share the link, each with a quarter of the gradients: together they send all gradients about once. Where the ratio is above 1, the ranks waited for something that the formula leaves out, such as cores that eight ranks share.
+# The ring of eight replicas ($8 \times 1 \times 1$) sends $2 \cdot \frac78\,\Psi = 1.75\,\Psi$ numbers over the slow link. With tensor parallelism inside each host ($2 \times 1 \times 4$), four rings of two share the link, each with a quarter of the gradients: together they send about $\Psi$. A prediction is as good as its $\alpha$ and $\beta$. We measured them while eight ranks sent without pause, and the formula leaves out that ranks share your cores. With few cores the diamonds may have another order than the bars.
 #
-# Your prediction, for $2 \times 1 \times 4$ with the four parts of a matrix inside a host or across hosts:
+# Now to your prediction: the same $2 \times 1 \times 4$, recorded with the four parts of a matrix inside a host or across hosts:
 
 # %%
 placed = claims.evidence("13-placement")
@@ -657,15 +657,15 @@ guess.answer("a step with matrices cut across hosts ÷ inside hosts", ratio)
 placed
 
 # %% [markdown]
-# **Answer.** The best layout is the fastest of those that fit, and a formula of computation, bytes and links finds it. In practice: if the model fits, try plain replicas first. If not, cut what does not fit, and put the cut that sends most on the fastest link. *Evidence: predicted and measured steps above; 13-placement, at 50 and 200 Mbit/s.*
+# **Answer.** Yes, as far as $\alpha$ and $\beta$ are known: a formula of computation and messages predicts each layout's time. The best layout is the fastest of those that fit in memory. In practice: if the model fits, try plain replicas first. If not, cut what does not fit, and put the cut that sends most on the fastest link. *Evidence: predicted and measured steps above; 13-placement, at 50 and 200 Mbit/s.*
 #
 # ## Project: place it better
 #
-# *Difficulty ●●●, 30 minutes.* Write a function that places a model on a machine's ranks. It returns `Layout(d, p, t, stage)`, with ZeRO's stage 0 or 1, and a number of micro-batches (1, 2 or 4). The machine has `len(machine.places)` ranks. The layout must fit into the machine's memory, and its predicted time must be within 2 % of the fastest that fits. `planner.predict(config, layout, machine, batch, micro)` returns a plan with `seconds` and `memory`; it raises ValueError for sizes that do not divide. Write the search yourself. Afterwards your function places this notebook's model on the two hosts, with 3.1 MB on each rank for parameters, gradients, Adam and activations. Your layout then runs against those of the five above that fit.
+# *Difficulty ●●●, 30 minutes.* Write a function that chooses a layout for a machine. It returns `Layout(d, p, t, stage)`, with ZeRO's stage 0 or 1, and a number of micro-batches (1, 2 or 4). The machine has `len(machine.places)` ranks, and $d\,p\,t$ must be that number. The layout must fit into the memory of a rank, `machine.memory` bytes, and its predicted time must be within 2 % of the fastest that fits. `planner.predict(config, layout, machine, batch, micro)` returns a plan with `seconds` and `memory`; it raises ValueError for sizes that do not divide. Write the search yourself, without `planner.plans`. The cell after the check needs Lesson 3's cells: your function chooses for this notebook's model on the two hosts, with 3.1 MB on each rank. Your layout then runs, and you compare it with the five above.
 #
 # <details><summary>Hint</summary>
 #
-# You can try all combinations: loop over $d$ and $p$ ($t$ follows), the stages of ZeRO and the micro-batches. Skip plans that need more than `machine.memory` bytes.
+# You can try all combinations: loop over $d$ and $p$ ($t$ follows), the stages of ZeRO and the micro-batches. Skip plans that need too much memory.
 #
 # </details>
 
@@ -713,7 +713,7 @@ hosts.stop()
 # %% [markdown]
 # ## What breaks
 #
-# **f and g swapped.** Swap the two backward passes: $f$ copies in both directions, and $g$ adds in both. The loss is right, and the gradient is wrong on every rank:
+# **f and g swapped.** Swap the two backward passes: $f$ copies in both directions, and $g$ adds in both. The loss is right, and the gradient is wrong. (The cell needs `two_matrices` from Lesson 2.)
 
 # %%
 broken = cluster.run(two_matrices, lambda g, add: g, lambda g, add: add(g), timeout=30)[0]
@@ -735,7 +735,7 @@ if rank == 0:
 print("on to the next epoch")
 
 # %% [markdown]
-# **Seeds of dropout.** All tensor-parallel ranks have the same residual stream, so all must drop the same places of it. Each rank has heads of its own, so each must draw other places there:
+# **Seeds of dropout.** All tensor-parallel ranks have the same residual stream, so all must drop the same places of it. Each rank has heads of its own, so each must drop places of its own in them:
 
 # %%
 for mistake in ("", "different", "equal"):
@@ -746,7 +746,7 @@ for mistake in ("", "different", "equal"):
     print(f"{name:22s} copies differ by {apart:.2f}; two ranks' heads drop {common:.0%} in common")
 
 # %% [markdown]
-# If each rank uses its own seed everywhere, the copies of the stream differ. If all ranks use one seed everywhere, their heads drop the same places: at a rate of one half, two ranks should share half of the dropped places, not all.
+# If each rank uses its own seed everywhere, the copies of the stream differ. If all ranks use one seed everywhere, their heads drop the same places. At a rate of one half, two ranks should have about half of the dropped places in common, not all.
 #
 # <details><summary><b>What the sources say, what we measured</b></summary>
 #
@@ -756,13 +756,13 @@ for mistake in ("", "different", "equal"):
 # | ZeRO: 16 bytes for each parameter become $16/N$ | lesson 1: counted on ranks at all stages, equal to the formula where $N$ divides the sizes |
 # | ZeRO 1 and 2 send no more than replicas, stage 3 half as much again | lesson 1: equal to the formula, by trace |
 # | one allreduce for a pair of matrices in each pass | lesson 3: messages equal to the formula, by trace |
-# | ring attention and experts by all-to-all | lessons 2 and 3: equal to one process; messages equal to the formula |
+# | ring attention and experts by all-to-all | lesson 2: ring attention equals one process; lesson 3: both send as many messages as the formula says |
 # | tensor parallelism belongs inside a host | lesson 3: it does where the link between hosts is slow (50 and 200 Mbit/s) |
 # | layers on two devices, micro-batches through them | notebook 11 has the schedules; here it is the pipeline axis of the mesh |
 #
 # </details>
 #
-# **In practice**: `torch.distributed.fsdp.fully_shard`, `torch.distributed.tensor` and `torch.distributed.checkpoint` run on the course's MPI backend too. DeepSpeed (ZeRO), Megatron-LM (tensor, sequence, pipeline, experts), JAX's `shard_map`; picotron and nanotron are short enough to read.
+# **In practice**: `torch.distributed.fsdp.fully_shard`, `torch.distributed.tensor` and `torch.distributed.checkpoint` run on the course's MPI backend too. DeepSpeed offers ZeRO, and Megatron-LM offers tensor, sequence, pipeline and expert parallelism. JAX has `shard_map`. picotron and nanotron are short enough to read.
 #
 # **References**
 #
