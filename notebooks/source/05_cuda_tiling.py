@@ -8,7 +8,7 @@
 #
 # - compute from block and thread number which element a thread works on, and say why it tests the bounds;
 # - predict how many bytes a convolution kernel asks for, and check the prediction by counting;
-# - load a tile with its halo into shared memory, with the barrier that it needs;
+# - load a [tile](glossary.md#tile) with its [halo](glossary.md#halo) into shared memory, with the barrier that it needs;
 # - recognise a race, and repair it.
 #
 # **You need** some Python, and enough C to read a `for` loop, an `if` and an array element. *Time:* 150 minutes, in three lessons; each runs after the set-up alone. *Cores:* any number. *GPU:* none needed; a C++ compiler is.
@@ -18,7 +18,7 @@
 # | $I$, $O$ | image and output | $H \times W$ floats of 4 bytes |
 # | $F$ | filter, its side odd | $k \times k$ |
 # | $r$ | radius of the filter, $(k-1)/2$ | pixels |
-# | $T_y \times T_x$ | outputs of one [block](glossary.md#block): the [tile](glossary.md#tile) | pixels |
+# | $T_y \times T_x$ | outputs of one [block](glossary.md#block) | pixels |
 # | $Q$ | what all threads together ask of global memory | bytes |
 #
 # ## Set-up
@@ -45,7 +45,7 @@ from helpers.predictions import Prediction
 style.use()
 
 # %% [markdown]
-# The picture below was recorded while a CUDA kernel ran on your processor. The kernel averages each pixel with its eight neighbours. One thread computes one output, and a colour is a *block*, a group of threads. **Click an output** to see which pixels its thread read. **Click a pixel** to see how many threads read it.
+# The picture below was recorded while a CUDA kernel ran on your processor. The kernel averages each pixel with its eight neighbours. One thread computes one output. Each colour marks a *block*, a group of threads. **Click an output** to see which pixels its thread read. **Click a pixel** to see how many threads read it.
 
 # %%
 rng = np.random.default_rng(5)
@@ -62,7 +62,7 @@ three = Convolution(np.full((3, 3), 1 / 9), "zero", tile=(4, 4), device="cpu")
 thread_picture(three.record(small, "global"), "image", "out")
 
 # %% [markdown]
-# Nine threads read a pixel in the middle of the image. Where four blocks meet, these nine belong to four blocks. Each of them asks memory for the pixel again. This notebook counts what is asked for, then removes most of it.
+# Nine threads read a pixel in the middle of the image. Where four blocks meet, these nine belong to four blocks. Each of the nine asks memory for the same pixel. This notebook counts the bytes that threads ask for, then removes most of them.
 #
 # ## Lesson 1. Which thread computes what, and what does it read?
 #
@@ -70,7 +70,7 @@ thread_picture(three.record(small, "global"), "image", "out")
 #
 # ### Host and device
 #
-# A GPU is a computer beside the computer. The *[host](glossary.md#host-and-device)* is your processor with its memory. The *device* is the GPU with its own. Most of the device's memory is *global memory*, which every thread on the device can reach. A thread's own variables live in *registers*, inside the processor.
+# A GPU is a computer beside the computer. The *[host](glossary.md#host-and-device)* is your processor with its memory. The *device* is the GPU with its own. Most of the device's memory is *global memory*, which every thread on the device can reach. A thread's own variables live in *registers*, on the GPU's chip.
 #
 # The host copies arrays to the device, *launches* a function there, and copies the results back. That function is a *[kernel](glossary.md#cuda-kernel)*. It is written in CUDA C, which is C++ with a few words added.
 #
@@ -89,7 +89,7 @@ print(f"kernels run on: {add.device}")
 Code(add["vector_add"].listing, language="c++")
 
 # %% [markdown]
-# Numbers at the left are line numbers; we refer to them below. `__global__` marks a kernel. All threads execute the same function, so a thread has to find out which element is its own. Threads are grouped into [blocks](glossary.md#block), and blocks form a [grid](glossary.md#grid). In one dimension:
+# Numbers at the left are line numbers; we refer to them below. `__global__` marks a kernel. All threads execute the same function, so a thread has to find out which element is its own. Threads are grouped into [blocks](glossary.md#block), and blocks form a [grid](glossary.md#grid). In one dimension, which CUDA calls `.x`:
 #
 # $$ i = \text{blockIdx} \cdot \text{blockDim} + \text{threadIdx} $$
 #
@@ -120,8 +120,8 @@ print(record)
 
 # %% [markdown]
 # - **count** and **bytes** say what the threads asked for.
-# - **requests** say how often a warp asked. Threads run in groups of 32, called *[warps](glossary.md#warp)*; a thread's place in its warp is its *lane*. When a warp executes a load, the addresses of its lanes go to memory together, as one request.
-# - **sectors** say what was moved. Global memory moves in pieces of 32 bytes. A request moves every sector that one of its lanes touches. Four lanes that read four neighbouring floats touch one sector.
+# - **requests** count loads and stores of whole *[warps](glossary.md#warp)*. A warp is a group of 32 threads, its *lanes*, that run together. When it executes a load, the addresses of its lanes go to memory as one request. A block of four threads is a warp with four lanes in use.
+# - **sectors** say what was moved. Global memory moves in pieces of 32 bytes. A request moves every sector that one of its lanes touches. Here the lanes of each request want neighbouring floats, which lie in one sector.
 # - **conflicts** concern shared memory; [notebook 14](14_cuda_bytes_and_shapes.ipynb) explains them.
 #
 # So a kernel has two costs: the bytes that threads *ask for*, and the bytes that sectors *move*. We print both from here on. (On a GPU, sectors come from a cache where it still has them. Our runner has no cache.)
@@ -140,7 +140,7 @@ print(record)
 careless[3, 4](a, b, c)
 
 # %% [markdown]
-# On a GPU this kernel would usually run without an error and overwrite somebody else's array. In a notebook, launches are checked: the runner reports accesses out of bounds, races, and reads of memory that was never written.
+# On a GPU this kernel would usually run without an error and overwrite whatever lies behind `c`. Kernels from a `%%cuda` cell run on the CPU and are checked: the runner reports accesses out of bounds, races, and reads of memory that was never written. (Checking takes time: a product of 256 × 256 matrices takes about four times as long.)
 #
 # A launch can also be too large. A block has at most 1024 threads:
 
@@ -172,7 +172,7 @@ add["vector_add"][1, 2048](a, b, c, 10)
 check.axpy(axpy)
 
 # %% [markdown]
-# An axpy can sharpen a photograph. With $I$ the photograph and $B$ a blurred copy, $2.5\,I - 1.5\,B$ exaggerates what the blur removed. Here is your kernel with $a = -1.5$, $x = B$ and $y = 2.5\,I$:
+# An axpy can sharpen a photograph. With $I$ the photograph and $B$ a blurred copy, $2.5\,I - 1.5\,B = I + 1.5\,(I - B)$ exaggerates what the blur removed. Here is your kernel with $a = -1.5$, $x = B$ and $y = 2.5\,I$. Its grid has `-(-y.size // 256)` blocks, which in Python is $\lceil \text{size} / 256 \rceil$:
 
 # %%
 blurred = Convolution(blur, "replicate")(photograph)[corner]
@@ -250,7 +250,7 @@ asked_less.answer(less[0])
 moved_less.answer(less[1])
 
 # %% [markdown]
-# Nearly half of the bytes asked for are gone, but only a sixth of the bytes moved. A weight that all 32 lanes want had cost one sector, not 32. Judged by the bytes asked for, constant memory looks three times as useful as it is.
+# Nearly half of the bytes asked for are gone, but only a sixth of the bytes moved. In global memory, a weight that all 32 lanes want costs one sector, not 32. So the bytes asked for overstate threefold what constant memory saves.
 #
 # ### Exercise 2: the weights move
 #
@@ -290,6 +290,9 @@ moved_less.answer(less[1])
 # %% check="constant-filter" points=2
 check_memory.constant_filter(filters)
 
+# %% [markdown]
+# Compare what the two kernels ask for and move. (Both skip a weight whose pixel lies outside the image.)
+
 # %%
 given = {"from_global": (image, blur)}
 if check_memory.constant_filter.passed(filters):
@@ -303,7 +306,7 @@ for name, inputs in given.items():
 # %% [markdown]
 # ### Pixels: a tile with its halo in shared memory
 #
-# *[Shared memory](glossary.md#shared-memory)* belongs to a block: all of its threads can read and write it. It is small (48 KiB by default) and lies inside the processor. So a block can load the pixels that its outputs need once, and then compute from there. It needs $T_y \times T_x$ pixels and a *[halo](glossary.md#halo)* of $r$ pixels on each side:
+# *[Shared memory](glossary.md#shared-memory)* belongs to a block: all of its threads can read and write it. It is small (48 KiB by default) and lies on the GPU's chip. So a block can load the pixels that its outputs need once, and then compute from there. The array for them is the block's *[tile](glossary.md#tile)*: it holds $T_y \times T_x$ pixels, and a *[halo](glossary.md#halo)* of $r$ pixels on each side:
 #
 # $$ (T_y + k - 1)(T_x + k - 1) \text{ loads for } T_y T_x \text{ outputs} $$
 #
@@ -322,7 +325,7 @@ corner_pass.answer(int(last["occurrence"]) + 1)
 tile_animation(tiled, "image", "tile", (6, 6), block=1)
 
 # %% [markdown]
-# Step through the picture. In the first iteration, the threads of block 1 write zeros for the row above the image. In the third, only four threads still have a pixel to load. Here is the kernel:
+# Step through the picture. In the first iteration, threads 0 to 5 write zeros, because the tile's first row lies above the image. In the third iteration, only four threads still have a pixel to load. Here is the kernel:
 
 # %%
 Code(convolution.module["convolve_tiled"].listing, language="c++")
@@ -354,9 +357,9 @@ print(f"the tile asks for {table[0][1] / table[2][1]:.1f} times less than the fi
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# The tile loads $12 \cdot 36$ pixels for $8 \cdot 32$ outputs, 1.7 for each, where the first kernel loads 25. It moves more than it asks for, because a tile's row of 36 pixels begins in the middle of a sector. What the threads no longer ask of global memory they now ask of shared memory.
+# A block loads $12 \cdot 36$ pixels for $8 \cdot 32$ outputs: 1.7 pixels for each output, where the first kernel loads 25. The kernel moves more bytes than it asks for, because a tile's row of 36 pixels begins in the middle of a sector. The other reads of pixels have gone to shared memory, as the last column shows.
 #
-# **Is the tile as much faster?** No. On an H200, with 8192 × 8192 pixels, the three kernels took 0.77, 0.73 and 0.44 ms. With a 3 × 3 filter they took 0.32, 0.31 and 0.36 ms: the tile was the slowest. All of them moved each byte to or from that GPU's memory about once, because its caches keep a pixel that a neighbour has just read. So the tile saves requests to the caches, and pays with a barrier and with shared memory. (Times and counters on an H200 come from `make gpu`; `data/gpu/` holds the record.)
+# **Is the tile 19 times as fast?** No. On an H200, with 8192 × 8192 pixels, the three kernels took 0.77, 0.73 and 0.44 ms. With a 3 × 3 filter they took 0.32, 0.31 and 0.36 ms: the tile was the slowest. All of them moved each byte to or from that GPU's memory about once, because its caches keep a pixel that a neighbour has just read. So what the tile saves is requests to the caches, and it costs a barrier and shared memory. (Times and counters on an H200 come from `make gpu`; `data/gpu/` holds the record.)
 #
 # The *operations per byte moved* are the kernel's [arithmetic intensity](glossary.md#arithmetic-intensity). [Notebook 07](07_roofline.ipynb) shows what it decides.
 #
@@ -412,7 +415,7 @@ ax.legend()
 plt.show()
 
 # %% [markdown]
-# > **Answer.** A block avoids nearly all repeated reads: weights go to constant memory, and a tile with its halo reads each pixel once for the block. That costs $(T_y+k-1)(T_x+k-1) / (T_yT_x)$ loads for each output; only pixels of a halo are still read by more than one block.
+# > **Answer.** A block avoids nearly all repeated reads: weights go to constant memory, and the block loads each pixel of its tile once. That is $(T_y+k-1)(T_x+k-1) / (T_yT_x)$ loads for each output. Only the pixels of halos are still read by more than one block.
 #
 # ## Lesson 3. What does a barrier order?
 #
@@ -488,12 +491,7 @@ half[1, 64](np.arange(64, dtype=np.float32))
 #
 # ### A race
 #
-# A **[race](glossary.md#race)**: two threads touch the same element, at least one of them writes, and nothing orders the two. The result may change from run to run. Below, 64 threads sum a tile as a tree: 32 threads add the upper half to the lower, then 16 threads, and so on.
-#
-# > **Predict.** There is no barrier inside the loop. After the one barrier, thread 0 runs to its end, then thread 1, and so on. Two threads touch the same element of `part`, and one of them writes it. Which element is the first?
-
-# %%
-race_at = Prediction("element of part where two threads meet", None)  # its number for None
+# A **[race](glossary.md#race)**: two threads touch the same element, at least one of them writes, and nothing orders the two. The result may change from run to run. This kernel sums 64 numbers as a tree: 32 threads add the upper half of `part` to the lower half, then 16 threads do so with what is left, and so on. Inside the loop there is no barrier.
 
 # %% language="cuda"
 # __global__ void racing_sum(const float *x, float *total) {
@@ -505,6 +503,12 @@ race_at = Prediction("element of part where two threads meet", None)  # its numb
 #     if (threadIdx.x == 0) total[blockIdx.x] = part[0];
 # }
 
+# %% [markdown]
+# > **Predict.** After the barrier, the runner executes thread 0 to its end, then thread 1, and so on. On which element of `part` does a thread first write what another has read, or read what another has written?
+
+# %%
+race_at = Prediction("element of part where two threads meet", None)  # its number for None
+
 # %% tags=["raises-exception"]
 try:
     racing_sum[1, 64](np.arange(64, dtype=np.float32), np.zeros(1, np.float32))
@@ -513,7 +517,7 @@ except KernelError as error:
     raise
 
 # %% [markdown]
-# The message names both threads, both lines and the element. Old code left this barrier out, because the 32 threads of a warp used to execute in lockstep. Since NVIDIA's Volta (2017) they need not.
+# The message names the element, both threads, and the line of each access. Of an array with two dimensions it names both indices, such as `tile[3][5]`. Old code left the barrier of the loop out, because the 32 threads of a warp used to execute in lockstep. Since NVIDIA's Volta (2017) they need not.
 #
 # ### Exercise 5: a sum without a race
 #
@@ -544,7 +548,7 @@ except KernelError as error:
 check.tree_sum(tree_sum)
 
 # %% [markdown]
-# A launch turns 64 numbers into one. Launched again on its own sums, your kernel adds up the whole photograph, which gives its mean:
+# A launch turns every 64 numbers into one. Launched again on its own sums, your kernel adds up the whole photograph, which gives its mean:
 
 # %%
 left = photograph.ravel()
@@ -560,11 +564,11 @@ print(f"mean of the photograph by your sums: {mean}, NumPy's: {photograph.mean(d
 # %% [markdown]
 # ### Exercise 6, the project: the photograph through your tile
 #
-# *Difficulty ●●●, 30 minutes.* Write the whole kernel: a 5 × 5 filter, blocks of 32 × 8 threads, zeros outside the image. A block loads its tile with the halo: it reads each pixel once, and no thread loads more than four. Then each thread computes one output from the tile. `filter` holds 25 weights, row after row.
+# *Difficulty ●●●, 30 minutes.* Write the whole kernel: a 5 × 5 filter, blocks of 32 × 8 threads, zeros outside the image. A block first fills its tile: it reads each pixel once, and no thread loads more than four pixels. Then each thread computes one output from the tile. `filter` holds 25 weights, row after row.
 #
 # <details><summary>Hint</summary>
 #
-# The tile has 12 rows of 36. Number the threads, `threadIdx.y * 32 + threadIdx.x`. Thread $t$ loads element $t$, then $t + 256$ while that is below 432. Element $e$ lies in row `e / 36`, column `e % 36` of the tile. It belongs to pixel (`top + e / 36`, `left + e % 36`) of the image, where `top = blockIdx.y * 8 - 2`. No thread may return before the barrier.
+# The tile has 12 rows of 36. Number the threads, `threadIdx.y * 32 + threadIdx.x`. Thread $t$ loads element $t$, then $t + 256$ while that is below 432. Element $e$ lies in row `e / 36`, column `e % 36` of the tile. It belongs to pixel (`top + e / 36`, `left + e % 36`) of the image, where `top = blockIdx.y * 8 - 2` and `left = blockIdx.x * 32 - 2`. No thread may return before the barrier.
 #
 # </details>
 
@@ -596,6 +600,9 @@ print(f"mean of the photograph by your sums: {mean}, NumPy's: {photograph.mean(d
 # %% check="my-convolution" points=5
 check.my_convolution(my_convolution)
 
+# %% [markdown]
+# Three filters through your kernel: one blurs the photograph, one sharpens it, and one finds its edges.
+
 # %%
 delta = np.zeros((5, 5), np.float32)
 delta[2, 2] = 1
@@ -610,7 +617,7 @@ plots.images({name: picture[corner] for name, picture in yours.items()})
 plt.show()
 
 # %% [markdown]
-# > **Answer.** Without a barrier a thread may read an element before another has written it, or write one that another still reads. A barrier belongs between a write and the first read by another thread, and between that read and the next write. Every thread of the block must reach it.
+# > **Answer.** Without a barrier a thread may read an element before another has written it, or overwrite one that another thread still needs. A barrier belongs between a write and the first read by another thread, and between that read and the next write. Every thread of the block must reach it.
 #
 # ## In practice, and where to read on
 #
@@ -631,4 +638,4 @@ plt.show()
 # - W. W. Hwu, D. B. Kirk, I. El Hajj, *Programming Massively Parallel Processors* (4th edition, 2022), chapters 2 to 7: the same road, at length.
 # - S. Rush, *GPU Puzzles*: fourteen more exercises of this kind.
 #
-# **Next**: [14_cuda_bytes_and_shapes](14_cuda_bytes_and_shapes.ipynb) asks why two kernels that ask for the same bytes move eight times as many.
+# **Next**: [14_cuda_bytes_and_shapes](14_cuda_bytes_and_shapes.ipynb) asks why, of two kernels that ask for the same bytes, one moves eight times as many.
