@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Talk less: fewer bits, fewer waits, fewer steps
 #
-# In this notebook, ranks send gradients in 4 bits instead of 32, drop 99 % of them, stop waiting for the slowest worker, and take batches so large that few messages remain. You run each on real ranks, and predict from a few measured numbers when it pays.
+# In this notebook, ranks send gradients in 4 bits instead of 32, drop 99 % of them, stop waiting for the slowest worker, and take batches so large that few messages remain. You try each of these, and predict from a few measured numbers when it pays.
 
 # %%
 import numpy as np
@@ -38,6 +38,7 @@ _ = plots.code(example, quantise(example, 7, random.random(12)), 7)
 # | $Q_s(v)$ | $v$, quantised | $(P,)$ |
 # | $C(v)$, $e$ | $v$, compressed and decoded; error: what has not been sent yet | $(P,)$ |
 # | $c$ | bytes of a code, which is a compressed gradient | B |
+# | $R$ | number of ranks, each with a replica | 1 |
 # | $N$, $b$, $W$ | gradients that a step needs; backup workers; $W = N + b$ | 1 |
 # | $t_0$, $m$ | least time of a gradient; mean of the random time on top | s |
 # | $B$, $\lambda$ | batch size; learning rate | samples; 1 |
@@ -90,7 +91,7 @@ cluster = Cluster(n=chosen.ranks, preload=("torch",))
 #
 # *40 minutes.* Four ranks train LeNet, a network for handwritten digits. In each step, every rank sends 61 706 gradients of 32 bits. Can we send much less and still train?
 #
-# > **Predict.** Instead of all 61 706 gradients, each rank sends only the largest 1 %, 617 numbers, and adds what it did not send to its next gradient. How many times as many steps does it take to reach 85 % accuracy? Replace the dots.
+# > **Predict.** Instead of all 61 706 gradients, each rank sends only the largest 1 %, 617 numbers, and adds what it did not send to its next gradient. By what factor does the number of steps to 85 % accuracy grow? Replace the dots.
 
 # %%
 guess["steps with the largest 1 % ÷ steps with all"] = ...
@@ -141,7 +142,7 @@ def quantised(v, levels, random):
 check.quantised(quantised)
 
 # %% [markdown]
-# How much noise does the rounding add? A number whose $x$ has the fractional part $p$ gets the variance $(\|v\|/s)^2\, p(1-p)$. The paper proves that the variances of all $n$ numbers add up to at most $\min(n/s^2, \sqrt n/s)\,\|v\|^2$. Here is your function's variance beside this bound:
+# How much noise does the rounding add? A number whose $x$ has the fractional part $p$ gets the variance $(\|v\|/s)^2\, p(1-p)$. The paper proves that the variances of all $n$ numbers add up to at most $\min(n/s^2, \sqrt n/s)\,\|v\|^2$. The next cell shows the variance measured with your function, the sum by this formula, and the bound:
 
 # %%
 from helpers.data_parallel.compression.quantise import bound, variance
@@ -155,7 +156,7 @@ for s in (1, 3, 7, 15) if check.quantised.passed(quantised) else ():
     print(f"{s:3d}{measured:11.3f}{variance(v, s) / length:11.3f}{bound(512, s):11.3f}")
 
 # %% [markdown]
-# With $s = 1$ the squared length of the noise is about 17 times that of the vector: the noise is four times as long as the gradient. With $s = 15$ it is shorter than the gradient. The bound grows with $\sqrt n$, so vectors are cut into *buckets* of 512 numbers, each with its own norm. Then the bound does not grow with the model.
+# With $s = 1$ the squared length of the noise is about 17 times the vector's: the noise is four times as long as the vector. With $s = 15$ the noise is shorter than the vector. The bound grows with $\sqrt n$, so vectors are cut into *buckets* of 512 numbers, each with its own norm. Then the bound does not grow with the model.
 #
 # A sign and a level from 0 to $s$ fit into 2, 3, 4 or 5 bits for $s = 1, 3, 7, 15$. Compiled C (`helpers/data_parallel/compression/pack.c`) packs them. Choose $s$ and look at the bits:
 
@@ -172,7 +173,7 @@ ipywidgets.interactive(show, s=ipywidgets.SelectionSlider(options=[1, 3, 7, 15],
 # %% [markdown]
 # ### Codes on real ranks
 #
-# The sum of two codes is not a code, so an ordinary allreduce cannot add them. Instead, every rank can gather all codes and add them itself: each of $N$ ranks sends $(N-1)\,c$ bytes. Or a ring adds on the way and quantises each partial sum again: each rank sends $2(N-1)/N \cdot c$ bytes. This method of `Compressed` can do both, and a trace of the MPI calls counts what it sends:
+# The sum of two codes is not a code, so an ordinary allreduce cannot add them. Instead, every rank can gather all codes, decode and add them: each of $R$ ranks sends $(R-1)\,c$ bytes. Or a ring adds on the way and quantises each partial sum again: each rank sends $2(R-1)/R \cdot c$ bytes. This method of `Compressed` can do both. The cell after it trains by gathering, and a trace of the MPI calls counts the bytes:
 
 # %%
 Code(inspect.getsource(Compressed.after_backward), language="python")
@@ -194,7 +195,7 @@ print(f"counted in messages between ranks: {sum(sent_trace.bytes_sent().values()
 #
 # ### Send the largest
 #
-# Top-$k$ sends the $k$ largest numbers unchanged, with their positions: 8 bytes each. It drops all others, so the mean of what is sent is wrong: it is *biased*. **Error feedback** corrects this: keep what was dropped, and add it to the next gradient.
+# Top-$k$ sends the $k$ largest numbers unchanged, with their positions: 8 bytes each. It drops all others, in every step, so what is sent is *biased*. **Error feedback** corrects this: keep what was dropped, and add it to the next gradient.
 #
 # $$p = g + e, \qquad \text{send } C(p), \qquad e \leftarrow p - C(p)$$
 #
@@ -242,7 +243,7 @@ for name, sent in total.items():
 # %% [markdown]
 # Without feedback only the largest number is ever sent. With feedback, a small number waits until its accumulated error is the largest; what is missing at the end is still in the error, to be sent later.
 #
-# Now four ranks train LeNet to 85 % accuracy. *PowerSGD* (Vogels et al., 2019) compresses in another way: it sends a matrix of gradients as two thin matrices, $M \approx P Q^T$, which an ordinary allreduce can add.
+# Now four ranks train LeNet to 85 % accuracy. *PowerSGD* (Vogels et al., 2019) compresses in another way: it sends a matrix of gradients as the product of two thin matrices of $r$ columns, $M \approx U V^T$, and an ordinary allreduce can add these.
 
 # %%
 names, limit, reached = ("float32", "QSGD, s = 7", "top 0.01, feedback", "PowerSGD, r = 2"), 240, {}
@@ -268,10 +269,10 @@ for name in ("quantised-steps", "top-k-feedback"):
     display(claims.evidence(f"12-{name}"))
 
 # %% [markdown]
-# - **Levels.** With 15 levels, accuracy does not suffer. With 7 it is two points lower, less than the margin of 3 points fixed beforehand. With one level the noise is longer than the gradient, and at this learning rate (0.02) training fails.
+# - **Levels.** With $s = 15$, no loss of accuracy is seen. With $s = 7$ it is about two points lower; the margin fixed beforehand is three. With $s = 1$ the noise is longer than the gradient, and at this learning rate (0.02) accuracy stays at 30 % or below.
 # - **Feedback.** If only 0.1 % is sent, training without feedback ends at half the accuracy. With 1 %, five seeds do not decide.
 #
-# **Answer.** At the rate and the 120 steps of the tables, five bits for each number cost no accuracy that counts. The largest 1 % train the network, in more steps; the largest 0.1 % do much better with error feedback. *Evidence: the two tables above, five seeds each, and your own run.*
+# **Answer.** At the rate and the 120 steps of the tables, five bits for each number cost no accuracy that five seeds can show. With the largest 1 %, training needs more steps. With the largest 0.1 %, error feedback doubles the accuracy. *Evidence: the two tables above, five seeds each, and your own run.*
 
 # %% [markdown]
 # ## Lesson 2. How many seconds does that save?
@@ -295,7 +296,7 @@ for name in ("quantised-steps", "top-k-feedback"):
 
 # %% exercise="pays-below"
 def pays_below(plain, coded, seconds):
-    """Return the rate in bit/s at which both take as long."""
+    """Return the rate in bit/s at which both take equally long."""
     # BEGIN SOLUTION
     return 8 * (plain - coded) / seconds
     # END SOLUTION
@@ -348,7 +349,7 @@ if on_link:
     plt.show()
 
 # %% [markdown]
-# If bars are much longer than their lines, other programs may be using your cores: run the cell again.
+# Compare with the coding times above: sending float32 takes some 30 ms, so on this link the bytes decide. If bars are much longer than their lines, other programs may be using your cores: run the cell again.
 #
 # Faster exchanges do not help if the training then needs many more steps. The record has two trainings on four hosts. One trains LeNet to 85 %. The other trains a small transformer, a character-level language model, to a validation loss of 2.75. Each model has about 65 000 parameters. Every forward and backward pass is *paced* to 20 ms (it takes no less), so four ranks on two cores behave like four devices of that speed. The lines show a prediction: steps × (20 ms + bytes of a step ÷ bandwidth).
 
@@ -365,7 +366,7 @@ axes[1].legend(loc="center left", bbox_to_anchor=(1, 0.5))
 plt.show()
 
 # %% [markdown] claims="12-link-training"
-# Each mark is one run; the lines leave out encoding, latency, and ranks that share cores, so the marks lie above them. Look at the order of the schemes: at 10 Mbit/s float32 is by far the slowest; at 1 Gbit/s the number of steps decides, and float32 is among the fastest. The record compares PowerSGD and float32 over five seeds:
+# Each mark is one run; the lines leave out encoding, latency, and ranks that share cores, so most marks lie above them. Look at the order of the schemes: at 10 Mbit/s float32 is by far the slowest; at 1 Gbit/s the number of steps decides, and float32 is among the fastest. The record compares PowerSGD and float32 over five seeds:
 
 # %%
 claims.evidence("12-link-training")
@@ -379,11 +380,11 @@ claims.evidence("12-link-training")
 #
 # $$t_0 + m \left(\frac{1}{W} + \frac{1}{W - 1} + \dots + \frac{1}{b + 1}\right)$$
 #
-# The first of $W$ workers finishes after $m/W$ on average. Then the same argument holds for the $W - 1$ workers that are left, because the exponential distribution has no memory.
+# The first of $W$ workers needs $t_0 + m/W$ on average. Then the same argument holds for the $W - 1$ workers that are left, because the exponential distribution has no memory.
 #
 # ### Exercise 4: the order statistic
 #
-# *Difficulty ●●○, 6 minutes.* Return this mean in seconds.
+# *Difficulty ●●○, 6 minutes.* Return this mean in seconds, for $N$ = `needed`, $W$ = `workers`, $t_0$ = `least` and $m$ = `mean`.
 #
 # <details><summary>Hint</summary>
 #
@@ -420,7 +421,7 @@ _ = plots.waits(3, curve, {b: run.seconds for b, run in waited.items()})
 plt.show()
 
 # %% [markdown] claims="12-order-statistics"
-# More backup workers make a step shorter (left), but a step then uses fewer gradients: the gradients used per second (right) have a maximum. In these runs a late worker abandons its gradient as soon as the next step begins. If it has to finish the gradient first, it starts the next step late, and steps take longer than the formula says:
+# More backup workers make a step shorter (left), but a step then uses fewer gradients: by the formula, most gradients per second are used at $b = 1$ (right). In these runs a late worker abandons its gradient as soon as the next step begins. If it has to finish the gradient first, it starts the next step late, and steps take longer than the formula says. (In this record $t_0$ and $m$ are twice as large, and so are the predictions.)
 
 # %%
 claims.evidence("12-order-statistics")
@@ -545,7 +546,7 @@ guess.answer("accuracy, 1024 samples, the old rate", seen[0.03, 16, 1])
 guess.answer("accuracy, 1024 samples, 16 times the rate", seen[0.03, 16, 16])
 
 # %% [markdown] claims="12-linear-rule"
-# (The table shows means of two seeds. An epoch leaves out its last, incomplete batch; with 1024 samples that is nearly a quarter of the digits, so these rows see fewer samples.) The record has eight seeds and two rates, the best rate for 64 samples and a tenth of it. Its second task is to name a software package's section from the words of its *description*.
+# (The table shows means of two seeds. An epoch leaves out its last, incomplete batch; with 1024 samples that is nearly a quarter of the digits, so these rows see fewer samples.) The record has eight seeds and two rates, the best rate for 64 samples and a tenth of it. Its second task, *descriptions*, is to name a software package's section from the words that describe it.
 
 # %%
 claims.evidence("12-linear-rule")
@@ -555,7 +556,7 @@ claims.evidence("12-linear-rule")
 #
 # ### The knee
 #
-# Now take the best of three rates for every batch, and count the steps to 88 % accuracy:
+# Now take the best of three rates for every batch, and count the steps to 88 % accuracy (mean of two seeds):
 
 # %%
 limits = {16: 200, 64: 100, 256: 40, 1024: 25, 4000: 20}  # steps that we allow
@@ -590,13 +591,13 @@ ax.legend()
 plt.show()
 
 # %% [markdown]
-# At the left, the steps fall nearly as $1/B$. At the right, they hardly fall any more: a larger batch only costs more samples. The fitted curve is $S = S_{min}(1 + B_{crit}/B)$ (McCandlish et al., 2018), and the *critical batch size* $B_{crit}$ marks its knee.
+# From 16 to 64 samples, four times the batch needs about half the steps; a quarter of them would lie on the dashed line. From 1024 on, a larger batch saves hardly a step and only costs more samples. The fitted curve is $S = S_{min}(1 + B_{crit}/B)$ (McCandlish et al., 2018), where $S_{min}$ is the number of steps with an unlimited batch. At its knee, the *critical batch size* $B_{crit}$, training needs $2 S_{min}$ steps.
 #
 # Why is there a knee? The gradient of $B$ samples is the true gradient $G$ plus noise, and the noise has the squared length $\mathrm{tr}(\Sigma)/B$ on average. Averaging more samples helps as long as the noise is longer than the gradient. The **gradient noise scale** $\mathrm{tr}(\Sigma)/\|G\|^2$ is the batch size at which both have the same length. Data-parallel training can measure it without extra gradients: a replica's gradient has batch size $B$, and the mean of $R$ replicas has $RB$.
 #
 # ### Exercise 6: the noise scale
 #
-# *Difficulty ●●○, 10 minutes.* `small` is the mean of $\|g_r\|^2$ over the `ranks` replicas, each with batch size `batch`. `large` is $\|\bar g\|^2$ of their mean gradient. Return $\mathrm{tr}(\Sigma)/\|G\|^2$.
+# *Difficulty ●●○, 10 minutes.* `small` is the mean of $\|g_r\|^2$ over the `ranks` replicas, each with batch size `batch`. `large` is $\|\bar g\|^2$, the squared length of their mean gradient. Return $\mathrm{tr}(\Sigma)/\|G\|^2$.
 #
 # <details><summary>Hint</summary>
 #
@@ -618,7 +619,7 @@ def noise_scale(small, large, batch, ranks):
 check.noise_scale(noise_scale)
 
 # %% [markdown]
-# We train the perceptron on four ranks for 200 steps, 32 samples on each rank, and apply your function (or the course's) to the mean squared lengths of four stretches of the training:
+# We train the perceptron on four ranks for 200 steps, 32 samples on each rank, average the squared lengths over each of four stretches of the training, and apply your function (or the course's):
 
 
 # %%
@@ -643,7 +644,7 @@ plt.show()
 print("noise scale in each stretch:", *(f"{scale:.0f}" for scale in scales))
 
 # %% [markdown] claims="12-lars 12-lamb"
-# The noise scale is not one number: it grows more than tenfold in these 200 steps. The critical batch from the steps lies within this range; the paper says only that the two agree in order of magnitude. A training may therefore begin with small batches and enlarge them as it goes.
+# The noise scale is not one number: it grows more than tenfold in these 200 steps. The critical batch that we fitted lies within this range; the paper says only that the two agree in order of magnitude. A training may therefore begin with small batches and enlarge them as it goes.
 #
 # ### A rate for each layer
 #
@@ -656,7 +657,7 @@ for name in ("lars", "lamb"):
 # %% [markdown]
 # LARS is as accurate as SGD with 1024 digits a step, more accurate with all of them, and far more accurate on the descriptions. LAMB is less accurate than Adam in all four settings. (Its paper trains BERT, with about 340 million weights; ours have fewer than 70 000.)
 #
-# **Answer.** A larger batch saves steps nearly in proportion up to the critical batch size, if the rate grows with it and stays stable; beyond the knee it saves hardly any. *Evidence: the measured knee and the noise scale above; 12-linear-rule, eight seeds.*
+# **Answer.** Up to the critical batch size a larger batch saves steps, though fewer than in proportion; far beyond it, hardly any. Multiply a small rate by $k$, as long as training stays stable. *Evidence: the measured knee and the noise scale above; 12-linear-rule, eight seeds.*
 #
 # ## Project: fewer bytes
 #
