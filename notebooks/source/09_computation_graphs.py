@@ -69,7 +69,7 @@ from helpers.timing import measure
 class Parameters:
     """Sizes of this notebook's runs."""
 
-    chain: int = 10_000  # convolutions in the source's graph
+    chain: int = 10_000  # convolutions in the article's graph (lesson 3)
     unit: float = 1.5625  # MiB of each of their results
     small_chain: int = 144  # convolutions that are run here
     numbers: int = 2_000_000  # elements of the array in lesson 4
@@ -127,7 +127,7 @@ value, with_w, with_b, with_x = 2, 2 * 1 * 2 * 2, 2 * 1 * 2, 2 * 1 * 2 * 3 + 1
 check.four_numbers(value, with_w, with_b, with_x)
 
 # %% [markdown]
-# Now the same by machine, twice:
+# Now let PyTorch and `autodiff` compute the same numbers:
 
 # %%
 w, x, b = (torch.tensor(number, requires_grad=True) for number in (3.0, 2.0, -5.0))
@@ -141,7 +141,7 @@ four = autodiff.function([w, x, b], [y, *autodiff.gradients(y, [w, b, x])])
 print("this graph:", [float(value) for value in four(np.array(3.0), np.array(2.0), np.array(-5.0))])
 
 # %% [markdown]
-# Both agree with your paper, but they work differently. PyTorch computed $y$ line by line and recorded what it did. The package `autodiff` built the whole graph, gradients included, before it saw a number. The rest of this notebook builds that graph.
+# Both agree with your paper, but they work differently. PyTorch computed $y$ line by line and recorded what it did. `autodiff`, a package of this course, built the whole graph, gradients included, before it saw a number. The rest of this notebook builds that graph.
 #
 # ### Types before values
 #
@@ -285,7 +285,7 @@ def gradients(y, xs):
 # %% [markdown]
 # ### What you can do with it
 #
-# **Differentiate twice.** The Hessian $\nabla^2L$ of $n$ parameters has $n^2$ entries. Its product with a vector $v$ is the gradient of the scalar $\nabla L\cdot v$, so no Hessian is needed. Your operator and your extension, against PyTorch:
+# **Differentiate twice.** The Hessian $\nabla^2L$ of $n$ parameters has $n^2$ entries. Its product with a vector $v$ is the gradient of the scalar $\nabla L\cdot v$, so no Hessian is needed. Compare your operator and your extension with PyTorch:
 
 # %%
 z, v = autodiff.variable("z", shape=("n",)), autodiff.variable("v", shape=("n",))
@@ -321,7 +321,7 @@ for name, gate in (
 #
 # ### What breaks: a gradient written in NumPy
 #
-# Somebody writes the gradient of $x^3$ as an operator of its own, computed in NumPy. It is fast and its values are right. But it has no gradient rule, so for the graph its result depends on nothing:
+# Somebody writes the gradient of $x^3$ as an operator of its own, computed in NumPy. Its values are right. But it has no gradient rule, so for the graph its result depends on nothing:
 
 
 # %%
@@ -369,7 +369,7 @@ for name, y in (("in NumPy", autodiff.apply(Cube(), x)), ("in the graph", x**3))
 #
 # *32 minutes.* Two programs compute the same value with the same operators, and one of them runs out of memory. What differs?
 #
-# > **Predict.** Below, $y=\sum_i e^{u_i}+\sum_i\sin u_i+\sum_i\tanh u_i+\sum_i\sigma(u_i)$, and $u$ has 250 000 numbers, 2 MB. Each elementwise result takes 2 MB; each sum is one number. A result is freed as soon as its last reader has run. What is the lowest peak, in MB, and what is the highest that a bad order can cause?
+# > **Predict.** Below, $y=\sum_i e^{u_i}+\sum_i\sin u_i+\sum_i\tanh u_i+\sum_i\sigma(u_i)$, and $u$ has 250 000 numbers, 2 MB. Each elementwise result takes 2 MB; each sum is one number. A result is freed as soon as its last reader has run. Do not count $u$ itself. What is the lowest peak, in MB, and what is the highest that a bad order can cause?
 
 # %%
 guess["lowest peak, MB"] = ...
@@ -440,7 +440,7 @@ guess.answer("highest peak, MB", all_at_once[1] / 1e6)
 #
 # ### Exercise 4: overwrite, with a guard
 #
-# *Difficulty ●●○, 12 minutes.* Given an order, decide for each application which operand it may overwrite: return a dictionary from application to operand. `node.operator.in_place` holds the positions of the operands that the operator can overwrite. An operand may be overwritten only if it has the result's type, is not among the caller's `inputs`, is not among the `outputs`, and *this application is its last reader*.
+# *Difficulty ●●○, 12 minutes.* Given an order, decide for each application which operand it may overwrite: return a dictionary from application to operand. `node.operator.in_place` holds the positions of the operands that the operator can overwrite. An operand may be overwritten only if it has the result's type (`v.type`), is not among the caller's `inputs`, is not among the `outputs`, and *this application is its last reader*. Overwrite wherever this is allowed; if two operands qualify, choose one.
 #
 # <details><summary>Hint</summary>
 #
@@ -520,16 +520,16 @@ for guard in (True, False):
 print("sin² in its place:  ", (np.sin(np.exp(point)) ** 2).round(4))
 
 # %% [markdown]
-# Half the memory, and wrong. Shape and dtype are right; the values are those of $\sin^2(e^x)$.
+# Without the guard the run needs half the memory, and the result is wrong. Its shape and dtype are right; its values are those of $\sin^2(e^x)$.
 #
-# **Answer.** Three decisions, all made before the run: the order of the operators, which results share bytes, and which results overwrite an operand that nobody reads any more. *Evidence: four sums peak at 2 MB or at 8 MB depending on the order alone, and `tracemalloc` confirms the planned peak.*
+# **Answer.** Three decisions set the peak, all made before the run: the order of the operators, which results share bytes, and which results overwrite an operand that nobody reads any more. *Evidence: four sums peak at 2 MB or at 8 MB depending on the order alone, and `tracemalloc` confirms the planned peak.*
 
 # %% [markdown]
 # ## Lesson 3. How much time must we pay for less memory?
 #
 # *40 minutes.* Training keeps the results of the forward pass for the backward pass, and for deep networks these activations are most of the memory. Can we keep fewer?
 #
-# > **Predict.** A chain of 10 000 convolutions, each with a result of 1.56 MiB, needs 15 624 MiB to have all gradients. One of this course's sources reports 173 MiB: it discards results and recomputes them. How many times as long does the *forward* pass take: 1.1, 2, 10, 100 times?
+# > **Predict.** A chain of 10 000 convolutions, each with a result of 1.56 MiB, needs 15 624 MiB to have all gradients. An article, one of this course's sources, reports 173 MiB: it discards results and recomputes them. How many times as long does the *forward* pass take: 1.1, 2, 10, 100 times?
 
 # %%
 guess["forward passes at 173 MiB"] = ...
@@ -630,7 +630,7 @@ for name, schedule in schedules.items():
 # %% [markdown]
 # The measured peak exceeds the predicted number of results by about the same amount in every row. That constant is the workspace of the running step and the gradient itself.
 #
-# ### The best schedule, and the source's 10 000
+# ### The best schedule, and the article's 10 000
 #
 # Equal segments are not optimal. With $c$ results kept and each step run forward at most $r$ times, a chain of up to $\binom{c+r}{c}$ steps can be differentiated, and no schedule does more (Griewank and Walther 2000). The best schedule keeps *one* result at the best place. It treats the part to the right in the same way with $c-1$ kept results, and then the part to the left with $c$. While a step runs, two more results exist: the one it reads and the one it makes. So the peak is $c+2$.
 
@@ -647,7 +647,7 @@ draw.memory_against_time(
         "best places": best,
     },
     {f"√n: {sqrt_n.peak * MiB:.0f} MiB": (sqrt_n.peak * MiB, sqrt_n.forwards / N)},
-    {"the source's 173 MiB": 173.03},
+    {"the article's 173 MiB": 173.03},
 )
 plt.show()
 print(f"√n segments: {sqrt_n.peak * MiB:4.0f} MiB, forward {sqrt_n.forwards / N:.2f} times")
@@ -693,12 +693,12 @@ plt.show()
 claims.evidence("09-segments-time")
 
 # %% [markdown]
-# **Answer.** $2\sqrt n$ results cost less than one forward pass more; with the best places, 10 000 steps fit into 110 results for 2.4 forward passes. *Evidence: predicted and measured peaks agree up to a constant workspace, with equal gradients.*
+# **Answer.** To hold $2\sqrt n$ results instead of $n$ costs less than one more forward pass. With the best places, 110 results are enough for 10 000 steps, at 2.4 forward passes. *Evidence: predicted and measured peaks agree up to a constant workspace, with equal gradients.*
 
 # %% [markdown]
 # ## Lesson 4. What may a compiler change, and what must it keep?
 #
-# *25 minutes.* A graph says *what* to compute, not *how*. A [pass](glossary.md#pass) replaces it by a cheaper graph. Which passes keep your values, and where does the graph not say enough?
+# *28 minutes.* A graph says *what* to compute, not *how*. A [pass](glossary.md#pass) replaces it by a cheaper graph. Which passes keep your values, and where does the graph not say enough?
 #
 # ### Same mathematics, other numbers
 #
@@ -715,7 +715,7 @@ for inputs, y in (([x], x + 1 - 2 + x), ([X, a, Y, b], X + a + Y + b)):
         print(what, *operators, sep="\n    ")
 
 # %% [markdown]
-# $x+1-2+x$ became $2x-1$, and the numbers $a$ and $b$ are added before the matrices, which saves one pass over all elements. In floating point, the values can change: as written, $x+10^{20}-10^{20}$ is 0 at $x=1$; collected, it is 1. That is why this pass is in `passes.fast_math`, and why C compilers do the same only under `-ffast-math`.
+# $x+1-2+x$ became $2x-1$, and the numbers $a$ and $b$ are added to each other first, which saves one addition for each element. In floating point, the values can change: as written, $x+10^{20}-10^{20}$ is 0 at $x=1$; collected, it is 1. That is why this pass is in `passes.fast_math`, and why C compilers do the same only under `-ffast-math`.
 #
 # > **Predict.** $A$ and $B$ are 1000 × 1000, $v$ is 1000 × 1. How many times as many multiplications does $(AB)v$ need as $A(Bv)$?
 
@@ -797,7 +797,7 @@ for count in (1, 400, 40_000, P.numbers):
 claims.evidence("09-fused-blocks")
 
 # %% [markdown]
-# Compare the columns. With 40 000 numbers, which fit into a cache, blocks gain nothing over one array. With two million, which do not fit, they gain much: this part of the gain is traffic with main memory. The fused loop is faster still, although it moves no more bytes from main memory than the blocks do. NumPy also writes seven intermediate results to the cache and reads them again, and makes nine calls for each block; we did not separate the two. With 400 numbers the fused loop loses. One number takes it about as long, so this is the time of the call and not of the loop.
+# Compare the columns. With 40 000 numbers, which fit into a cache, blocks gain nothing over one array. With two million, which do not fit, they gain much: this part of the gain is traffic with main memory. The fused loop is faster still, although it moves no more bytes from main memory than the blocks do. NumPy also writes seven intermediate results to the cache and reads them again, and makes nine calls for each block; we did not separate the two. With 400 numbers the fused loop loses. It takes about as long for one number, so most of this time is the call's and not the loop's.
 #
 # ### What the graph does not say: state
 #
@@ -823,7 +823,7 @@ for name, given in (("as listed", []), ("order_updates", [passes.order_updates])
 #
 # ### Exercise 6: momentum
 #
-# *Difficulty ●●○, 8 minutes.* Gradient descent with momentum keeps a velocity $v$ for each weight: $v\leftarrow 0.9\,v+g$, then $w\leftarrow w-\lambda v$ with the *new* $v$. Both are states. Return the two updates.
+# *Difficulty ●●○, 8 minutes.* Gradient descent with momentum keeps a velocity $v$ for each weight: $v\leftarrow 0.9\,v+g$, then $w\leftarrow w-\lambda v$ with the *new* $v$. `w` and `v` are states, `g` is a variable, and `rate` is the number $\lambda$. Return the two updates.
 #
 # <details><summary>Hint</summary>
 #
@@ -875,9 +875,9 @@ print(f"loss {losses[0]:.3f} -> {losses[-1]:.3f}; {right.mean():.1%} of the poin
       f"{max(labels.mean(), 1 - labels.mean()):.1%} by always saying the same")  # fmt: skip
 
 # %% [markdown]
-# Loops are the second thing that a graph of operators does not say. The [appendix](A5_more_of_graphs.ipynb) differentiates them, finds what is computed twice, and runs a graph on several ranks.
+# Loops are the second thing that a graph of operators does not say. The [appendix](A5_more_of_graphs.ipynb) differentiates loops. It also orders a graph, finds what it computes twice, and runs it on several ranks.
 #
-# **Answer.** A compiler may make any change that keeps each value bit for bit: fusion does, and so do planned buffers. What only mathematics keeps, it may change if you ask for it. The order of updates must be *in* the graph, or the compiler cannot respect it. *Evidence: equal bits after fusion, different bits after reordering a product, 20 in place of 10 without a control dependency.*
+# **Answer.** A compiler may make any change that keeps each value bit for bit: fusion does, and so do planned buffers. A change that is exact only in mathematics needs your consent. The order of updates must be *in* the graph, or the compiler cannot respect it. *Evidence: equal bits after fusion, different bits after reordering a product, 20 in place of 10 without a control dependency.*
 
 # %% [markdown]
 # <details><summary><b>What the sources say, what we measured</b></summary>
@@ -892,7 +892,7 @@ print(f"loss {losses[0]:.3f} -> {losses[-1]:.3f}; {right.mean():.1%} of the poin
 # | $x+1-2+x\Rightarrow2x-1$; $x+a+y+b\Rightarrow a+b+x+y$; fused multiply-add | lesson 4: all of them; the first two change values in floating point |
 # | updates share storage with what they update; readers must have finished | lesson 4: without the control dependency a read comes out twice too large |
 # | symbolic shapes; a loop operator; with both, a graph computes whatever can be computed | lesson 1: Maxout for every batch; [appendix](A5_more_of_graphs.ipynb): a recurrent network for every length |
-# | eager evaluation with recording differentiates a `while`; hard to optimize, bound to the code | appendix: the inverse by Newton; replayed for another matrix it is wrong |
+# | eager evaluation with recording differentiates a `while`; hard to optimize, bound to the code | [appendix](A5_more_of_graphs.ipynb): the inverse by Newton; replayed for another matrix it is wrong |
 #
 # </details>
 #
