@@ -1,7 +1,7 @@
 # %% [markdown]
-# # Do more with a computation graph: order it, share in it, loop in it, spread it over ranks
+# # Do more with a computation graph: order, repetition, loops, attention, ranks
 #
-# An appendix to [notebook 09](09_computation_graphs.ipynb). At the end you will have put a graph in order, found what it computes twice, differentiated loops, computed attention without its table, and averaged gradients over ranks by rewriting a graph.
+# An appendix to [notebook 09](09_computation_graphs.ipynb). At the end you will have put a graph in order, found what it computes twice, differentiated loops, computed attention without its $n\times n$ table, and averaged gradients over ranks by rewriting a graph.
 #
 # **You will be able to**
 #
@@ -115,13 +115,13 @@ print(f"random orders peak between {min(drawn):.2f} and {max(drawn):.2f} MB, "
       f"the library's at {library:.2f} MB")  # fmt: skip
 
 # %% [markdown]
-# The same operators and values need different peaks. The library takes the first order that it finds, and here that is close to the worst of the 300.
+# The same operators and values have different peaks in different orders. The library takes the first order that it finds; compare its peak with the worst of the 300.
 #
 # ## What is computed twice?
 #
 # ### Exercise 2: nothing twice
 #
-# *Difficulty ●●○, 12 minutes.* Two applications compute the same if their operators are equal (`==` compares them, settings included) and they read the same variables in the same order, or variables that you have already *found* to be the same. Given an order, return a dictionary from each repeated application to the earlier one that computes the same. All operators here are functions of what they read.
+# *Difficulty ●●○, 12 minutes.* Two applications compute the same if their operators are equal (`==` compares them, settings included) and they read the same variables in the same order. Variables that you have already *found* to hold the same result count as the same. Given an order, return a dictionary from each repeated application to the earlier one that computes the same. All operators here are functions of what they read.
 #
 # <details><summary>Hint</summary>
 #
@@ -165,7 +165,7 @@ for name, wanted in (("gradient of GELU", first), ("second derivative", second))
     )
 
 # %% [markdown]
-# Gradient rules know nothing of each other, so they compute some things twice. GELU, a smooth ReLU with a cube and a tanh in it, is an example.
+# Each gradient rule adds its operators without looking for equal ones, so some things are computed twice. GELU, a smooth ReLU with a cube and a tanh in it, is an example.
 #
 # ## How does a graph hold a loop?
 #
@@ -212,7 +212,7 @@ print(f"the recorded graph for a harder matrix: X A differs from the identity by
 #
 # ## What does FlashAttention recompute?
 #
-# Attention, $O=\operatorname{softmax}(QK^\top)V$ for $n$ queries, makes an $n\times n$ table that is far larger than its inputs. *FlashAttention* (Dao et al. 2022) never stores this table. The forward pass computes a few rows, uses them, discards them, and keeps one number a row: the logarithm of the row's sum. The backward pass recomputes the rows from it. This is fusion and recomputation at once. It costs one matrix product more, seven instead of six:
+# Attention, $O=\operatorname{softmax}(QK^\top)V$ for $n$ queries, makes an $n\times n$ table that is far larger than its inputs. *FlashAttention* (Dao et al. 2022) never stores this table. The forward pass computes a few rows, uses them, discards them, and keeps one number for each row, the logarithm of the sum of its exponentials. With this number the backward pass recomputes the row from $Q$ and $K$. So FlashAttention is fusion and recomputation at once. It costs one more matrix product, seven instead of six:
 
 
 # %%
@@ -324,7 +324,7 @@ for rank, (_, events) in enumerate(ranks):
           f"{early * 1e3:.1f} ms of them before the last product of the backward pass ended")  # fmt: skip
 
 # %% [markdown]
-# The bits agree because both sides add the ranks' gradients in the same order. What travels while a rank still computes costs it no waiting. The gradient of the first layer is ready last: its allreduce has no gradient left to overlap with.
+# The bits agree because both sides add the ranks' gradients in the same order. A rank need not wait for what travels while it still computes. The first layer's gradient is ready last, so its allreduce has no gradient left to overlap with: at most two of the three can overlap.
 #
 # **In practice**: `torch.compile` guards and retraces; `jax.lax.scan`; `scaled_dot_product_attention`; PyTorch's DDP starts an allreduce for each bucket of gradients in the same way, see notebook [02](02_sgd_sync_async.ipynb).
 #
