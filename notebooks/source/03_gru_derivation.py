@@ -697,7 +697,7 @@ for (name, budget), (rate, value) in best.items():
 above.answer(", ".join(n for n in names if best[n, budgets[0]][1] > 0.9))
 
 # %% [markdown]
-# The GRU with the half-life bias learns at the widest range of rates, and with every seed. With PyTorch's start, the *same GRU* learns in 120 steps only at the largest rate, and in 360 steps at the two largest. The plain network with an orthogonal $U$ has no gate at all. At its best rate, three of its five seeds copy perfectly after 120 steps and four after 360; the others stay near one half. At the two smallest rates and 120 steps it is ahead of the GRU. The plain network with PyTorch's start learns least.
+# The GRU with the half-life bias learns at the widest range of rates, there with every seed. With PyTorch's start, the *same GRU* learns in 120 steps only at the largest rate, and in 360 steps at the two largest. The plain network with an orthogonal $U$ has no gate at all. At its best rate, three of its five seeds copy perfectly after 120 steps and four after 360; the others stay near one half. At the two smallest rates and 120 steps it is ahead of the GRU. The plain network with PyTorch's start learns least.
 #
 # Why do two of the starts learn at moderate rates? Measure lesson 2's product for each: how much of the gradient survives the 39 steps *before training*?
 
