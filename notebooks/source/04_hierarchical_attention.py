@@ -698,7 +698,7 @@ for name in ("04-attention-points", "04-gradient-explains"):
 #
 # *Difficulty ●●●, 20 minutes.* How few words, hidden together, make the model answer *something else*? A ranking scores every word once. But once a word is hidden, others may matter more or less than before: if two words form a phrase, hiding one of them already destroys it.
 #
-# Write a search. `answers` takes a list of $K$ sets of word numbers from 0 to $n-1$, and returns the probabilities $(K, C)$ with those words hidden. Return a set that changes the most probable class, as small as you can find. The check compares with this greedy search: in each round, hide the word that lowers the first answer's probability most. Your set may not be larger, and you may ask for about $4n^2$ sets in all.
+# Write a search. `answers` takes a list of $K$ sets of word numbers from 0 to $n-1$, and returns a tensor of probabilities $(K, C)$ with those words hidden. Return a set that changes the most probable class, as small as you can find. The check compares with this greedy search: in each round, hide the word that lowers the first answer's probability most. Your set may not be larger, and you may ask for about $4n^2$ sets in all.
 #
 # <details><summary>Hint</summary>
 #
