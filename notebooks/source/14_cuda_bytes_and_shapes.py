@@ -9,7 +9,7 @@
 # - recognise an access that is not coalesced, and repair it;
 # - predict bank conflicts, and pad them away;
 # - multiply matrices through tiles, and predict the bytes that any shape of tile asks for;
-# - say what it saves and what it costs if each thread computes several outputs;
+# - say what is saved, and what it costs, when each thread computes several outputs;
 # - compute how many warps are resident on a multiprocessor, and what limits them.
 #
 # **You need** [notebook 05](05_cuda_tiling.ipynb): blocks, threads, shared memory, barriers. *Time:* 145 minutes, in three lessons; each runs after the set-up alone. *Cores:* any number. *GPU:* none needed; a C++ compiler is.
@@ -59,7 +59,7 @@ def multiplied(module, name, high, wide, side=16):
 # The 32 threads of a [warp](glossary.md#warp) execute a load together. Their 32 addresses go to memory as one *request*, and two things decide what it costs:
 #
 # - **Global memory** moves *sectors* of 32 bytes, which are 8 words of 4 bytes. The request moves every sector that one of its lanes touches.
-# - **Shared memory** consists of 32 *banks*. Word $w$ lies in bank $w \bmod 32$, and a bank serves one word at a time. Lanes that want different words of one bank are served one after another, in several *wavefronts*: a *[bank conflict](glossary.md#bank-conflict)*. Lanes that want the *same* word are served together.
+# - **Shared memory** consists of 32 *banks*. Word $w$ lies in bank $w \bmod 32$, and a bank serves one word at a time. Lanes that want different words of one bank are served one after another. Each round of serving is a *wavefront*, and more than one is a *[bank conflict](glossary.md#bank-conflict)*. Lanes that want the *same* word are served in one round.
 #
 # In the picture, memory stands in rows of 32 words, so that a column is a bank and 8 words of a row are a sector. **Press step** to give the lanes other words. **Click a bank** to see which lanes want its words. Every request was recorded while a kernel ran.
 
@@ -78,7 +78,7 @@ lane_picture(requests, "x", "tile")
 #
 # ### Which thread takes which element
 #
-# Both kernels copy a matrix of 64 × 64 floats, an element for each thread. In `copy_along_rows`, neighbouring threads take neighbouring *columns* of one row. In `copy_along_columns`, they take neighbouring *rows*: their addresses lie 64 floats apart.
+# Both kernels copy a matrix of 64 × 64 floats, and each thread copies one element. In `copy_along_rows`, neighbouring threads take neighbouring *columns* of one row. In `copy_along_columns`, they take neighbouring *rows*: their addresses lie 64 floats apart.
 #
 # > **Predict.** How many times as many bytes does the second kernel move? (Step 8 of the picture, *word 36·l*, is close to what its warps do.)
 
@@ -94,13 +94,13 @@ for name in ("copy_along_rows", "copy_along_columns"):
 wasted.answer(moved["copy_along_columns"] / moved["copy_along_rows"])
 
 # %% [markdown]
-# Along rows, the 128 bytes of a warp lie in 4 sectors, and all of them are used. The access is *[coalesced](glossary.md#coalescing)*. Along columns, each lane touches another sector, and the request uses 4 of its 32 bytes.
+# Along rows, the 128 bytes of a warp fill 4 sectors. The access is *[coalesced](glossary.md#coalescing)*. Along columns, each lane touches a sector of its own and uses 4 of that sector's 32 bytes.
 #
-# On an H200, with 8192 × 8192 floats, the copy along rows took 0.22 ms, and the copy along columns 0.98 ms. That is 4.5 times as long, not eight times. Sectors come through the GPU's caches, which keep a sector until other requests have used its rest: the GPU's *memory* moved as many bytes for both copies. (Times and counters on an H200 come from `make gpu`; `data/gpu/` holds the record.)
+# On an H200, with 8192 × 8192 floats, the copy along rows took 0.22 ms, and the copy along columns 0.98 ms. That is 4.5 times as long, not eight times. Sectors come through the GPU's caches, which keep a sector until other requests have used the rest of it. So the GPU's *memory* moved equally many bytes for both copies. (Times and counters on an H200 come from `make gpu`; `data/gpu/` holds the record.)
 #
 # ### Exercise 1: repair an access
 #
-# *Difficulty ●●○, 10 minutes.* `brighten` multiplies each pixel by 1.2, with blocks of 32 × 32 threads on a grid of (columns, rows). Set `x` and `y` so that each warp's access is coalesced and each pixel belongs to one thread. A warp holds the 32 threads with equal `threadIdx.y`.
+# *Difficulty ●●○, 10 minutes.* `brighten` multiplies each pixel by 1.2. Its blocks have 32 × 32 threads, and its grid $\lceil \text{width}/32 \rceil \times \lceil \text{height}/32 \rceil$ blocks. Set `x` and `y` so that each warp's access is coalesced and each pixel belongs to one thread. A warp holds the 32 threads with equal `threadIdx.y`.
 #
 # <details><summary>Hint</summary>
 #
@@ -136,7 +136,7 @@ plt.show()
 # %% [markdown]
 # ### What breaks: four floats at once, from anywhere
 #
-# A lane can load four floats, a `float4`, with one instruction. Their address must be a multiple of 16 bytes. Here each thread begins one float later:
+# A lane can load four floats, a `float4`, with one instruction. Their address must be a multiple of 16 bytes. Here each thread's address lies 4 bytes after such a multiple:
 
 # %% language="cuda"
 # __global__ void shifted(const float *x, float4 *y) {
@@ -151,11 +151,11 @@ shifted[1, 8](np.arange(64, dtype=np.float32), np.zeros((8, 4), np.float32))
 #
 # ### Transpose: coalesced on both sides
 #
-# A transposition reads rows and writes columns, so one side is uncoalesced. The remedy is a tile in shared memory. A block reads 32 rows, coalesced, and puts them into `tile[32][32]`. Then it reads *columns of the tile* and writes them as rows, coalesced again. The uncoalesced access now goes to shared memory, which has no sectors. But it has banks: in a tile of 32 × 32 words, a whole column lies in one bank.
+# A transposition reads rows and writes columns, so one side is uncoalesced. The remedy is a tile in shared memory. A block reads 32 rows, coalesced, and puts them into `tile[32][32]`. Then it reads *columns of the tile* and writes them as rows, coalesced again. The uncoalesced access now goes to shared memory, which has no sectors. But shared memory has banks: in a tile of 32 × 32 words, a whole column lies in one bank.
 #
 # ### Exercise 2: how many wavefronts?
 #
-# *Difficulty ●●○, 10 minutes.* Lane $l$ reads `tile[l][c]`, of a tile whose rows have `columns` floats. How many wavefronts serve the 32 lanes?
+# *Difficulty ●●○, 10 minutes.* Lane $l$ reads `tile[l][c]`, with the same $c$ for all lanes, of a tile whose rows have `columns` floats. Return how many wavefronts serve the 32 lanes.
 #
 # <details><summary>Hint</summary>
 #
@@ -177,7 +177,7 @@ def wavefronts(columns):
 check.wavefronts(wavefronts)
 
 # %% [markdown]
-# > **Predict.** The tile's rows get one column of padding, or four, that nobody uses. How many wavefronts does each request for a column then take?
+# > **Predict.** Each row of the tile gets one float that no thread uses, or four: one column of *padding*, or four. How many wavefronts does a request for a column then take?
 
 # %%
 one_more = Prediction("wavefronts with one column of padding", None)  # your number for None
@@ -207,7 +207,7 @@ for pad in (0, 1, 2, 4):
 #
 # ### The direct product, and a tile by hand
 #
-# Each $C_{ij}$ is a sum over a row of $A$ and a column of $B$. With one thread for each output, a thread reads $2k$ numbers of global memory. All outputs of a row read the same row of $A$, and all outputs of a column read the same column of $B$. So the threads of a block can share. A block of $T \times T$ threads walks along $k$ in steps of $T$. In each step it loads a square tile of $A$ and one of $B$. Every loaded number then serves $T$ threads.
+# Each $C_{ij}$ is a sum over a row of $A$ and a column of $B$. With one thread for each output, a thread reads $2k$ numbers of global memory. All outputs of a row read the same row of $A$, and all outputs of a column read the same column of $B$. So the threads of a block can share. A block of $T \times T$ threads walks along the shared side, of length $k$, in steps of $T$. In each step it loads a square tile of $A$ and one of $B$. Every loaded number then serves $T$ threads.
 #
 # By hand, with $T = 2$ and $4 \times 4$ matrices: a block makes $2 \times 2$ outputs. Directly it reads $4 \cdot 2 \cdot 4 = 32$ numbers. Through tiles it takes two steps, in each of which it loads $4 + 4$ numbers: 16. In general:
 #
@@ -231,7 +231,7 @@ barriers = Prediction("barriers in a step along k", None)  # your number for Non
 # %% [markdown]
 # ### Exercise 3: a product through tiles
 #
-# *Difficulty ●●●, 25 minutes.* Write the body of the loop over `from`, which is the first column of A's tile and the first row of B's. Blocks are 16 × 16, and thread (x, y) loads one number into each tile. Sides need not be multiples of 16; what lies outside counts as zero. A block reads each number of $A$ and $B$ at most once.
+# *Difficulty ●●●, 25 minutes.* Write the body of the loop over `from`, which is the first column of A's tile and the first row of B's. Blocks are 16 × 16. Thread (x, y) loads one number into `left`, the tile of $A$, and one into `right`, the tile of $B$. Sides need not be multiples of 16; what lies outside counts as zero. A block reads each number of $A$ and $B$ at most once.
 #
 # <details><summary>Hint</summary>
 #
@@ -281,9 +281,9 @@ for m, k, n in ((64, 64, 64), (50, 70, 90)):
               f"moved {record.sector_bytes(space='global'):8}")  # fmt: skip
 
 # %% [markdown]
-# Two barriers a step: one between loading the tiles and reading them, one between reading them and loading the next.
+# Each step needs two barriers: one between loading the tiles and reading them, and one between reading them and loading the next tiles.
 #
-# The bytes asked for are as predicted, at the edges too. The bytes *moved* tell more. At 64 × 64 × 64, the direct kernel asks for fourteen times as much as the tiled one, but moves only seven times as much: the 16 lanes that want the same number of $A$ share one sector. At 50 × 70 × 90 the tile moves more than it asks for, because most rows of 70 or 90 floats do not begin where a sector does.
+# The bytes asked for are as predicted, at the edges too. The bytes *moved* tell more. At 64 × 64 × 64, the direct kernel asks for fourteen times as much as the tiled one, but moves only seven times as much. The 32 lanes of a warp want just 2 different numbers of $A$ and 16 of $B$, and lanes that want the same number share its sector. At 50 × 70 × 90 the tile moves more than it asks for, because most rows of 70 or 90 floats do not begin where a sector does.
 #
 # ### Several outputs for each thread
 #
@@ -344,11 +344,11 @@ for R in (1, 2, 4):
 coarse_share.answer(found[4] / found[1])
 
 # %% [markdown]
-# Only the reads of $A$ shrink with $R$. The reads of $B$ stay as many, because a block still makes 16 rows of outputs. A thread reads a number of $A$'s tile once for $R$ products, so the reads of that tile shrink too. (If your table shows the same number of them for every $R$, your kernel names `left[y][p]` inside the inner loop. NVIDIA's compiler would read it once; the runner counts what you wrote.)
+# Only the reads of $A$ shrink with $R$. The reads of $B$ do not change, because a block still makes 16 rows of outputs. A thread reads a number of $A$'s tile once for $R$ products, so the reads of that tile shrink too. (If the last column shows the same number for every $R$, your kernel reads `left[y][p]` inside the loop over `q`. NVIDIA's compiler would read it once; the runner counts what you wrote.)
 #
 # On an H200, with all sides 4096, the plain tile took 16.9 ms, $R = 2$ took 14.1 ms and $R = 4$ took 12.4 ms. PyTorch's product (cuBLAS, in single precision) took 2.7 ms; lesson 3 shows one of the ideas behind it.
 #
-# > **Answer.** A number of $A$ must be read once for each block that needs it: $\lceil n/T \rceil$ times instead of $n$ times, for a tile of side $T$. If each thread makes several outputs, the tile grows without more threads.
+# > **Answer.** A number of $A$ is read once by each block that needs it: $\lceil n/T \rceil$ times instead of $n$ times, for a tile of side $T$. If each thread makes several outputs, the tile grows and the block needs no more threads.
 #
 # ## Lesson 3. Which shape should a block's outputs have?
 #
@@ -356,7 +356,7 @@ coarse_share.answer(found[4] / found[1])
 #
 # ### By hand
 #
-# For each step along $k$, a block that makes $h \times w$ outputs loads $h$ numbers of $A$ and $w$ of $B$, and makes $hw$ multiply-adds with them. A block of 16 × 64 loads 80 numbers for 1024 multiply-adds, a block of 32 × 32 loads 64. The square loads less because its perimeter is shorter:
+# A block makes $h \times w$ outputs. For each of the $k$ products in a sum it loads $h$ numbers of $A$ and $w$ of $B$. It makes $hw$ *multiply-adds* with them; a multiply-add is a product, added to a sum. For 1024 multiply-adds, a block of 16 × 64 loads 80 numbers, and a block of 32 × 32 loads 64. Of all shapes with the same area $hw$, the square has the smallest $h + w$:
 #
 # $$ Q = 4\left( mk \left\lceil \tfrac{n}{w} \right\rceil + kn \left\lceil \tfrac{m}{h} \right\rceil + mn \right) $$
 #
@@ -395,13 +395,15 @@ bank_ratio.answer(ratios[1])
 # Compare the rows twice, first by bytes and then by wavefronts.
 #
 # - **Bytes of global memory** depend only on the shape of the block's outputs. A plain 32 × 32 and `register_product<2>` ask for the same, and both ask for less than 16 × 64, though all three make 1024 outputs.
-# - **Wavefronts of shared memory** depend on the shape of a *thread's* outputs. One output needs two reads for each multiply-add, 4 × 4 outputs need half a read. A *multiprocessor* is the part of a GPU that runs a block. In one clock, a multiprocessor of an A100 can start 64 multiply-adds, while its shared memory serves one wavefront. So a kernel that needs more than half a wavefront for 32 multiply-adds waits for its banks. (The table counts the reads of the source. NVIDIA's compiler merges some of them: an H200 counted three quarters of the recorder's reads for the plain tiles.)
+# - **Wavefronts of shared memory** depend on the shape of a *thread's* outputs. One output needs two reads for each multiply-add, 4 × 4 outputs need half a read.
+#
+# How many wavefronts are too many? A *multiprocessor* is the part of a GPU that runs a block. In one clock, a multiprocessor of an A100 can start 64 multiply-adds, and its shared memory can serve one wavefront. So a kernel that needs more than half a wavefront for 32 multiply-adds waits for its banks. By the counts of this table all five kernels do, `register_product<4>` only just. (The table counts the reads of the source. NVIDIA's compiler merges some of them: an H200 counted three quarters of the recorder's reads for the plain tiles.)
 #
 # Fast matrix products on GPUs are built this way: a tile of $C$ for each block, a smaller tile for each warp, and a tile in the registers of each thread. [Notebook 07](07_roofline.ipynb) does the same on a processor. Tensor cores then multiply small tiles in a single instruction.
 #
 # ### The price: registers, and resident warps
 #
-# A multiprocessor runs several blocks at a time: while one warp waits for memory, another computes. The warps that it holds are *resident*, and their number, as a share of the most that it can hold, is its *[occupancy](glossary.md#occupancy)*. Threads, blocks, registers and shared memory all limit it.
+# A multiprocessor runs several blocks at a time: while one warp waits for memory, another computes. The warps that it holds are *resident*. Its *[occupancy](glossary.md#occupancy)* is their number, divided by the most that it can hold. Four things limit how many blocks fit: threads, blocks, registers and shared memory.
 #
 # ### Exercise 5: how many warps fit?
 #
@@ -456,7 +458,7 @@ Markdown("\n".join(lines))
 #
 # The course has a convolution without shared memory, `convolve_rows`. A thread owns four neighbouring columns, walks down the rows, and keeps the unfinished sums of its outputs in registers. It loads four pixels at once, as a `float4`.
 #
-# > **Predict.** Divide the bytes that `convolve_rows` moves in sectors by the bytes that the tile of notebook 05 moves. What is the ratio for an image 256 pixels wide? What is it for 255 pixels, where most rows do not begin at a multiple of 16 bytes?
+# > **Predict.** Divide the bytes that `convolve_rows` moves in sectors by the bytes that the tile of notebook 05 moves. What is the ratio for an image 256 pixels wide? What is it for 255 pixels, where most rows do not begin at a multiple of 16 bytes? (First decide whether each ratio is above or below 1, then guess how far.)
 
 # %%
 even, odd = (Prediction(f"bytes moved, rows ÷ tile, width {width}", None) for width in (256, 255))
@@ -474,9 +476,9 @@ for width, said in ((256, even), (255, odd)):
     said.answer(moved["rows"] / moved["tiled"])
 
 # %% [markdown]
-# At width 256 `convolve_rows` moves 42 % more global memory than the tile, but it needs no shared memory and no barrier. On an H200, with 8192 × 8192 pixels, it took 0.18 ms and the tile 0.44 ms. At width 255 only every fourth row begins at a multiple of 16 bytes, so the kernel falls back to single loads. The lanes then read four floats apart, and each request moves about four times as many sectors as its bytes would fill. CUDA's `cudaMallocPitch` avoids this: it pads each row, so that all rows begin at such a multiple.
+# At width 256 `convolve_rows` moves 42 % more bytes of global memory than the tile, but it needs no shared memory and no barrier. On an H200, with 8192 × 8192 pixels, it took 0.18 ms and the tile 0.44 ms. At width 255 only every fourth row begins at a multiple of 16 bytes, so the kernel falls back to single loads. The lanes then read four floats apart, and each request moves about four times as many sectors as its bytes would fill. CUDA's `cudaMallocPitch` avoids this: it pads each row, so that all rows begin at such a multiple.
 #
-# > **Answer.** The square block moves fewer bytes: for each step it loads $h + w$ numbers for $hw$ multiply-adds. A thread that makes a square of outputs saves reads of shared memory in the same way. It pays with registers, which limit how many warps are resident.
+# > **Answer.** The square block moves fewer bytes: it loads $h + w$ numbers for $hw$ multiply-adds, and the square has the smallest $h + w$. A thread that makes a square of outputs saves reads of shared memory in the same way. The price is registers: they limit how many warps are resident.
 #
 # ## In practice, and where to read on
 #
