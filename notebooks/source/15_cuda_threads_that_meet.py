@@ -40,7 +40,7 @@ rng = np.random.default_rng(15)
 photograph = load_sample_image("china.jpg").mean(axis=2).astype(np.float32) / 255
 
 # %% [markdown]
-# Below, threads compute for each of eight numbers the sum of all numbers before it: a *[scan](glossary.md#scan)*. A single thread makes six additions, one after another, and for 256 numbers 254. A tree of threads takes $2 \log_2 n$ steps: also six for eight numbers, but only 16 for 256. **Press step** to see which thread adds what, and choose the other scan from the menu. Lines are reads, frames are writes, colours are threads. Between two rows stands a barrier. Both scans were recorded while they ran.
+# Below, threads compute for each of eight numbers the sum of all numbers before it: a *[scan](glossary.md#scan)*. A single thread makes six additions, one after another, and for 256 numbers 254. A tree of threads takes $2 \log_2 n$ steps: also six for eight numbers, but only 16 for 256. **Press step** to see which thread adds what, and choose the other scan from the menu. Lines are reads, frames are writes, and each colour is a thread. A barrier separates each step from the next. Both scans were recorded while they ran.
 
 # %%
 eight, scans = np.array([3, 1, 7, 0, 4, 1, 6, 3], np.float32), {}
@@ -73,7 +73,7 @@ scan_picture(scans, eight)
 # }
 
 # %% [markdown]
-# `kernel[grid, block].warps(...)` runs a launch on the CPU and groups what each thread did into warps of 32. When a warp executes one piece of code once, we count a *pass*.
+# `kernel[grid, block].warps(...)` runs a launch on the CPU and groups what each thread did into warps of 32. We count a *pass* each time a warp executes a piece of code, such as the body of a loop.
 #
 # <details><summary>What a pass is, and what it is not</summary>
 #
@@ -81,7 +81,7 @@ scan_picture(scans, eight)
 #
 # </details>
 #
-# > **Predict.** With `group` 1, neighbouring lanes take different branches. With `group` 32, all lanes of a warp take the same branch. Divide the passes through the two loops with `group` 1 by the passes with `group` 32. What is the ratio? What is it for `group` 8?
+# > **Predict.** With `group` 1, neighbouring lanes take different branches. With `group` 32, all lanes of a warp take the same branch. How many times as many passes through the two loops does the launch with `group` 1 make as the launch with `group` 32? How many times as many does `group` 8 make?
 
 # %%
 by_lane = Prediction("passes with group 1 ÷ with group 32", None)  # your number for None
@@ -106,7 +106,7 @@ plots.warp_passes(two_ways[4, 64].warps(numbers, np.empty_like(numbers), 8))
 plt.show()
 
 # %% [markdown]
-# With two branches of equal length, a warp makes twice the passes as soon as it has a lane in each, however the lanes are distributed. If all lanes of a warp take the same branch, the `if` costs no further pass.
+# With two branches of equal length, a warp makes twice the passes as soon as each branch has one of its lanes. How many lanes take which branch does not matter. If all lanes of a warp take the same branch, the `if` costs no further pass.
 #
 # ### Who does which addition
 #
@@ -117,7 +117,7 @@ sums = Module("sums.cu", device="cpu")
 Code(sums["interleaved_sum"].listing, language="c++")
 
 # %% [markdown]
-# In step 1 half of the lanes of each warp are idle; from step 16 on, a warp that still adds makes one addition, with 31 idle lanes.
+# At $s = 1$, half of the lanes of each warp are idle. From $s = 16$ on, a warp that still adds makes a single addition, and 31 of its lanes are idle.
 #
 # ### Exercise 1: the same additions, by other threads
 #
@@ -125,7 +125,7 @@ Code(sums["interleaved_sum"].listing, language="c++")
 #
 # <details><summary>Hint</summary>
 #
-# The additions of a step go to the elements $0, 2s, 4s, \dots$. Number them, and let the thread with that number do each one.
+# The additions of a step go to the elements $0, 2s, 4s, \dots$. Number these additions from 0, and let thread $t$ do addition $t$.
 #
 # </details>
 
@@ -152,7 +152,7 @@ check.packed_sum(packed_sum)
 # %% [markdown]
 # ### Shuffles: lanes that read each other's registers
 #
-# Inside a warp, threads can exchange values without shared memory. `__shfl_down_sync(mask, v, o)` returns the `v` of the lane `o` places further on; `mask` names the lanes that take part, here all 32. Five shuffles sum a warp:
+# Inside a warp, threads can exchange values without shared memory. `__shfl_down_sync(mask, v, o)` returns the `v` of the lane `o` places further on; `mask` has a bit for each lane that takes part, here all 32. After five shuffles, lane 0 holds the sum of its warp:
 
 # %% language="cuda"
 # __global__ void shuffled_sum(const float *x, float *total) {
@@ -169,7 +169,7 @@ check.packed_sum(packed_sum)
 # }
 
 # %% [markdown]
-# > **Predict.** The table counts the passes that add, the barriers and the wavefronts of four sums of 256 numbers: interleaved, yours, *halved* (the upper half is added to the lower half, as in notebook 05), and by shuffles. How many barriers does each of the first three sums need? How many does the sum by shuffles need?
+# > **Predict.** The table counts the passes that add, the barriers and the wavefronts of four sums of 256 numbers: interleaved, yours, *halved* (the upper half is added to the lower half, as in notebook 05), and by shuffles. First predict the barriers: how many does each of the first three sums need, and how many the sum by shuffles?
 
 # %%
 most_barriers = Prediction("barriers of the interleaved sum", None)  # your number for None
@@ -198,7 +198,7 @@ few_barriers.answer(barriers["by shuffles"])
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# The interleaved sum makes 47 passes for additions that fit into 12. Your packed sum makes 12, but it needs as many wavefronts as before: its active lanes read words $2s$ apart, so several lanes hit one bank. The halved sum reads neighbouring words, and needs few passes and few wavefronts. Shuffles make 5 passes in each of 8 warps, more than halving, but use almost no shared memory and a single barrier.
+# The interleaved sum makes 47 passes for additions that fit into 12. Your packed sum makes 12, but it needs as many wavefronts as the interleaved sum: its active lanes read words $2s$ apart, so several lanes want words of one bank. The halved sum reads neighbouring words, and needs few passes and few wavefronts. Shuffles make 5 passes in each of 8 warps, 40 in all and more than halving, but they need a third of halving's wavefronts and a single barrier.
 #
 # An H200 summed 134 million numbers in blocks of 256: interleaved in 0.58 ms, packed in 0.74 ms, halved in 0.56 ms. The packed sum makes a quarter of the interleaved sum's passes, and was slower: passes alone do not decide the time. (Times on an H200 come from `make gpu`; `data/gpu/` holds the record.)
 #
@@ -207,14 +207,14 @@ Markdown("\n".join(lines))
 # %% [markdown]
 # ## Lesson 2. Where does each thread put its result?
 #
-# *55 minutes.* **The question:** a thread's place in the output depends on what all other threads found. How do they agree, without waiting in line?
+# *55 minutes.* **The question:** a thread's place in the output depends on what all other threads found. How do all threads find their places at once?
 #
 # ### Scan: fewer additions, and a new cost
 #
 # The picture at the top shows the two scans.
 #
-# - *Hillis and Steele*: in step $s = 1, 2, 4, \dots$ every thread adds to its own number the number $s$ places to the left. That takes $\log_2 n$ steps and nearly $n \log_2 n$ additions. The result is *inclusive*: a number's own value is in its sum.
-# - *Blelloch*: up and down a tree, in $2 \log_2 n$ steps and $2(n-1)$ additions. The result is *exclusive*. The way up adds pairs, then pairs of pairs, until the last element holds the sum of all. The way down first sets this last element to zero. Then, in each pair, the left element takes the right element's old value, and the right element becomes the sum of the two old values.
+# - *Hillis and Steele* take steps $s = 1, 2, 4, \dots$. In step $s$, every thread adds to its own number the number $s$ places to the left. That takes $\log_2 n$ steps and nearly $n \log_2 n$ additions. The result is *inclusive*: a number's own value is in its sum.
+# - *Blelloch* goes up and down a tree, in $2 \log_2 n$ steps and $2(n-1)$ additions. The result is *exclusive*: a number's own value is not in its sum. The way up adds pairs, then pairs of pairs, until the last element holds the sum of all. The way down first sets this last element to zero. Then, in each pair, the left element takes the right element's old value, and the right element becomes the sum of the two old values.
 #
 # ### Exercise 2: down the tree
 #
@@ -272,7 +272,7 @@ if check.my_scan.passed(my_scan):
     print(f"{len(packed)} bright pixels of {len(pixels)}, packed by your scan")
 
 # %% [markdown]
-# > **Predict.** For 256 numbers: how many times as many accesses of shared memory does the scan in steps make as the tree? And how many times as many *wavefronts*?
+# > **Predict.** Both scans run on 256 numbers. How many times as many accesses of shared memory does the scan in steps make as the tree? How many times as many *wavefronts* does it need?
 
 # %%
 more_accesses = Prediction("accesses, steps ÷ tree", None)  # your number for None
@@ -293,7 +293,7 @@ more_accesses.answer(ratio[0])
 more_wavefronts.answer(ratio[1])
 
 # %% [markdown]
-# The tree makes fewer than half of the accesses and still needs *twice* the wavefronts. (An H200's counters showed 1.7 times.) In its steps, neighbouring lanes read words that lie 2, 4, 8, … apart and so share ever fewer banks. Skipping one word in every 32 removes most of these conflicts; only then does the tree need fewer wavefronts. It also needs twice the barriers. On an H200, scanning 134 million numbers in blocks of 256 took 0.63 ms in steps, 1.16 ms by the tree, and 0.55 ms by the padded tree. **Fewer operations help only if operations are the bottleneck.**
+# The tree makes fewer than half of the accesses and still needs *twice* the wavefronts. (An H200's counters showed 1.7 times.) In the tree's steps, neighbouring lanes read words that lie 2, 4, 8, … apart, and so crowd into ever fewer banks. Skipping one word in every 32 removes most of these conflicts; only then does the tree need fewer wavefronts. The tree also needs twice the barriers. On an H200, scanning 134 million numbers in blocks of 256 took 0.63 ms in steps, 1.16 ms by the tree, and 0.55 ms by the padded tree. **Fewer operations help only if operations are the bottleneck.**
 #
 # ### Histogram: many threads, one bin
 #
@@ -312,7 +312,7 @@ more_wavefronts.answer(ratio[1])
 #
 # ### Exercise 3: bins for each block
 #
-# *Difficulty ●●●, 15 minutes.* Write it for any grid and any block. With $B$ blocks, at most $256 B$ atomics go to `bins`, and the threads of a block share all work. `bins` holds zeros at the start.
+# *Difficulty ●●●, 15 minutes.* Write this kernel for any number of blocks and of threads in a block. `x` holds `n` bytes, and `bins` holds zeros at the start. With $B$ blocks, at most $256 B$ atomics go to `bins`, and the threads of a block share all work.
 #
 # <details><summary>Hint</summary>
 #
@@ -339,7 +339,7 @@ more_wavefronts.answer(ratio[1])
 check.block_histogram(block_histogram)
 
 # %% [markdown]
-# > **Predict.** 32 768 bytes, 8 blocks. How many times fewer atomics go to global memory? A warp counts 32 neighbouring pixels of a photograph. How many of its lanes, on average, want the bin that most of them want?
+# > **Predict.** 8 blocks count 32 768 bytes. By what factor do their own bins reduce the atomics on global memory? A warp counts 32 neighbouring pixels of the photograph. How many of its lanes, on average, want the warp's most wanted bin?
 
 # %%
 fewer_atomics = Prediction("global atomics, direct ÷ own bins", None)  # your number for None
@@ -363,13 +363,13 @@ fewer_atomics.answer(len(x) / atomics)
 # %% [markdown] claims="15-histogram"
 # The direct kernel makes $n$ global atomics, the private one $256 B$: $n / 256B$ times fewer. So a block gains only if it counts more bytes than it has bins. An H200 counted 268 million random bytes in 69 ms with bins in global memory, and in 0.38 ms with bins for each block.
 #
-# Privatization does not change the crowd *within* a warp: as many of its lanes want one bin as before. What does a crowd cost? When all bytes were equal, so that all 32 lanes wanted one bin, the H200 took 196 ms with bins in global memory, nearly three times as long. With bins in shared memory it still took 0.38 ms. Neighbouring pixels are alike, so they crowd more than random bytes do:
+# *Within* a warp, privatization changes nothing: as many lanes want one bin as before. What do such crowds cost? When all bytes were equal, all 32 lanes wanted one bin. Then the H200 took 196 ms with bins in global memory, nearly three times as long as for random bytes. With bins in shared memory it still took 0.38 ms. Neighbouring pixels are alike, so more of their lanes want one bin than with random bytes:
 
 # %%
 evidence("15-histogram")
 
 # %% [markdown]
-# Your histogram can improve a photograph. Replace each grey by the fraction of pixels that are no brighter. A scan of the histogram gives these fractions. Greys that many pixels have then move apart:
+# Your histogram can improve a photograph. Replace each grey level by the fraction of pixels that are no brighter. An inclusive scan of the histogram gives these fractions. Grey levels that many pixels have then move apart, as in the sky:
 
 # %%
 grey, bins = (255 * photograph).astype(np.uint8), np.zeros(256, np.uint32)
@@ -383,7 +383,7 @@ if check.block_histogram.passed(block_histogram):
     plt.show()
 
 # %% [markdown]
-# > **Answer.** A scan gives every thread its place in $2\log_2 n$ steps, so no thread waits for all threads before it. Where many threads update one place, atomics keep the result right, and private copies keep most of the atomics out of global memory.
+# > **Answer.** A scan by a tree gives all threads their places in $2\log_2 n$ steps; one thread alone would need nearly $n$. Where many threads update one place, atomics keep the result right, and private copies keep most of the atomics out of global memory.
 #
 # ## Lesson 3. Can attention be computed without storing its scores?
 #
@@ -391,9 +391,9 @@ if check.block_histogram.passed(block_histogram):
 #
 # ### Softmax reads its row three times
 #
-# The [softmax](glossary.md#softmax) of numbers $x_1, \dots, x_n$ is $p_i = e^{x_i - m} / l$, with the maximum $m$ and $l = \sum_j e^{x_j - m}$. Without $m$, $e^{x}$ overflows for $x > 88$. A kernel reads the row for the maximum, again for the sum, and a third time for the result.
+# The [softmax](glossary.md#softmax) of numbers $x_1, \dots, x_n$ is $p_i = e^{x_i - m} / l$, with the maximum $m$ and $l = \sum_j e^{x_j - m}$. Without $m$, a `float` $e^{x}$ overflows for $x > 88$. A kernel reads the row for the maximum, again for the sum, and a third time for the result.
 #
-# The first two readings can be one. Keep $m$ and $l$ of the numbers so far. A new number $x$ may raise the maximum. Then every term so far is too large by the same factor, and one multiplication corrects them all:
+# One reading can give both $m$ and $l$. Keep $m$ and $l$ of the numbers so far. A new number $x$ may raise the maximum to $m'$. Then every term of the sum so far is too large by the same factor, $e^{m' - m}$, and one multiplication corrects them all:
 #
 # $$ m' = \max(m, x) \qquad l' = l\, e^{m - m'} + e^{x - m'} $$
 #
@@ -403,7 +403,7 @@ if check.block_histogram.passed(block_histogram):
 #
 # ### Exercise 4: softmax of a row by one warp
 #
-# *Difficulty ●●○, 15 minutes.* Block `b` has 32 threads and computes the softmax of row `b`. Write the part that brings $m$ and $l$ of the whole row into every lane. It reads each number once (keep it in a variable). `__shfl_xor_sync(0xffffffff, m, o)` returns the `m` of the lane whose number is this lane's number XOR `o`. After exchanges with $o = 16, 8, 4, 2, 1$, every lane has merged all 32.
+# *Difficulty ●●○, 15 minutes.* Block `b` has 32 threads and computes the softmax of row `b`. Write the part that brings $m$ and $l$ of the whole row into every lane. This part reads each number once; keep the number in a variable. `__shfl_xor_sync(0xffffffff, m, o)` returns the `m` of the lane whose number is this lane's number XOR `o`. After exchanges with $o = 16, 8, 4, 2, 1$, every lane has merged all 32.
 #
 # <details><summary>Hint</summary>
 #
@@ -443,11 +443,11 @@ check_attention.online_softmax(online_softmax)
 #
 # $$ o_i = \sum_j p_{ij} v_j, \qquad p_{i\cdot} = \operatorname{softmax}_j \left( q_i \cdot k_j / \sqrt D \right). $$
 #
-# The simplest way has three kernels: `scores` writes $n^2$ scores. `softmax_thrice` reads them three times and writes $n^2$ weights, which `weighted` reads. Both products go through tiles of 16 × 16, as in notebook 14. So $n^2$ numbers are moved six times.
+# The simplest way has three kernels. `scores` writes $n^2$ scores. `softmax_thrice` reads these three times and writes $n^2$ weights, which `weighted` reads. So $n^2$ numbers are moved six times. The two products, in `scores` and in `weighted`, go through tiles as in notebook 14.
 #
 # ### Attention in one kernel
 #
-# The running softmax works for the weighted sum too. Keep $m$, $l$ and the *unfinished output* $s = \sum_j e^{x_j - m} v_j$. When the maximum rises, $s$ shrinks by the same factor as $l$. At the end, $o = s / l$. No score has to be stored.
+# The running softmax works for the weighted sum too. Let $x_j$ be the query's score for key $j$. Keep $m$, $l$ and the *unfinished output* $s = \sum_j e^{x_j - m} v_j$ of the keys so far. When the maximum rises, $s$ shrinks by the same factor as $l$. At the end, $o = s / l$. No score has to be stored.
 #
 # ### Exercise 5, the project: a thread for each query
 #
@@ -490,14 +490,14 @@ check_attention.my_attention(my_attention)
 # %% [markdown]
 # ### A tile of scores, as FlashAttention computes it
 #
-# With one thread for each query, 4096 queries keep 4096 threads busy; an A100 has room for 221 184. FlashAttention (Dao et al., 2022) gives a block of threads a *tile of scores*. In our kernel it has 16 queries × 16 keys, and each thread computes one score. The 16 threads of a row find the row's new maximum and sum by shuffles. They correct the unfinished output once for the whole tile. Look for `shrink` in the listing:
+# With one thread for each query, 4096 queries keep 4096 threads busy; an A100 has room for 221 184. FlashAttention (Dao et al., 2022) gives a block of threads a *tile of scores*. In our kernel the tile has 16 queries × 16 keys, and each thread computes one score. The 16 threads of a row find the row's new maximum and sum by shuffles. They correct the unfinished output once for the whole tile. Look for `shrink` in the listing:
 
 # %%
 flash = Module("attention.cu", device="cpu")
 Code(flash["attention"].listing, language="c++")
 
 # %% [markdown]
-# > **Predict.** For $n = 128$ and $D = 32$: divide the bytes that the three kernels ask for by the bytes that the single kernel asks for. What is the ratio?
+# > **Predict.** Let $n = 128$ and $D = 32$. How many times as many bytes do the three kernels ask for as the single kernel?
 
 # %%
 three_to_one = Prediction("bytes asked for, three kernels ÷ one", None)  # your number for None
@@ -532,13 +532,15 @@ lines += [f"| {name} | {' | '.join(f'{x:.0f}' for x in row)} |"
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# The last column counts each byte of each array once for each kernel, as a perfect cache would move it. There the three kernels and the single one differ most, because scores and weights have $n^2$ numbers each: the three kernels move $4n^2 + 4nD$ numbers, the single kernel $4nD$ (and $n$ logarithms). The ratio, $1 + n/D$, grows with $n$: 5 here, and 129 for $n = 4096$. The other columns are larger because the single kernel reads keys and values again for each block of queries. With more queries in a block it reads them fewer times: your kernel has 32 queries in a block where ours has 16, and asks for little more than half as much.
+# The last column counts each byte of each array once for each kernel, as a perfect cache would move it. By this count the three kernels move $4n^2 + 4nD$ numbers, and the single kernel $4nD$ (and $n$ logarithms), because no score or weight is moved. The ratio, $1 + n/D$, grows with $n$: 5 here, and 129 for $n = 4096$.
+#
+# In the first column the ratio is smaller, because the single kernel reads all keys and values again for each block of queries. With more queries in a block there are fewer such readings. Your kernel has 32 queries in a block where ours has 16, and asks for little more than half as much.
 #
 # Your kernel moves more in sectors than it asks for. The cause is in the lines that were given: lane $t$ loads row $t$ of `q` and stores row $t$ of `o`, so neighbouring lanes are 128 bytes apart.
 #
 # ### The same softmax, on a ring of ranks
 #
-# `attention` also returns $\ell_i = m_i + \ln l_i$. With it, outputs over *different* keys can be merged. Here the kernel sees the first 50 keys, then the other 78. The function `merge` joins the two results. [Notebook 13](13_sharding.ipynb#Cut-the-sequence:-ring-attention) calls the same function for pieces that travel round a ring of ranks.
+# `attention` also returns $\ell_i = m_i + \ln l_i$, in `logs`. With it, outputs over *different* keys can be merged. Here the kernel sees the first 50 keys, then the other 78. The function `merge` joins the two results. [Notebook 13](13_sharding.ipynb#Cut-the-sequence:-ring-attention) calls the same function for pieces that travel round a ring of ranks.
 
 # %%
 pieces = []
@@ -561,7 +563,7 @@ print(f"two pieces merged: largest difference from PyTorch {(merged - reference)
 #
 # | the source says | here |
 # |---|---|
-# | the parallel paradigm is *SIMD* | NVIDIA calls it SIMT: each thread has its own program counter and addresses; lesson 1 counts what lanes that part cost |
+# | the parallel paradigm is *SIMD* | NVIDIA calls it SIMT: each thread has its own program counter and addresses; lesson 1 counts the passes of lanes that diverge |
 #
 # </details>
 #
