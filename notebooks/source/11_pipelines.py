@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Keep every rank busy: a model as a pipeline
 #
-# At the end you will have cut a model into stages on real ranks, sent micro-batches through them by five schedules, and written a schedule of your own for ranks that are far apart.
+# At the end you will have cut a model over real ranks, sent pieces of a batch through it in five orders (*schedules*), and written a schedule of your own for ranks that are far apart.
 #
-# Below, four ranks train a small transformer, each with a quarter of it. The batch is cut into eight pieces, which the ranks process in two different orders. Both pictures are recorded. Look at the gaps, where ranks wait.
+# Below, four ranks train a small transformer, each with a quarter of it. The batch is cut into eight pieces, which the ranks process in two different orders. The pictures show what the ranks did. Look at the gaps, where ranks wait.
 
 # %%
 import inspect
@@ -62,7 +62,7 @@ for line in lines.values():
     plt.show()
 
 # %% [markdown]
-# Each row is a rank. Each box is a pass of one micro-batch, with its number. *Paced* means that a rank does its real arithmetic and then sleeps until its stated time has passed, because your machine may have fewer cores than ranks. Messages, waiting and order are real.
+# Each row is a rank. Each box is a forward or backward pass of one piece (a *micro-batch*), with the piece's number. *Paced* means that a rank does its real arithmetic and then sleeps until its stated time has passed: your machine may have fewer cores than ranks. Messages, waiting and order are real.
 #
 # **You will be able to**
 #
@@ -95,7 +95,7 @@ for line in lines.values():
 #
 # A backward pass takes twice as long as a forward pass. The titles of the pictures above give the idle share with eight micro-batches, under GPipe and under 1F1B (one forward, one backward).
 #
-# > **Predict:** what is the idle share, from 0 to 1, if the batch goes through in one piece? With 16 micro-batches? Both orders above are equally idle, so what is 1F1B good for: less "time", "memory" or "messages"? Type your answers in place of the dots.
+# > **Predict:** what is the idle share, from 0 to 1, if the batch goes through in one piece? With 16 micro-batches? Both orders above are about equally idle. So what does 1F1B need less of: "time", "memory" or "messages"? Type your answers in place of the dots.
 
 # %%
 guess["idle share, one piece"] = ...
@@ -160,7 +160,7 @@ Markdown("\n".join(rows))
 #
 # ### Exercise 1: how many pieces?
 #
-# *Difficulty ●○○, 4 minutes.* Write the idle share as a function. How many micro-batches do four ranks need to be idle for less than a tenth of the time? Work it out on paper; the cell after the check computes it with your function.
+# *Difficulty ●○○, 4 minutes.* Write the idle share as a function. How many micro-batches do four ranks need to be idle for less than a tenth of the time? Work it out on paper; a cell below computes it with your function.
 #
 # <details><summary>Hint</summary>
 #
@@ -227,7 +227,7 @@ for wrong in (["F0 F1 B0", "F0 B0 F1 B1"], ["F0 B0 F1 B1", "F0 F1 B0 B1"]):
         print(error)
 
 # %% [markdown]
-# In the second schedule, rank 0 waits for the gradient of micro-batch 0 before it sends micro-batch 1, and rank 1 waits for micro-batch 1 before it sends that gradient. GPipe and 1F1B pass `check`. On your ranks, in float64, their losses and gradients differ from one process's by at most:
+# In the second schedule, rank 0 waits for the gradient of micro-batch 0 before it sends micro-batch 1. Rank 1 waits for micro-batch 1 before it sends this gradient. GPipe and 1F1B pass `check`. On your ranks, in float64, their losses and gradients differ from one process's by at most:
 
 # %%
 for name in ("GPipe", "1F1B"):
@@ -315,7 +315,7 @@ def kept_at_most(rank, p, m):
 check_answer.kept_at_most(kept_at_most)
 
 # %% [markdown]
-# Now we count bytes. Autograd reports every tensor that it saves for the backward pass (`torch.autograd.graph.saved_tensors_hooks`). We add up those that are alive, without the weights. **[Recomputation](glossary.md#recomputation)** keeps only the input of each stage, and repeats the forward pass before the backward pass. The table is for rank 1 and 16 micro-batches. A kept micro-batch counts in full; with recomputation, only the one being repeated does, and the others only as inputs:
+# Now we count bytes. Autograd reports every tensor that it saves for the backward pass (`torch.autograd.graph.saved_tensors_hooks`). We add up those that are alive, without the weights. **[Recomputation](glossary.md#recomputation)** keeps only the input of each stage, and repeats the forward pass before the backward pass. The table is for rank 1 and 16 micro-batches. We predict the bytes of all tensors of every kept micro-batch. With recomputation, we predict them for one micro-batch, and only the input of every other:
 
 # %%
 config, micro, r = runs.SMALL, 16, 1
@@ -332,7 +332,7 @@ for name, again in (("GPipe", False), ("1F1B", False), ("GPipe", True), ("1F1B",
 Markdown("\n".join(rows))
 
 # %% [markdown]
-# Recomputation costs one more forward pass for each micro-batch. With $i + w = 2f$, a micro-batch takes $4f$ instead of $3f$.
+# A ratio of 1 means that all bytes are explained. Recomputation costs one more forward pass for each micro-batch. With $i + w = 2f$, a micro-batch takes $4f$ instead of $3f$.
 #
 # **Answer.** Cut the batch into $m$ micro-batches: then each rank waits only for the time of $p - 1$ forward and $p - 1$ backward passes. 1F1B is as idle as GPipe, but rank $r$ keeps at most $p - r$ micro-batches instead of all $m$. *Evidence: recorded shares lie on the formula; bytes counted by autograd.*
 
@@ -341,7 +341,7 @@ Markdown("\n".join(rows))
 #
 # *75 minutes, of which the project takes 40.* With eight micro-batches on four ranks, GPipe and 1F1B are idle for 27 % of the time. Can the same eight pieces be ordered so that ranks wait less?
 #
-# > **Predict:** of the backward pass's halves I and W, no other rank waits for W (gradient of the weights). If a rank may do W whenever it likes, how far can the idle share fall from 27 %? And which rank has to keep more for it: "first" or "last"?
+# > **Predict:** a backward pass has two halves, I (gradient of the inputs) and W (gradient of the weights). No other rank waits for W. If a rank may do W whenever it likes, to what idle share can 27 % fall? Which rank must then keep more micro-batches than under 1F1B: the "first" or the "last"?
 
 # %%
 guess["idle share with W put off"] = ...
@@ -354,9 +354,11 @@ guess["who keeps more"] = ...
 #
 # $$\text{idle share} = \frac{p - 1}{v\,m + p - 1}$$
 #
-# **Zero-bubble.** Let $g$ be the gradient of $y = xA^\top$. I is $g A$, the gradient of the input, and the rank before waits for it. W is $g^\top x$, the gradient of the weights, and no rank waits for it. So do I at once, and put W into time that would be idle. For $m \ge p$, each rank is then idle for $(p - 1)\,d$, with $d = \max(f + i - w,\ f,\ i)$:
+# **Zero-bubble.** For a layer $y = xA^\top$, let $g$ be the gradient of $y$. I is $g A$, the gradient of the input, and the rank before waits for it. W is $g^\top x$, the gradient of the weights, and no rank waits for it. So do I at once, and put W into time that would be idle. For $m \ge p$, each rank is then idle for $(p - 1)\,d$, with $d = \max(f + i - w,\ f,\ i)$:
 #
 # $$\text{idle share} = \frac{(p-1)\,d}{m(f+i+w) + (p-1)\,d}$$
+#
+# In the pictures, hatched boxes belong to a rank's second chunk, and green boxes are W. Compare the gaps with those of 1F1B at the top:
 
 # %%
 for name in ("interleaved", "zero-bubble"):
@@ -372,7 +374,7 @@ guess.answer("idle share with W put off", round(lines["zero-bubble"].bubble, 2))
 display(claims.evidence("11-interleaved"), claims.evidence("11-zero-bubble"))
 
 # %% [markdown]
-# Why is zero-bubble not free of bubbles? W can fill the wait for a gradient. It cannot fill a rank's wait for its first F or its last I, because no W is ready then. So a longer W helps only up to a point. Here F takes 40 ms and I 20 ms, and W grows from 10 to 80 ms:
+# Why is zero-bubble not free of bubbles? W can fill the wait for a gradient. It cannot fill a rank's wait for its first F or its first I, because no W is ready then. So a longer W helps only up to a point. Here F takes 40 ms and I 20 ms, and W grows from 10 to 80 ms:
 
 # %%
 plan = families.zero_bubble(P.ranks, P.micro)
@@ -384,11 +386,11 @@ for w in (10e-3, 20e-3, 80e-3):
           f" each rank loses {lost:.0f} ms")  # fmt: skip
 
 # %% [markdown]
-# From $w = i$ on, each rank here loses the same time, $(p-1) f$.
+# From $w = i$ on, each rank here loses $(p-1) f = 120$ ms, however long W is.
 #
 # ### What it costs: memory
 #
-# Under zero-bubble, a rank keeps a micro-batch until its W. The table compares each schedule with its formula, and says what each rank keeps at most:
+# Under zero-bubble, a rank keeps a micro-batch until its W. The table compares each schedule with its formula, and says how many micro-batches each rank keeps at most. With two chunks on a rank, each chunk counts as half:
 
 # %%
 rows = ["| schedule | idle, predicted | recorded | step, predicted (ms) | recorded (ms) "
@@ -404,9 +406,9 @@ display(Markdown("\n".join(rows)))
 guess.answer("who keeps more", "last")
 
 # %% [markdown]
-# Zero-bubble keeps four micro-batches on *every* rank. Under 1F1B, the last rank keeps only one. The formulas leave out messages, Python's own time, and ranks that wake up late on a busy machine.
+# Zero-bubble keeps four micro-batches on *every* rank. Under 1F1B, the last rank keeps only one. Interleaving keeps one and a half more than 1F1B on each rank. The formulas leave out messages, Python's own time, and ranks that wake up late on a busy machine.
 #
-# Play with all schedules here. Green: recorded on your ranks. Grey: simulated, with equal stages and free messages. At the right is what each rank keeps. Set *room for* to the number of micro-batches that fit in memory; ranks that need more are marked.
+# Play with all schedules here. A green label means recorded on your ranks. A grey label means simulated, with equal stages and free messages. The numbers at the right say what each rank keeps. Set *room for* to the number of micro-batches that fit in memory; ranks that need more are marked.
 
 # %%
 shown = list(lines.values())
@@ -431,14 +433,14 @@ def steps(message=0.0):
         plan = make(P.ranks, P.micro)
         part = 1 / plan.chunks
         spans[name] = simulate(plan, Costs(part, part, part, message)).span
-    draw.spans(spans, f"a message takes {message:g} forward passes").set_xlim(0, 72)
+    draw.spans(spans, f"price of a message: {message:g} forward passes").set_xlim(0, 72)
     plt.show()
 
 
 _ = interact(steps, message=FloatSlider(0.0, min=0, max=2, step=0.25, description="message"))
 
 # %% [markdown]
-# With free messages, GPipe and 1F1B take longest. At a quarter of a forward pass GPipe is already ahead of 1F1B, and at a whole one it is ahead of all. GPipe waits for messages only while it fills and empties. The other orders alternate forward and backward passes, and wait for messages in between.
+# With free messages, GPipe and 1F1B take longest. If a message takes a quarter of a forward pass, GPipe is already faster than 1F1B. If it takes a whole one, GPipe is the fastest of the four. GPipe waits for messages only while it fills and empties. The other orders alternate forward and backward passes, and wait for messages in between.
 #
 # ### Layers that are not alike
 #
@@ -543,12 +545,12 @@ print(f"{simulate(plan, far).span:g} forward passes far apart;", end=" ")
 print(f"on your ranks, whose messages are nearly free, idle {recorded(plan).bubble:.1%}")
 
 # %% [markdown]
-# **Answer.** A step gets shorter if passes are cut finer (interleaved), if W fills idle time (zero-bubble), and if the stages cost the same. Interleaving costs messages, and zero-bubble costs memory. On slow links a rank must send more micro-batches ahead, which costs memory, too. *Evidence: recorded steps, the table of what each rank keeps, and your own schedule.*
+# **Answer.** A step gets shorter if passes are cut finer (interleaved), if W fills idle time (zero-bubble), and if the stages cost the same. Interleaving costs messages and memory, and zero-bubble costs memory. On slow links a rank must send more micro-batches ahead, which costs memory, too. *Evidence: recorded steps, the table of what each rank keeps, and your own schedule.*
 
 # %% [markdown]
 # ## What breaks
 #
-# **Sends that wait.** The runner's sends do not wait (`Isend`). With blocking sends of long messages 1F1B deadlocks although every list is complete: rank 0 sends F1 while rank 1 sends the gradient of B0, and neither receives. `check` finds it:
+# **Sends that wait.** The runner's sends do not wait (`Isend`). With blocking sends of long messages 1F1B deadlocks although every list is complete: rank 0 sends the output of F1 while rank 1 sends the gradient of B0, and neither receives. `check` finds it:
 
 # %%
 try:
@@ -573,7 +575,7 @@ elif rank == 1:
 # %% [markdown]
 # GPipe has no such pair: all its activations go right, and then all its gradients go left. So the mistake shows only when somebody changes the schedule.
 #
-# **The wrong micro-batch.** Our messages carry the number of their micro-batch as a [tag](glossary.md#tag). Without it, a rank takes whatever comes first. Here rank 1 wants micro-batch 1 first. `check` accepts this list, but without tags rank 1 receives micro-batch 0. Nothing fails, and the loss is wrong:
+# **The wrong micro-batch.** Our messages carry the number of their micro-batch as a [tag](glossary.md#tag). Without it, a rank takes whatever comes first. Here rank 1 wants micro-batch 1 first. `check` accepts such a list, but without tags rank 1 receives micro-batch 0. Nothing fails, and the loss is wrong:
 
 # %%
 # %%ranks
@@ -618,7 +620,7 @@ with Cluster(n=2, preload=("torch",)) as pair:
                   f"{found['versions']}, nearest model {found['nearest']:.1e} away")  # fmt: skip
 
 # %% [markdown]
-# With stashing the distance is zero up to rounding. Each stage used the same weights forward and backward, so the result is the gradient of *a* model. On four ranks without stashing, it is the gradient of none. On two ranks it still is: a stage here is one layer, and the first sends no gradient on, so its backward pass never reads its weights. From three ranks on, a middle stage does.
+# With stashing the distance is zero up to rounding. Each stage used the same weights forward and backward, so the result is the gradient of *a* model. On four ranks without stashing, it is the gradient of none of these models. On two ranks it still is the gradient of one. The last stage updates nothing between its F and its B. The first stage is one layer and sends no gradient on, so its backward pass never reads its weights. From three ranks on, a middle stage reads them.
 #
 # <details><summary><b>What the sources say, what we measured</b></summary>
 #
@@ -633,7 +635,7 @@ with Cluster(n=2, preload=("torch",)) as pair:
 #
 # </details>
 #
-# **In practice**: `torch.distributed.pipelining` (GPipe, 1F1B, interleaved, zero-bubble), Megatron-LM, DeepSpeed. Newer schedules place a rank's two chunks in a V (ZB-V, DualPipe); `Schedule(..., places=...)` can express them.
+# **In practice**: `torch.distributed.pipelining` offers GPipe, 1F1B, interleaved and zero-bubble; Megatron-LM and DeepSpeed have pipelines, too. Newer schedules place a rank's two chunks in a V (ZB-V, DualPipe); `Schedule(..., places=...)` can express them.
 #
 # **References**
 # - Huang et al. (2019), *GPipe*: micro-batches, recomputation.
