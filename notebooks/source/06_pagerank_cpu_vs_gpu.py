@@ -1,16 +1,16 @@
 # %% [markdown]
 # # Rank a graph in several ways, and find out why one is hundreds of times slower
 #
-# At the end you will have ranked the 63 436 packages of Debian 12 by how much other packages depend on them, with a program of your own, and you will be able to predict from the bytes that it reads how fast such a program can be.
+# At the end you will have ranked the 63 436 packages of Debian 12 by how much other packages depend on them, with a program of your own. You will be able to predict how fast such a program can be: you count the bytes that it reads.
 #
 # **You will be able to**
 #
 # - write PageRank as messages along links and as a matrix product;
-# - compute from its bytes the least time of an iteration, and find versions that take far longer;
+# - compute the least time of an iteration from its bytes, and find versions that take far longer;
 # - keep the rank that nodes without links would lose, and stop iterating at the right moment;
 # - cut a graph into blocks for several processes, and predict what they must exchange.
 #
-# **You need** matrix-vector products; for lesson 3 also a cluster of MPI processes, as in [01_mpi_basics](01_mpi_basics.ipynb). *Time:* 150 minutes, in three lessons; each runs after the set-up alone. *Cores:* two are enough, with 2.5 GB of memory. *GPU:* optional.
+# **You need** matrix-vector products; for lesson 3 also a cluster of MPI processes, as in [01_mpi_basics](01_mpi_basics.ipynb). *Time:* 150 minutes, in three lessons; each runs after the set-up alone. *Cores:* two are enough, with 2.5 GB of memory. *GPU:* optional. **The source** is a text that we check here by experiment: *Doing Deep Learning in Parallel with PyTorch*.
 #
 # | symbol | meaning | shape or unit |
 # |---|---|---|
@@ -65,7 +65,7 @@ device = "cuda" if torch.cuda.is_available() else "cpu"
 graph = random_links(P.nodes, P.probability, P.seed)  # each node has a link out
 
 # %% [markdown]
-# A Debian package names the packages that it needs. Follow one of these links at random, and from there another. With probability $1 - d$, start again at a random package instead. **The rank of a package is the share of your visits that it gets.** It is high where many paths end.
+# A Debian package has a link to each package that it needs. Start at a random package. In each step, follow one of its links at random, or, with probability $1 - d$, start again at a random package. **The rank of a package is the share of your visits that it gets.** Links from packages of high rank make a rank high.
 #
 # > **Predict.** Which package is visited most?
 
@@ -74,7 +74,7 @@ pillar = Prediction("the package that is visited most", None)  # a name, such as
 
 # %%
 debian = load_dependencies()
-A = debian.adjacency()  # A[i, j] = 1: package i needs package j
+A = debian.adjacency()  # A[i, j] = 1: package i needs package j (so G is A.T)
 result = pagerank(A)
 print(f"{len(debian.names)} packages, {A.nnz} links, Debian {debian.about['version']}")
 top = result.top(10)
@@ -83,9 +83,9 @@ draw.bars([debian.names[i] for i, _ in top], [s for _, s in top], "The 10 pillar
 plt.show()
 
 # %% [markdown]
-# The C library and the compiler's run-time library need each other. Together they get nearly a third of all visits, because a walk along the links rarely leaves them.
+# The C library `libc6` has a single link, to the compiler's run-time library `libgcc-s1`. That library has two links, one of them back to `libc6`. Together they get nearly a third of all visits.
 #
-# **Look around one package:** zoom, drag, and point at the circles.
+# **Look around one package:** zoom, drag, and point at the circles. The package in the middle is red. Packages that it needs, in one or two steps, are blue; packages that need it are orange.
 
 # %%
 draw.neighbourhood(A, debian.names, result.scores, debian.number("python3-numpy"))
@@ -93,11 +93,11 @@ draw.neighbourhood(A, debian.names, result.scores, debian.number("python3-numpy"
 # %% [markdown]
 # ## Lesson 1. Why is one version hundreds of times as fast as another?
 #
-# *55 minutes.* **The question:** the source writes PageRank in four ways, which all give the same ranks. The slowest takes hundreds of times as long as the fastest one that we know. Why?
+# *55 minutes.* **The question:** the source writes PageRank in four ways, and we add a fifth. All five give the same ranks, but the slowest takes hundreds of times as long as the fastest. Why?
 #
 # ### PageRank by hand
 #
-# Each node gives its rank away in equal shares along its links. With probability $1-d$ the walk restarts anywhere:
+# Each node gives its rank away in equal shares along its links. With probability $1-d$ the walk restarts at any of the $N$ nodes:
 #
 # $$x_i = \frac{1-d}{N} + d \sum_{j \to i} \frac{x_j}{\mathrm{out}(j)}
 # \qquad\text{or}\qquad x = \frac{1-d}{N} + d\; G\,(\mathrm{Out} \circ x)$$
@@ -135,17 +135,17 @@ print("on", (M.to(device) * z.to(device)).device, "both operands have to be on o
 # %% [markdown]
 # ### The versions
 #
-# All versions compute $G\,(\mathrm{Out} \circ x)$. They differ in how they store $G$, and in when they multiply by Out.
+# All versions compute $G\,(\mathrm{Out} \circ x)$. They differ in how they store $G$, and in whether they multiply by Out in each iteration or once.
 #
 # | version | $G$ is | multiplied by Out |
 # |---|---|---|
-# | 0 | a list of links; messages are sent along them | at each iteration |
+# | 0 | a list of links; each link carries a message, the share of its first node | at each iteration |
 # | 1 | a sparse matrix in *coordinates* (COO): row, column and value of each link | at each iteration |
 # | 2 | a dense matrix | at each iteration |
 # | 3 | a dense matrix | once, by a product with a diagonal matrix |
 # | 4 (ours) | [compressed rows](glossary.md#compressed-rows), 32-bit indices | once, into the values |
 #
-# Version 0 is written with DGL, the Deep Graph Library, where that is installed. 0s is the same in plain PyTorch, and 3s is version 3 with its columns scaled element by element. (We time 3s; version 3 itself comes further down.) `helpers/pagerank/versions.py` has them all; these are the products:
+# Version 0 uses DGL, the Deep Graph Library, where it is installed. Version 0s does the same in plain PyTorch: indexing by `source` takes the share of each link's first node, and `index_add_` adds it at the link's target. Version 3s is version 3 with its columns scaled element by element. (We time 3s here; version 3 itself comes further down.) The other products differ only in the format of `matrix`:
 
 # %%
 for version in (v.MessagePassing, v.SparseInLoop, v.DenseInLoop, v.DenseFolded, v.CSR):
@@ -156,7 +156,7 @@ for version in (v.MessagePassing, v.SparseInLoop, v.DenseInLoop, v.DenseFolded, 
 # %% [markdown]
 # We run them on the source's random graph: each of the $N(N-1)$ links exists with probability $10^{-3}$, and every node has a link out.
 #
-# > **Predict.** Which version is the fastest, and how many times as long does the slowest one take?
+# > **Predict.** Which version is the fastest? How many times as long does the slowest one take?
 
 # %%
 factor = Prediction("time of the slowest version ÷ time of the fastest", None)  # your number
@@ -188,7 +188,7 @@ factor.answer(max(spent.values()) / min(spent.values()))
 #
 # ### Exercise 1: count the bytes
 #
-# *Difficulty ●○○, 5 minutes.* How many bytes does the matrix take, with 4-byte values and 4-byte indices? `dense(N, E)` stores every entry. `csr(N, E)` stores a value and a column index for each link, and $N+1$ offsets of rows.
+# *Difficulty ●○○, 5 minutes.* How many bytes does the matrix take, with 4-byte values and 4-byte indices? `dense(N, E)` stores every entry. `csr(N, E)` stores a value and a column index for each link, and $N+1$ indices that say where each row begins and where the last one ends.
 #
 # <details><summary>Hint</summary>
 #
@@ -216,7 +216,7 @@ def csr(N, E):
 check.count_bytes(dense, csr)
 
 # %% [markdown]
-# Your two counts say how far apart the versions should be. Next: how fast does this machine read, and how near does each version come to its bound?
+# If only bytes counted, the ratio of your two counts would be the ratio of the times. The next cell measures how fast this machine reads, draws the least time as a dashed line, and compares each version with it.
 
 # %%
 if check.count_bytes.passed(dense, csr):
@@ -240,9 +240,9 @@ for row in rows:
     )
 
 # %% [markdown] claims="06-same-bytes 06-csr 06-messages-dense"
-# **Bytes explain the slow dense versions.** The dense matrix has over 400 times the bytes of the compressed rows, and takes hundreds of times as long. Compressed rows and dense both come near their bound. (A ratio below 1 means that a cache held some of the bytes.)
+# **Bytes explain the slow dense versions.** The dense matrix has over 400 times the bytes of the compressed rows. In the records below it takes 150 and over 300 times as long. The dense versions and compressed rows also come nearest to their bounds. (A ratio below 1 means that a cache held some of the bytes.)
 #
-# Bytes do not explain the other versions. COO moves even fewer bytes than the messages of 0s (2.2 and 3.7 MB), but in the records it takes five to seven times as long, and both are far above their bound. Is the COO format slow? The next cell gives the same links in the same format to SciPy:
+# Bytes do not explain the other versions. COO moves fewer bytes than 0s (2.2 and 3.7 MB), but in the records it takes five to seven times as long, and both stand far above the dashed line. Is the COO format slow? The next cell gives the same links, in the same format, to SciPy:
 
 # %%
 same = graph.incoming.tocoo().astype(np.float32)
@@ -260,7 +260,7 @@ for claim in ("06-same-bytes", "06-csr", "06-messages-dense"):
 # %% [markdown]
 # ### The wrong way to scale columns
 #
-# Version 3 multiplies Out into the matrix before the loop, by a product with a diagonal matrix. This saves a product of $N$ numbers in each iteration, and costs $2N^3$ operations once. We measure it for a quarter of the nodes, and compute the time for all:
+# Version 3 multiplies the matrix by Out before the loop, as a product with a diagonal matrix. This saves $N$ multiplications in each iteration, and costs $2N^3$ operations once. We measure the product for a quarter of the nodes, and compute its time for all:
 
 # %%
 quarter, diagonal = torch.rand(P.nodes // 4, P.nodes // 4), torch.rand(P.nodes // 4)
@@ -275,11 +275,11 @@ print(f"saved by it: {seconds(saved)} an iteration")
 print(f"so it pays after {64 * product / saved:.0e} iterations")
 
 # %% [markdown] claims="06-scale-columns"
-# An elementwise product gives the same matrix. In the records of two processors, the product takes 30 and 60 times as long at $N = 500$, and over 100 times as long at $N = 1500$.
+# Scaling the columns element by element gives the same matrix. In the records of two processors, the matrix product takes 30 and 60 times as long as scaling at $N = 500$, and over 100 times as long at $N = 1500$.
 #
 # ### On a GPU
 #
-# The source measured an NVIDIA K80. It calls speedups of 2 and 3 orders of magnitude "not uncommon" for the dense versions, says that version 0 profits less, and that version 1 is "not competitive at all". Here is the GPU of this machine, or one that `make gpu` has recorded:
+# The source measured an NVIDIA K80. It calls speedups of 2 and 3 orders of magnitude "not uncommon" for the dense versions. Version 0 gains less, it says, and version 1 is "not competitive at all". Here is the GPU of this machine, or one that `make gpu` has recorded:
 
 # %%
 from helpers.pagerank.report import gpu_column
@@ -295,21 +295,21 @@ for name in {"dense", "dense_scaled"} & set(held):
     del held[name]  # 400 MB each
 
 # %% [markdown]
-# The dense versions gain most, as the source says: memory limits them on both machines, and a GPU's memory is far faster. Version 4 gains least: the recorded GPU could read its 0.9 MB in less than a microsecond, so bytes no longer limit it. It is still the fastest on both. **First move fewer bytes, then move them faster.**
+# The dense versions gain most, as the source says: memory limits them on both machines, and a GPU's memory is far faster. Version 4 gains least. The recorded GPU could read its 0.9 MB in less than a microsecond, so bytes do not limit it there. It is still the fastest on both. **First move fewer bytes, then move them faster.**
 #
 # > **Answer.** The dense version reads over 400 times the bytes of compressed rows, and memory limits both. Bytes do not explain the rest: COO is slow in PyTorch, and fast in SciPy.
 #
 # ## Lesson 2. When is the answer right, and when may you stop?
 #
-# *65 minutes.* **The question:** the source repeats its step 200 times, on a graph where every node has a link out. Debian has thousands of packages without one. What must change, and how many iterations are enough?
+# *65 minutes.* **The question:** the source repeats its step 200 times, on a graph where every node has a link out. Debian has thousands of packages without a link out. What must change, and how many iterations are enough?
 #
 # ### Rank that leaks
 #
-# A node without links out is **[dangling](glossary.md#dangling-node)**. The formula divides by zero there. If we set $\mathrm{Out} = 0$ there, the node gives its rank to nobody, and this rank is lost in each step.
+# A node without links out is **[dangling](glossary.md#dangling-node)**. For such a node, the formula divides by zero. If we set its $\mathrm{Out}$ to 0, it gives its rank to nobody, and in each step this rank is lost.
 #
-# By hand: three nodes, $0 \to 1 \to 2$, each with rank 1/3. Node 2 gives nothing away. After one step with $d = 0.85$ the sum of the ranks is $0.15 + 0.85 \cdot 2/3 = 0.717$.
+# By hand: three nodes, $0 \to 1 \to 2$, each with rank 1/3. Node 2 gives nothing away. After one step with $d = 0.85$ the sum of the ranks is 0.15 from restarts and $0.85 \cdot 2/3$ from the two links, 0.717 in all.
 #
-# > **Predict.** What is the sum of Debian's ranks after 200 such steps?
+# > **Predict.** About an eighth of Debian's packages are dangling. What is the sum of all ranks after 200 such steps?
 
 # %%
 left = Prediction("sum of Debian's ranks after 200 steps that leak", None)  # your number for None
@@ -326,11 +326,11 @@ print("L1 distance from the right ranks:", f"{np.abs(leaked - result.scores).sum
       f"scaled to sum 1: {np.abs(leaked / leaked.sum() - result.scores).sum():.0e}")  # fmt: skip
 
 # %% [markdown]
-# Four tenths of the rank have leaked away. But if you scale what is left to sum 1, you have the right ranks: leaking multiplies all of them by one factor. This holds if the lost rank should go to all nodes equally. Other libraries decide otherwise and find other ranks: in scikit-network a dangling node keeps its rank.
+# Four tenths of the rank have leaked away. (The *L1 distance* of two vectors is the sum of $|x_i - y_i|$.) But if you scale what is left to sum 1, you have the right ranks: leaking multiplies all of them by one factor. This holds if a dangling node should give its rank to all nodes equally. Some libraries decide otherwise and find other ranks: in scikit-network a dangling node keeps its rank.
 #
 # ### Exercise 2: keep the rank
 #
-# *Difficulty ●●○, 10 minutes.* Write one step in which a dangling node gives its rank to all $N$ nodes equally, so that the sum stays 1.
+# *Difficulty ●●○, 10 minutes.* Write one step of PageRank, restarts included, in which a dangling node gives its rank to all $N$ nodes equally, itself included. The sum stays 1.
 #
 # <details><summary>Hint</summary>
 #
@@ -366,7 +366,7 @@ if check.keep_the_rank.passed(step):  # no link leaves node 3
 # %% [markdown]
 # ### How many iterations?
 #
-# The *change* of an iteration is the sum of $|x_i^\text{new} - x_i^\text{old}|$ over all nodes, the L1 norm of the difference. The first change is at most $2d$, and each later one is at most $d$ times the one before. So the $k$-th is at most $2 d^k$. This bound holds on every graph; on many graphs the change shrinks much faster.
+# The *change* of an iteration is the L1 distance of the new ranks from the old. The first change is at most $2d$, and each later change is at most $d$ times the one before. So the $k$-th change is at most $2 d^k$. This bound holds on every graph; on many graphs the change shrinks much faster.
 #
 # ### Exercise 3: enough at the latest
 #
@@ -406,7 +406,7 @@ on_random.answer(runs["random"].iterations)
 on_debian.answer(runs["Debian"].iterations)
 
 # %% [markdown]
-# On the source's graph, K = 200 is ten times too many. On Debian, each late change is 0.85 times the one before, the slowest possible rate. Packages that need only each other can cause this: a walk that enters their cycle leaves it only by a restart. We found two such cycles in Debian. The next cell opens one cycle, or the other, or both: it removes the links out of one package of the cycle.
+# On the source's graph, K = 200 is ten times too many. Debian's curve ends parallel to the bound: each late change is 0.85 times the one before, and no graph can be slower. Packages that need only each other can cause this: a walk that enters their cycle leaves it only by a restart. We found two such cycles in Debian. The next cell opens the first cycle, the second, and both. To open a cycle, it removes the links out of one of its packages.
 
 # %%
 CYCLES = {  # packages that need each other and nothing else
@@ -421,11 +421,11 @@ for names in ((), ("Java",), ("node",), ("Java", "node")):
           f"{pagerank(without.tocsr(), 'csr').iterations} iterations")  # fmt: skip
 
 # %% [markdown]
-# **Either cycle alone keeps the convergence slow.** Without both, Debian needs little more than half the iterations. So neither cycle alone is *the* reason.
+# **Either cycle alone keeps the convergence slow.** With one opened, Debian still needs about nine tenths of the iterations or more. With both opened, it needs little more than half.
 #
 # ### Exercise 4, a project: rank Debian yourself
 #
-# *Difficulty ●●●, 40 minutes.* Write PageRank in NumPy from the list of links alone: link $e$ leads from `source[e]` to `target[e]`, and `nodes` is the number of nodes. Dangling nodes give their rank to all nodes equally. Stop when the L1 change is at most `tolerance`. The check uses 60 000 nodes, for which a dense matrix would not fit, and allows 8 seconds.
+# *Difficulty ●●●, 40 minutes.* Write PageRank in NumPy from the list of links alone: link $e$ leads from `source[e]` to `target[e]`, and `nodes` is the number of nodes. Dangling nodes give their rank to all nodes equally. Stop when the change is at most `tolerance`. The check uses up to 60 000 nodes and allows 8 seconds: a dense matrix would take 29 GB, and a Python loop over the links takes too long.
 #
 # <details><summary>Hint</summary>
 #
@@ -461,22 +461,22 @@ if mine is not None:
     print(measure(lambda: my_pagerank(edges.row, edges.col, A.shape[0]), repeats=2, time_limit=5))
 
 # %% [markdown]
-# > **Answer.** Dangling nodes must give their rank back, or it leaks away. Then iterate until the change is below a tolerance: 19 iterations on the source's graph and 83 on Debian, and never more than $\log(\text{tolerance}/2) / \log d$.
+# > **Answer.** Dangling nodes must give their rank to the others, or it leaks away. Then iterate until the change is below a tolerance: $10^{-10}$ takes 19 iterations on the source's graph and 83 on Debian. It never takes more than $\log(\text{tolerance}/2) / \log d$, rounded up.
 #
 # ## Lesson 3. What must processes exchange?
 #
-# *30 minutes.* **The question:** a graph too large for one machine is cut into blocks. How many ranks must travel between the processes in each iteration?
+# *30 minutes.* **The question:** a graph too large for one machine is cut into blocks. How many ranks must travel between the processes in each iteration? (In this lesson, a *rank* is always a node's; what MPI calls a rank is a *process*.)
 #
 # ### Two processes by hand
 #
-# Give each process a block of rows of $G$: the links *into* its nodes. To multiply, it needs the ranks of the nodes that these links come from. Take the four nodes of lesson 1, with links $2 \to 0$, $0 \to 1$, $0, 1, 3 \to 2$ and $2 \to 3$. Process 0 owns nodes 0 and 1, and needs the rank of node 2 only. Process 1 owns nodes 2 and 3, and needs 0 and 1. There are two ways to exchange:
+# Give each process a block of rows of $G$: the links *into* its nodes. To compute their new ranks, it needs the ranks of the nodes that these links come from. Take the four nodes of lesson 1, with links $2 \to 0$, $0 \to 1$, $0, 1, 3 \to 2$ and $2 \to 3$. Process 0 owns nodes 0 and 1, and lacks only the rank of node 2. Process 1 owns nodes 2 and 3, and lacks the ranks of nodes 0 and 1. There are two ways to exchange ranks:
 #
 # - **allgather**: every process receives the ranks of all other nodes, 8 bytes each;
-# - **boundary**: every process receives only the ranks that its rows read.
+# - **boundary**: every process receives only the ranks that its rows read and that it lacks.
 #
 # ### Exercise 5: the boundary
 #
-# *Difficulty ●●○, 10 minutes.* A process owns the nodes `first` to `last − 1`. `columns` holds the column index of every link in its rows, with repeats. How many ranks of other nodes must it receive in each iteration?
+# *Difficulty ●●○, 10 minutes.* A process owns the nodes `first` to `last − 1`. `columns` holds the column index of every link in its rows, with repeats: the node that the link comes from. How many ranks must the process receive in each iteration?
 #
 # <details><summary>Hint</summary>
 #
@@ -498,9 +498,9 @@ def boundary(columns, first, last):
 check.boundary(boundary)
 
 # %% [markdown]
-# Debian's packages lie in the order of their names. To see what the order does, we also shuffle them, and sort them by SciPy's `reverse_cuthill_mckee`, which gives neighbours in the graph numbers that are close.
+# Debian's packages lie in the order of their names. To see what the order does, we also shuffle them, and sort them with SciPy's `reverse_cuthill_mckee`. It gives close numbers to nodes that a link connects.
 #
-# > **Predict.** On four processes, how many times as many bytes as the boundary does an allgather move, for Debian in the order of names? And for the random graph?
+# > **Predict.** On four processes, divide the bytes of an allgather by the bytes of the boundary. What is the ratio for Debian in the order of names? And for the random graph?
 
 # %%
 for_debian = Prediction("allgather ÷ boundary for Debian", None)  # your number for None
@@ -527,9 +527,11 @@ for name, one in graphs.items():
         said.answer(every / some)
 
 # %% [markdown]
-# Two things make Debian's boundary small. First, most packages need few others. At most one process reads the rank of a package with one link, and none reads that of a package without. So the boundary takes half the bytes even in shuffled order. The random graph has ten links for each node, so that nearly every process needs nearly every rank. Second, the order: related packages have neighbouring names and fall into one block, which nearly halves the bytes again. The order of Cuthill-McKee does no better here. Partitioners such as METIS search for better cuts.
+# Two things make Debian's boundary small. First, nearly a third of the packages have one link or none. A package with one link sends its rank to at most one process, and a package without links sends it to none. So the boundary takes half the bytes even in shuffled order. In the random graph a node has ten links on average, so nearly every process needs nearly every rank. Second, the order: packages with similar names often need one another and fall into one block. This nearly halves the bytes again. The order of Cuthill-McKee does no better here. Partitioners such as METIS search for better cuts.
 #
 # ### On real processes
+#
+# Four processes now rank Debian with both ways to exchange. Compare the bytes that each process received with your count, and the times with one process.
 
 # %%
 from helpers.cluster import Cluster
@@ -564,7 +566,7 @@ one = measure(lambda: pagerank(graphs["Debian, by name"], "csr"), repeats=3, tim
 print("one process:", seconds(one.best))
 
 # %% [markdown]
-# The loop that each process ran:
+# This is the loop that each process ran (*teleport* is another word for restart):
 
 # %%
 from helpers.pagerank import distributed
@@ -572,13 +574,13 @@ from helpers.pagerank import distributed
 print(inspect.getsource(distributed.rank_block).split('"""')[2].partition("    if residual")[0])
 
 # %% [markdown]
-# Compare the three times. If four processes took longer than one, and the boundary hardly less than the allgather, then bytes were not the limit here. On one machine, the processes share memory and cores, and they wait for one another three times in each iteration: for two sums and the exchange. Processes on several machines have room for a graph that one machine cannot hold.
+# If four processes took longer than one, and the boundary hardly less than the allgather, then bytes were not the limit here. On one machine, the processes share memory and cores. In each iteration they also wait for one another three times: for two sums and for the exchange. The gain is elsewhere: several machines have room for a graph that one machine cannot hold.
 #
-# > **Answer.** Each process must receive the ranks of those nodes that link into its rows. The graph and the order of its nodes decide how many these are, and you can count them before you run anything.
+# > **Answer.** Each process must receive the ranks of the other processes' nodes that link into its rows. The graph and the order of its nodes decide how many there are, and you can count them before you run anything.
 #
 # ## What breaks: stopping the clock too early
 #
-# A call that runs on a GPU returns when its work is *queued*. If you read the clock then, you have timed the queueing, and not the work. A pool with one worker behaves in the same way on any machine:
+# A call that runs on a GPU returns when its work is *queued*. If you read the clock then, you have timed the queueing, and not the work. A pool of one thread shows the same on any machine:
 
 # %%
 from concurrent.futures import ThreadPoolExecutor
@@ -594,11 +596,11 @@ with ThreadPoolExecutor(1) as queue:
         print(f"{steps:4} iterations: without waiting {seconds(wrong)}, with {seconds(right)}")
 
 # %% [markdown]
-# The wrong time is about the same for four times the work. Let a GPU finish before you start the clock, and again before you read it.
+# Without waiting, the clock shows less than a thousandth of the real time. Let a GPU finish before you start the clock, and again before you read it.
 #
 # ## In practice, and where to read on
 #
-# Use `networkx.pagerank` for small graphs, igraph on one machine, cuGraph on a GPU. **[Personalised](glossary.md#personalised-pagerank)** PageRank restarts at nodes of your choice, such as the packages of the section *science*:
+# Use `networkx.pagerank` for small graphs, igraph on one machine, cuGraph on a GPU. **[Personalised](glossary.md#personalised-pagerank)** PageRank restarts only at nodes of your choice, here at the packages of Debian's section *science*. The bars are packages outside this section that its walks visit over five times as often:
 
 # %%
 restart = np.array([section == "science" for section in debian.sections], dtype=float)
@@ -610,7 +612,7 @@ draw.bars([debian.names[i] for i in chosen], science[chosen],
 plt.show()
 
 # %% [markdown]
-# What the sources say, and what the runs above found on your machine:
+# What the source says, and what the runs above found on your machine:
 
 # %%
 from IPython.display import Markdown
@@ -637,7 +639,7 @@ Markdown("\n".join(table))
 # - L. Page, S. Brin, R. Motwani, T. Winograd, *The PageRank citation ranking* (1999): the idea and its random surfer.
 # - A. Langville, C. Meyer, *Google's PageRank and Beyond* (2006): convergence, dangling nodes.
 # - D. Gleich, *PageRank beyond the web* (SIAM Review, 2015): other graphs, personalisation.
-# - A. Arasu and others, *PageRank computation and the structure of the web* (2002): Gauss-Seidel, which needs fewer passes and is harder to run in parallel.
+# - A. Arasu and others, *PageRank computation and the structure of the web* (2002): the method of Gauss-Seidel, which needs fewer iterations and is harder to run in parallel.
 #
 # **Next**: [07_roofline](07_roofline.ipynb) measures the bandwidth and the peak of this machine, and puts kernels under its roofline.
 
