@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Train replicas that talk less
 #
-# At the end you will have trained four replicas that meet only now and then, predicted how far they drift apart in between and how often they should meet on a link of a given speed, and written a scheme of your own for a slow link.
+# In this notebook you train four replicas that average their parameters only now and then. You predict how far they drift apart in between, and how often they should meet on a link of a given speed. At the end you write a scheme of your own for a slow link.
 
 # %%
 from dataclasses import dataclass
@@ -151,7 +151,7 @@ def meet(values, comm, step, period):
 check.meet(meet, cluster=cluster)
 
 # %% [markdown]
-# A few lines make your function a scheme for the training loop of notebook 02. The loop trains a small perceptron on the digits; until your function is right, the replicas train alone.
+# A few lines make your function a scheme for the training loop of notebook 02. The loop trains a small perceptron on the digits, and the replicas meet every 8 steps. Until your function is right, they train alone.
 
 
 # %%
@@ -172,7 +172,7 @@ print(f"accuracy of replica 0 after {mine.history.updates} steps: {mine.accuracy
 # %% [markdown]
 # ### $H=1$ is one process
 #
-# With $H=1$ the mean of the moved parameters equals the parameters moved by the mean gradient. This holds with momentum, too: the update is linear in the gradient, so each replica may have its own momentum. On a machine sums are rounded, so the last digits differ. To test without rounding, give all ranks the *same* batches: the replicas stay equal, a mean of two or four equal numbers is exact, and any $H$ must give the bits of one process:
+# With $H=1$ the mean of the moved parameters equals the parameters moved by the mean gradient. This holds with momentum, too: the update is linear in the gradient, so each replica may have its own momentum. On a machine sums are rounded, so the last digits differ. To test the code without rounding, give all ranks the *same* batches: the replicas stay equal, a mean of two or four equal numbers is exact, and any $H$ must give the bits of one process:
 
 # %%
 settings = {"steps": 12, "batch": 4, "rate": 0.02, "momentum": 0.9, "divide": False, "timeout": 120}
@@ -241,7 +241,7 @@ _ = draw.drift(curves)
 plt.show()
 
 # %% [markdown] claims="10-drift-predicted"
-# Each curve is a saw: the distance climbs step by step and falls at each average. The prediction is a straight line; the measured curve bends away below it. Here is $\Xi$ just before replicas meet, measured against predicted, over five seeds. (*Ties* means that $\Xi$ is within a quarter of the prediction, *fails* that it is further below. *Gossip* comes in lesson 2.)
+# Each curve is a saw: the distance climbs step by step and falls at each average. Between averages the prediction is a straight line; the measured curve bends away below it. Here is $\Xi$ just before replicas meet, measured against predicted, over five seeds. (*Ties* means that $\Xi$ is within a quarter of the prediction, *fails* that it is further below. *Gossip* comes in lesson 2.)
 
 # %%
 claims.evidence("10-drift-predicted")
@@ -255,7 +255,7 @@ claims.evidence("10-drift-curvature")
 # %% [markdown] claims="10-drift-data"
 # With gradients at each replica's own position, $\Xi$ is some five times as large at $H=64$ as at $H=8$. With gradients at the mean it is eight to nine times as large, at both rates. So the curve bends because each gradient is taken at the replica's own position: on a curved loss it pulls the replica back.
 #
-# The formula has no term for data that differ. If each replica sees other classes than the others, their $\nabla L_r$ differ, and they drift further than noise alone takes them. Here is $\Xi$, averaged over the second half of each run:
+# The formula has no term for data that differ. If each replica sees other classes than the others, their $\nabla L_r$ differ, and they drift further than noise alone takes them. Here is $\Xi$ at every eighth step, averaged over the second half of each run:
 
 # %%
 claims.evidence("10-drift-data")
@@ -263,7 +263,7 @@ claims.evidence("10-drift-data")
 # %% [markdown]
 # ### Does drift cost accuracy?
 #
-# That depends on the problem. The cell compares averages in every step, every 64 steps, and once at the very end, without momentum and with it. (Each replica keeps its own momentum; only parameters are averaged.) If one average at the very end does as well as one in every step, the problem is too easy to show a cost:
+# That depends on the problem. The cell compares averages in every step, every 64 steps, and once at the very end, without momentum and with it. Each run has 256 steps. (Each replica keeps its own momentum; only parameters are averaged.) If one average at the very end does as well as one in every step, the problem is too easy to show a cost:
 
 # %%
 print("accuracy, one seed    every step   every 64   once at the end")
@@ -296,7 +296,7 @@ guess["the fastest H at 100 Mbit/s"] = ...
 #
 # $$\text{seconds}(H) = n(H)\,\left(T + \frac{A}{H}\right), \qquad A = 2(R-1)\,\alpha + 2\,\frac{R-1}{R}\,K\beta$$
 #
-# $n(H)$ does not depend on the link, so we measure it once, over memory, with classes sorted (each replica sees its own classes):
+# $n(H)$ does not depend on the link, so we measure it once, over memory, with classes sorted (each replica sees its own classes). We check the loss every 4 steps; a run that does not reach it in time counts as `None`:
 
 # %%
 needed = {}
@@ -377,7 +377,7 @@ fastest = min(at_link, key=lambda row: (not busy and row["measured"]) or row["pr
 guess.answer("the fastest H at 100 Mbit/s", fastest["H"])
 
 # %% [markdown]
-# The slower the link, the larger the best $H$: the black circles move to the right from 1 Gbit/s to 10 Mbit/s. Neighbouring intervals differ little. On a busy machine other programs lengthen the measured times. Then the picture says so, and the answer comes from the prediction.
+# The slower the link, the larger the best $H$: the black circles move to the right from 1 Gbit/s to 10 Mbit/s. Next to the best $H$, the times differ little. On a busy machine other programs lengthen the measured times. Then the picture says so, and the answer comes from the prediction.
 #
 # ### Other ways to meet
 #
@@ -419,11 +419,11 @@ check.outer_step(outer_step)
 #
 # $$\theta_r \leftarrow \tfrac13\,(\theta_{r-1} + \theta_r + \theta_{r+1}), \qquad\text{in short } \theta \leftarrow W\theta.$$
 #
-# Each replica sends all parameters twice, whatever the number of replicas. The replicas are never equal. A difference along an eigenvector of $W$ is multiplied by its eigenvalue at each mixing. The eigenvalue 1 belongs to the mean itself. Let $q$ be the largest absolute value of the other eigenvalues: each mixing multiplies the slowest difference by it, up to its sign. $1-q$ is the [spectral gap](glossary.md#spectral-gap).
+# Each replica sends all parameters twice, whatever the number of replicas. The replicas are never equal. A difference along an eigenvector of $W$ is multiplied by its eigenvalue at each mixing. The eigenvalue 1 belongs to the mean itself. Let $q$ be the largest absolute value of the other eigenvalues: each mixing multiplies the slowest difference by $q$, up to the sign. $1-q$ is the [spectral gap](glossary.md#spectral-gap).
 #
 # ### Exercise 5: how many mixings?
 #
-# *Difficulty ●●○, 8 minutes.* How many mixings make the slowest difference smaller than `part` of what it was? `W` is symmetric, and its rows add up to 1. Mind two cases: an eigenvalue may be negative, and one mixing may do it all.
+# *Difficulty ●●○, 8 minutes.* How many mixings make the slowest difference smaller than `part` times what it was? `W` is symmetric, and its rows add up to 1. Mind two cases: an eigenvalue may be negative, and one mixing may do it all.
 #
 # <details><summary>Hint</summary>
 #
@@ -540,9 +540,9 @@ if check.slow_link.passed(my_meeting, cluster=cluster):
         print(f"No hosts here ({error}).")
 
 # %% [markdown]
-# The outer momentum acts like a larger rate, and a larger inner rate may shorten these runs as well. To rank two schemes you would tune both.
+# If your scheme has an outer momentum, it acts like a larger rate, and a larger inner rate may shorten these runs as well. To rank two schemes you would tune both.
 #
-# **Answer.** They should meet at the interval $H$ that makes $n(H)\,(T + A/H)$ least: seldom on a slow link, in every step or two on a fast one. When they meet, they can do more than average: an outer optimizer makes more of what a round has moved. *Evidence: seconds measured on four hosts beside the formula, and your own scheme on the slow link.*
+# **Answer.** They should meet at the interval $H$ that makes $n(H)\,(T + A/H)$ least: seldom on a slow link, in every step or two on a fast one. When they meet, they can do more than average: an outer optimizer moves them further in the direction of the mean. *Evidence: seconds measured on four hosts beside the formula, and your own scheme on the slow link.*
 
 # %% [markdown]
 # ## What breaks
@@ -606,7 +606,7 @@ claims.evidence("10-threads")
 #
 # </details>
 #
-# **In practice**: PyTorch has `torch.distributed.algorithms.model_averaging` and a hook for post-local SGD. OpenDiLoCo and Prime train language models over the internet with DiLoCo; streaming DiLoCo sends a part of the parameters at a time, while the replicas go on. Federated learning (FedAvg) is local SGD with data that differ; SCAFFOLD corrects each replica's gradient by how it differs from the mean.
+# **In practice**: PyTorch has `torch.distributed.algorithms.model_averaging` and a hook for post-local SGD. OpenDiLoCo and Prime train language models over the internet with DiLoCo; streaming DiLoCo sends a part of the parameters at a time, while the replicas go on. Federated learning (FedAvg) is local SGD with data that differ; SCAFFOLD subtracts from each replica's gradient an estimate of its difference from the mean gradient.
 #
 # **References**
 #
