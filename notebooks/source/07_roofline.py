@@ -60,7 +60,7 @@ a, b = (rng.random((P.n, P.n), dtype=np.float32) for _ in range(2))
 products = versions(P.n)  # of two matrices, by name
 
 # %% [markdown]
-# The next cell measures this machine, once and in less than a minute; the result is kept. Then it draws the roofline with three kernels. `axpy` adds a multiple of one array to another. The other two multiply the same matrices with the same number of operations. **Point at a circle** for its figures, and **add a kernel** of your own below the picture. Why does each circle stand where it stands, and which kernel could be faster?
+# The next cell measures this machine in less than a minute, and keeps the result. Then it draws the roofline: the lines are limits of the machine, and each circle is a *kernel*, a small piece of a program. Further right, a kernel does more operations for each byte; further up, it is faster. `axpy` adds a multiple of one array to another. The other two kernels multiply the same matrices with the same number of operations. **Point at a circle** for its figures, and **add a kernel** of your own below the picture. What sets the height of each circle, and which kernel could be faster?
 
 # %%
 machine = ceilings()
@@ -80,7 +80,7 @@ draw.interactive(peaks, roofs, first)
 # %% [markdown]
 # ## Lesson 1. How fast can a kernel be on this machine?
 #
-# *60 minutes.* **The question:** before you optimise a kernel, you want to know its least possible time. Which measurements does this take?
+# *60 minutes.* **The question:** before you optimise a kernel, you want to know its least possible time. What must you measure?
 #
 # ### By hand
 #
@@ -90,13 +90,13 @@ draw.interactive(peaks, roofs, first)
 #
 # ### The peak
 #
-# A vector instruction does one operation on all $w$ numbers of a register at once. Suppose that a core has two vector units, and that each starts one instruction in a cycle which multiplies *and* adds (fused multiply-add, FMA: two operations). Then the core's peak is
+# A vector instruction does one operation on all $w$ numbers of a register at once. In a *fused multiply-add* (FMA), it does two: a multiplication and an addition. Suppose that a core has two vector units, and that each starts one FMA in each clock cycle. Then the core's peak is
 #
-# $$\pi = f \cdot w \cdot 2 \cdot 2 .$$
+# $$\pi = f \cdot w \cdot 2 \; \text{units} \cdot 2 \; \text{operations} .$$
 #
-# SSE, AVX2 and AVX-512 have registers of 128, 256 and 512 bits (NEON on ARM has 128). So $w$ is 4, 8 and 16 in fp32.
+# The instruction sets SSE, AVX2 and AVX-512 have registers of 128, 256 and 512 bits (NEON on ARM has 128). So $w$ is 4, 8 and 16 in fp32.
 #
-# The source computes 243 Gflop/s for a core of the Xeon 8180M, from $f = 3.8$ GHz and $w = 16$. But 3.8 GHz is the *turbo* frequency, which a core keeps only for a while, and only while most other cores idle. We measure $f$, and we measure the peak with chains of multiplications and additions.
+# The source, a lecture whose figures this notebook checks, computes 243 Gflop/s for a core of the Xeon 8180M, from $f = 3.8$ GHz and $w = 16$. But 3.8 GHz is the *turbo* frequency. A core keeps it only for a while, and only while most other cores idle. We measure $f$, and we measure the peak with chains of multiplications and additions.
 #
 # > **Predict.** How many fp32 operations does one core of your machine finish in a cycle?
 
@@ -119,15 +119,15 @@ if machine.skipped:
     )
 
 # %% [markdown]
-# The first rows use one lane, and the other lanes of the core idle. The column *theory* assumes two units with FMA in every row, which need not be so.
+# The *scalar* rows use one lane of a register, and the other lanes idle. The column *theory* assumes two units with FMA in every row. Your core may have others.
 #
 # ### Exercise 1: how many units?
 #
-# *Difficulty ●○○, 5 minutes.* Compute from a row how many vector instructions the core starts in a cycle. Do not round.
+# *Difficulty ●○○, 5 minutes.* Compute from a row of the table how many instructions the core starts in a cycle: `flops` is the measured flop/s. An FMA does two operations in each lane, any other instruction one. Do not round.
 #
 # <details><summary>Hint</summary>
 #
-# Solve the formula for the number of units. Without FMA an instruction counts as one operation per lane.
+# Solve the formula for the number of units.
 #
 # </details>
 
@@ -149,11 +149,11 @@ for row in machine.theory():
     print(f"{row['isa']:8} {row['dtype']:8}", "–" if started is None else f"{started:.2f} a cycle")
 
 # %% [markdown]
-# About two with FMA means two units, as the formula assumes. Four without FMA means two units that multiply and two that add. About one in the rows of AVX-512 means that the core has a single unit of this width, or joins two narrower ones. Then the formula promises twice as much as the core can do.
+# About two a cycle with FMA fit the two units of the formula. Four without FMA fit two units that multiply and two that add. About one in the rows of AVX-512 fits a core with a single unit of this width. For such a core, the formula promises twice as much as it can do.
 #
 # ### Latency: find the caches
 #
-# A [cache](glossary.md#cache) keeps recently used data near the core. L1 is small and fast, L2 is larger and slower, and so on down to memory. How long a load takes tells which of them holds the data. We measure it with a **pointer chase**: each load returns the address of the next one, so no two loads overlap. The memory that the chase visits is its **working set**.
+# A [cache](glossary.md#cache) keeps recently used data near the core. L1 is small and fast, L2 is larger and slower, and so on down to memory. The time of a load tells which of them holds the data. We measure this time with a **pointer chase**: each load returns the address of the next, so no two loads overlap. The memory that the chase visits is its **working set**.
 #
 # > **Predict.** How many times as long as a load from L1 does a load from memory take?
 
@@ -165,7 +165,7 @@ draw.latency(machine.latency, ())
 plt.show()
 
 # %% [markdown]
-# Read the curve before a program does. **At which working set, in KiB, does the first step begin? And the second?**
+# Read the curve yourself; then a program does. **At which working set, in KiB, does the time first begin to rise? And where does the second rise begin?**
 
 # %%
 first_ends = Prediction("KiB in L1, read off the curve", None)  # your number for None
@@ -188,13 +188,13 @@ if machine.found:  # else too busy for a whole curve
 print(f"a line has {machine.line} bytes; a set of L1 has {machine.ways} ways")
 
 # %% [markdown]
-# The curve is a staircase: at each step the working set has outgrown a cache. The last cache may look smaller than the system reports, because other cores share it.
+# The curve is a staircase: at each step the working set has outgrown a cache. The last cache may look smaller than the system reports: other cores may be using a part of it.
 #
-# The last line prints two more properties of a cache. It moves whole **[lines](glossary.md#cache-line)**, usually of 64 bytes. So a second access in the same line is nearly free. And a line may go only into one *set*, which has a few places for lines, its **[ways](glossary.md#associativity)**. The source's L1 has 32 KiB and 8 ways, so it has $32768 / 64 / 8 = 64$ sets. Addresses that are $64 \cdot 64 = 4096$ bytes apart share a set: a ninth line of them evicts the first, although most of the cache is free.
+# The last line of the output has two more properties of a cache. A cache moves whole **[lines](glossary.md#cache-line)**, usually of 64 bytes. So a second access in the same line is nearly free. A cache is also divided into *sets*. The address of a line decides its set, and a set has room for a few lines, its **[ways](glossary.md#associativity)**. The source's L1 has 32 KiB and 8 ways, so it has $32768 / 64 / 8 = 64$ sets. Addresses that are $64 \cdot 64 = 4096$ bytes apart share a set. The ninth line from such addresses evicts the first, even if the rest of the cache is empty.
 #
 # ### Bandwidth
 #
-# A program that reads many lines in order is not limited by latency, since many loads are in flight at a time. It is limited by bandwidth. We measure it for three loops: reading an array, copying one, and the **triad** $a = b + s c$.
+# If a program reads many lines in order, many loads are in flight at a time. Then bandwidth limits it, not latency. We measure bandwidth for three loops: reading an array, copying one, and the **triad** $a = b + s c$.
 #
 # > **Predict.** Which of the three shows the highest bandwidth from memory, on one thread?
 
@@ -214,7 +214,7 @@ if alone:  # else the machine was too busy
     shows_most.answer(max(alone, key=alone.get))
 
 # %% [markdown]
-# These bars count the bytes that the program asks for. A step of the triad reads two doubles and writes one: 24 bytes. Memory may move more. Most processors fetch a line before they write to it (**[write-allocate](glossary.md#write-allocate)**). STREAM, the usual benchmark, does not count this fetch, and neither do we.
+# These bars count the bytes that the program asks for. A step of the triad reads two doubles and writes one: 24 bytes. Memory may move more. Most processors fetch a line before they write to it (**[write-allocate](glossary.md#write-allocate)**). STREAM, the usual benchmark, does not count this fetch, and the bars do not either.
 #
 # ### Exercise 2: what memory moves
 #
@@ -226,18 +226,18 @@ if alone:  # else the machine was too busy
 # | triad | `a[i] = b[i] + s * c[i]` | b, c | a |
 # | update | `a[i] = a[i] + s * b[i]` | a, b | a |
 #
-# Return the bytes that memory moves for one $i$. `read` and `written` are tuples of names, such as `("b", "c")` and `("a",)`. An element has `size` bytes. With `allocate`, the processor fetches a line before it writes to it, unless the line is already in a cache. Without `allocate`, writing fetches nothing.
+# Return the bytes that move between memory and the processor for one $i$, on average. `read` and `written` are tuples of names, for the triad `("b", "c")` and `("a",)`. An element has `size` bytes. If `allocate` is true, the processor fetches a line before it writes to it, unless the loop has just read this line. If it is false, writing fetches nothing.
 #
 # <details><summary>Hint</summary>
 #
-# An array that is read costs one element, and an array that is written costs one. Which written array is fetched only because it is written? Look at *update*.
+# An array that is read costs one element, and an array that is written costs one. `allocate` adds one for each written array that the loop does not read. *update* has none.
 #
 # </details>
 
 
 # %% exercise="moved-bytes"
 def moved(read, written, size, allocate):
-    """Bytes between memory and processor for one i: names read, names written, bytes, whether."""
+    """Bytes that memory moves for one i: names read, names written, bytes of an element."""
     # BEGIN SOLUTION
     fetched = set(read) | set(written) if allocate else set(read)
     return size * (len(fetched) + len(written))
@@ -257,7 +257,7 @@ for row in from_memory:
     print(f"{row['kind']:5}, {row['threads']} threads {row['rate'] / 1e9:11.1f} {fetched:>12}")
 
 # %% [markdown]
-# If you count the fetch, the triad's bandwidth rises by a third and the copy's by half. Reading stays as it is. **So compare two bandwidths only if the same rule counted their bytes.** From here on, the roof is the highest bandwidth that any of the three loops reaches, without the fetch.
+# With the fetch counted, the triad's bandwidth rises by a third and the copy's by half. The bandwidth of reading stays. **So compare two bandwidths only if the same rule counted their bytes.** From here on, $\beta$ is the highest bandwidth of the three loops, with the fetch not counted.
 #
 # ### The roof
 #
@@ -292,7 +292,7 @@ check.predict_point(least_seconds)
 # %% [markdown]
 # ### Kernels under the roof
 #
-# `helpers/roofline/kernels.py` counts operations and bytes by hand: every input read once, every output written once. We compare each kernel with the roof for as many threads as it uses, and your `least_seconds` predicts its time. Three kernels compute the same $\max(s x + z, 0) \cdot w$. `unfused` is NumPy: four passes over the arrays, on one thread. `passes` makes the same four passes in C, on all threads. `fused` is a single loop in C.
+# `helpers/roofline/kernels.py` counts operations and bytes by hand: each pass over arrays reads its inputs once and writes its outputs once. The column *roof* says which share of the roof a kernel reaches, for as many threads as it uses. Your `least_seconds` predicts its time. Three of the kernels compute $\max(s x + z, 0) \cdot w$. `unfused` is NumPy: four passes over the arrays, on one thread. `passes` makes the same four passes in C, on all threads. `fused` is a single loop in C, on all threads.
 #
 # > **Predict.** `passes` moves 40 bytes for each element and `fused` moves 16. How many times as long does `passes` take?
 
@@ -320,17 +320,17 @@ draw.interactive(peaks, roofs | machine.cache_roofs(), points)
 #
 # **Bytes do not explain a kernel far below memory's roof.** `softmax` reads and writes as many bytes as a product with a constant, and takes 1.5 to 4.3 times as long in the records. One reason may be *exp*: we count one operation, and it takes many instructions.
 #
-# The convolution has the intensity of a matrix product: each loaded weight serves all pixels, and each loaded pixel serves all output channels.
+# The convolution stands far right, as a matrix product does: each loaded weight serves all pixels, and each loaded pixel serves all output channels.
 
 # %%
 display(evidence("07-fusion"), evidence("07-softmax"))
 
 # %% [markdown]
-# > **Answer.** The least time is the larger of operations ÷ peak and bytes ÷ bandwidth. The peak comes from frequency, lanes and units, the bandwidth from a loop over arrays larger than the caches; both have to be measured.
+# > **Answer.** Two figures: the peak, with chains of operations, and the bandwidth, with loops over arrays larger than the caches. The least time is the larger of operations ÷ peak and bytes ÷ bandwidth.
 #
 # ## Lesson 2. Why is one loop order many times as fast as another?
 #
-# *90 minutes.* **The question:** the source multiplies matrices with three loops, and asks what happens if you swap the inner two. The operations stay the same, $2n^3$, and so does the result.
+# *90 minutes.* **The question:** the source multiplies matrices with three loops, and asks what happens if you swap the inner two. The number of operations stays $2n^3$, and the result stays the same up to rounding.
 #
 # ```c
 # for (i) for (j) for (k)  c[i][j] += a[i][k] * b[k][j];     /* ijk */
@@ -355,11 +355,11 @@ swap.answer(spent["ijk"] / spent["ikj"])
 # %% [markdown]
 # The six orders form three pairs. The two orders of a pair have the same *inner* loop.
 #
-# Memory is one long row of bytes, and a matrix lies in it row after row. From $a_{ik}$ to $a_{i,k+1}$ is a step of one element, within the same line. From $b_{kj}$ to $b_{k+1,j}$ is a step of a whole row, into another line. The loop uses 4 of this line's 64 bytes, and jumps on.
+# Memory is one long row of bytes, and a matrix lies in it row after row. From $a_{ik}$ to $a_{i,k+1}$ is a step of one element, mostly within the same line. From $b_{kj}$ to $b_{k+1,j}$ is a step of a whole row, into another line. So in `ijk`, the inner loop uses 4 of the 64 bytes of a line of B, and jumps to the next row.
 #
 # ### Exercise 4: find the order
 #
-# *Difficulty ●●○, 10 minutes.* For each choice of the **inner** loop, give the steps of A, B and C in elements: 0 (stays), 1 (to the neighbour) or `"n"` (to the next row). Which inner loop has no `"n"`? Give its name as `free`.
+# *Difficulty ●●○, 10 minutes.* Let the **inner** loop be `i`, then `j`, then `k`. By how many elements does the access to A, to B and to C move in one step of this loop? Answer 0 (it stays), 1 (to the neighbour) or `"n"` (to the next row). Which inner loop has no `"n"`? Give its name as `free`.
 #
 # <details><summary>Hint</summary>
 #
@@ -381,7 +381,7 @@ check.strides(strides, free)
 # %% [markdown]
 # ### Count the misses
 #
-# Here is a cache small enough to watch. It has lines and sets, and evicts the least recently used line of a set. Play the accesses of a product of 8 × 8 matrices, or move the slider. Blue is in the cache, a dot is a hit, and a cross is a miss. Then let a line hold a whole row, 32 bytes: how does the difference between `ijk` and `ikj` change?
+# Here is a cache small enough to watch. It has lines and sets, and evicts the least recently used line of a set. Play the accesses of a product of 8 × 8 matrices, or move the slider. Blue elements are in the cache. A dot marks an access that hits, a cross one that misses. At the last step, compare the misses of `ijk` and `ikj`. Then set *line* to 32 bytes, so that a line holds a whole row, and compare again.
 
 # %%
 from helpers.roofline.cache import ORDERS, Cache, count_misses
@@ -406,7 +406,7 @@ _ = widgets.interact(
 )
 
 # %% [markdown]
-# The same counts for whole products, in a cache of 1 KiB with lines of 64 bytes and two ways. Valgrind's cachegrind, where it is installed, counts the accesses of the compiled program itself, in a cache of the same shape:
+# The next cell counts the misses of 24 × 24 products, in a simulated cache of 1 KiB with lines of 64 bytes and two ways. Where Valgrind's cachegrind is installed, it counts the misses of the compiled program in a cache of the same shape:
 
 # %%
 from helpers.roofline import cachegrind
@@ -424,18 +424,22 @@ for order, one in counts.items():
     print()
 
 # %% [markdown]
-# The orders whose inner loop is `j` miss least: all their steps are 0 or 1, so that one miss serves a whole line. In counts, as in times, the orders form three pairs. (In the small cache with lines of 32 bytes, `ijk` and `ikj` missed equally often: B had only eight lines, and most of them were still there when a jump came back.)
+# The orders whose inner loop is `j` miss least: all their steps are 0 or 1, so that one miss serves a whole line. The misses form the same three pairs as the times. (In the small cache of 512 bytes with lines of 32, `ijk` and `ikj` miss equally often, 221 times: B has only eight lines, and the cache holds sixteen.)
 #
 # ### Three causes at once
 #
 # Misses are one difference between `ijk` and `ikj`. There are two more.
 #
-# - **Waiting.** In `ijk` all products of the inner loop go into one sum. Each addition waits about four cycles for the one before. In `ikj` each addition goes to another element of C, and none waits.
+# - **Waiting.** In `ijk` all products of the inner loop go into one sum. Each addition waits about four cycles for the addition before it. In `ikj` each addition goes to another element of C, and none waits.
 # - **Vectors.** The compiler turns the inner loop of `ikj` into vector instructions, which do 4, 8 or 16 additions at a time. It may not do so with the single sum of `ijk`, because another order of additions rounds differently.
 #
-# Which cause matters most? We write `ijk` in eight ways, with every combination of three choices. B is as it is, or **turned** (transposed) beforehand, so that the inner loop reads it in steps of one. There is **one** sum, or there are **eight** that do not wait for one another. A sum is a **single** number, or a **vector** of eight.
+# Which cause matters most? We write `ijk` in eight ways, one for each combination of three choices:
 #
-# > **Predict.** By what factor does turning B speed up the plain loop (one sum, single numbers)? And by what factor the loop with eight sums of vectors?
+# - *misses:* B is as it is, or **turned** (transposed) beforehand, so that the inner loop reads it in steps of one;
+# - *waiting:* the products go into **one** sum, or in turn into **eight** sums, which do not wait for one another;
+# - *vectors:* each sum is a **single** number, or a **vector** of eight numbers.
+#
+# > **Predict.** By what factor does turning B speed up the plain loop (one sum, single numbers)? By what factor does it speed up the loop with eight sums, each a vector?
 
 # %%
 plain = Prediction("gain of turning B: one sum, single numbers", None)  # your number for None
@@ -458,9 +462,9 @@ plain.answer(gain[1, 1])
 after.answer(gain[8, 8])
 
 # %% [markdown] claims="07-causes-together"
-# Read the last column. In the plain loop, turning B gains little: the load of the next number goes on while the addition waits. Once nothing waits and vectors compute, only the jumps in B are left: they miss, and eight separate loads must fill each vector. Then turning B gains much. In the record it gains a factor of 1.2 to 2 in the plain loop, and 9 to 36 with eight sums of vectors. Read the columns, too: eight sums and vectors gain little while B jumps, and much after B is turned.
+# Read the last column. In the plain loop, turning B gains little. With eight sums of vectors, it gains much. In the record the factors are 1.2 to 2 and 9 to 36. An explanation: in the plain loop, the next number is loaded while the addition waits. Once nothing waits, only the jumps in B are left: they miss, and eight separate loads must fill each vector. Now read the columns downwards: eight sums and vectors gain less while B jumps, and more after B is turned.
 #
-# **So no single cause makes `ijk` slow. The causes hide one another**: remove one, and the next one takes over. "Misses cost a factor of two" says nothing until you name the other two causes.
+# **So no single cause makes `ijk` slow. The causes hide one another**: remove one, and the next one takes over. "Misses cost a factor of two" says nothing until you add whether the program waits, and whether it uses vectors.
 
 # %%
 evidence("07-causes-together")
@@ -468,11 +472,11 @@ evidence("07-causes-together")
 # %% [markdown]
 # ### Blocks
 #
-# A product of two $n \times n$ matrices does $2n^3$ operations on $3n^2$ numbers. In fp32 its intensity is $I = 2n^3 / 12n^2 = n/6$ flop/byte, far right of the ridge. But this counts each number as read once. Three plain loops read B $n$ times: from L2 if B fits there, from memory if it does not. **Blocked** loops work on square *tiles* of side $t$. If a tile of each matrix fits into a cache, each loaded number serves $t$ times before it leaves.
+# A product of two $n \times n$ matrices does $2n^3$ operations on $3n^2$ numbers. In fp32 its intensity is $I = 2n^3 / 12n^2 = n/6$ flop/byte, far right of the ridge. But this counts each number as read once. Three plain loops read B $n$ times: from a cache if B fits there, from memory if it does not. **Blocked** loops work on square *tiles* of side $t$. If one tile of each matrix fits into a cache together, each loaded number is used $t$ times before it leaves the cache.
 #
 # ### Exercise 5: choose a tile
 #
-# *Difficulty ●●○, 10 minutes.* Return the largest side $t$, a multiple of `multiple`, for which three $t \times t$ tiles fit into `cache` bytes. An element has `size` bytes.
+# *Difficulty ●●○, 10 minutes.* Return the largest side $t$ that is a multiple of `multiple` and for which three $t \times t$ tiles fit into `cache` bytes. An element has `size` bytes.
 #
 # <details><summary>Hint</summary>
 #
@@ -493,7 +497,7 @@ def tile(cache, size, multiple):
 check.choose_tile(tile)
 
 # %% [markdown]
-# > **Predict.** At $n = 1152$, B takes 5.3 MB. Which side of the tile is the fastest: 16, 32, 48, 96, 192, 256, 384 or 768?
+# > **Predict.** At $n = 1152$, B takes 5.3 MB. Which side of the tile is the fastest: 16, 32, 48, 96, 192, 256, 384, 768, or 1152, a single tile and so no blocks?
 
 # %%
 best_side = Prediction("side of the fastest tile", None)  # your number for None
@@ -521,9 +525,9 @@ plt.show()
 best_side.answer(sides[int(np.argmax(rates))])
 
 # %% [markdown] claims="07-tile-too-large 07-register-tile"
-# Compare the curve with the dashed line, the same program with a single tile: where the curve lies higher, blocks pay. Then look right of your tile for L2. In the records, tiles twice as wide as fit L2 take 16 to 45 % longer.
+# The dashed line is the same program with a single tile: where the curve lies above it, blocks pay. Then look right of your tile for L2. In the records, tiles twice as wide take 16 to 45 % longer than tiles that fit L2.
 #
-# Blocks do nothing about the innermost loop, which still loads and stores an element of C for each product that it adds. **Register tiles** do: a piece of C, such as 6 × 16 numbers, stays in registers while $k$ runs. Each loaded number of B then serves 6 rows, and each number of A 16 columns. In the records, register tiles are three to four times as fast as blocks, at $n = 384$ and at 768.
+# Blocks do not change the innermost loop: it still loads and stores an element of C for each product that it adds. **Register tiles** change it: a piece of C, such as 6 × 16 numbers, stays in registers while $k$ runs. Each loaded number of B then serves 6 rows, and each number of A 16 columns. In the records, register tiles are three to four times as fast as blocks, at $n = 384$ and at 768.
 
 # %%
 display(evidence("07-tile-too-large"), evidence("07-register-tile"))
@@ -531,7 +535,7 @@ display(evidence("07-tile-too-large"), evidence("07-register-tile"))
 # %% [markdown]
 # ### Exercise 6, a project: your own product
 #
-# *Difficulty ●●●, 40 minutes.* Write `void multiply(int64_t n, const float *a, const float *b, float *c)` in C: $C = AB$ for row-major matrices whose side is a multiple of 48; `c` holds zeros at the call. It may take at most four fifths of the time of `ikj`, compiled in the same way. `<stdint.h>` is included already. Your code runs in a process of its own, so nothing is lost if it crashes.
+# *Difficulty ●●●, 40 minutes.* Write `void multiply(int64_t n, const float *a, const float *b, float *c)` in C, as a string. It computes $C = AB$ for $n \times n$ matrices, stored row after row. $n$ is a multiple of 48, and `c` holds zeros at the call. Your product may take at most four fifths of the time of `ikj`, compiled with the same options. `<stdint.h>` is included already. Your code runs in a process of its own, so nothing is lost if it crashes.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -540,7 +544,7 @@ display(evidence("07-tile-too-large"), evidence("07-register-tile"))
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# An addition takes about four cycles, and two can start in each cycle, so at least eight vectors of sums must be in progress. `typedef float row __attribute__((vector_size(32), aligned(4)));` is a vector of eight floats. `row sum[6][2] = {0};` is a tile of 6 × 16 that the compiler keeps in registers if all loops over it have fixed bounds.
+# An addition takes about four cycles, and two can start in each cycle. So at least eight vectors of sums must be in progress. `typedef float row __attribute__((vector_size(32), aligned(4)));` is a vector of eight floats. `row sum[6][2] = {0};` is a tile of 6 × 16 that the compiler keeps in registers if all loops over it have fixed bounds.
 #
 # </details>
 
@@ -585,13 +589,13 @@ one_core, one_memory = machine.roof(1)
 draw.interactive({"peak, one core": one_core}, {"memory": one_memory}, placed)
 
 # %% [markdown]
-# We counted the same operations and bytes for all programs, so they have the same intensity. They differ in their distance from the roof.
+# All circles have the same intensity, since we counted the same operations and bytes for all programs. Their heights differ: look how far below the roof each one is.
 #
-# > **Answer.** The inner loop of `ikj` takes steps of one element, lets no addition wait, and compiles to vectors. Steps of one element gain little alone, and the other two gain little without them. Blocks and register tiles then make each loaded number serve more often.
+# > **Answer.** The inner loop of `ikj` takes steps of one element, lets no addition wait, and compiles to vectors. Steps of one element gain little alone, and the other two gain less without them. Blocks and register tiles then use each loaded number more often.
 #
 # ## What breaks: a benchmark without a result
 #
-# A compiler removes work whose result nobody uses. Here is the same sum, used and not used:
+# A compiler removes work whose result nobody uses. The next cell times the same loop twice: one function returns its sum, the other drops it:
 
 # %%
 from ctypes import c_double, c_int64
@@ -609,11 +613,11 @@ for name, function in (("used", library.used), ("unused", library.unused)):
     print(f"{name:7} {seconds(timing.best):>8}: {3e6 / timing.best / 1e9:.3g} Gadditions/s")
 
 # %% [markdown] claims="07-unused-result"
-# The second line is faster than any processor can add: the compiler has removed the loop. In the records it is 75 to 100 times as fast at $10^5$ additions, and more than a thousand times at $3 \cdot 10^6$. If more work takes hardly more time, suspect that the work was not done.
+# The second line is faster than any processor can add: the compiler has removed the loop. In the records the function without a result is 75 to 100 times as fast at $10^5$ additions, and more than a thousand times at $3 \cdot 10^6$. If more work takes hardly more time, suspect that the work was not done.
 #
 # ## The roof of a GPU
 #
-# `make gpu` measures the same roof on a machine with a GPU, and keeps a record:
+# `make gpu` measures such a roof on a machine with a GPU, and keeps a record. The picture has its memory (HBM) and its peak for several formats; *tf32* and *bf16* have fewer significant bits than fp32:
 
 # %%
 from helpers.roofline.report import gpu_roof
@@ -625,18 +629,18 @@ for kind, peak in gpu_peaks.items():
 draw.interactive(gpu_peaks, gpu_bands) if gpu_peaks else None
 
 # %% [markdown]
-# The products in tf32 and bf16 ran on **tensor cores**, units that multiply small tiles of matrices in one instruction. They lift the peak, but not the bandwidth, so the ridge moves to the right. A kernel with 50 operations for each byte is limited by arithmetic in fp32, and by memory in bf16. **Asynchronous copies** load the next tile while the tensor cores work on this one. They change neither operations nor bytes. A kernel that waited for its loads now comes closer to the same roof.
+# The products in tf32 and bf16 ran on **tensor cores**, units that multiply small tiles of matrices in one instruction. (So did fp64 on an H200, hence its peak above fp32's.) Tensor cores lift the peak, but not the bandwidth, so the ridge moves to the right. On the recorded GPU, arithmetic limits a kernel with 50 operations for each byte in fp32; memory limits it in bf16. **Asynchronous copies** load the next tile while the tensor cores work on the current tile. They change neither operations nor bytes. A kernel that waited for its loads can come closer to the same roof.
 #
 # ## In practice, and where to read on
 #
-# Intel Advisor and `likwid-perfctr` draw rooflines from hardware counters; NVIDIA Nsight Compute does this on GPUs. OpenBLAS, oneDNN and `torch.compile` do the blocking and the fusing for you. On a machine with several sockets, bind threads to cores and let each thread touch its own data first: memory of another socket has a lower roof.
+# Intel Advisor and `likwid-perfctr` draw rooflines from hardware counters; NVIDIA Nsight Compute does this on GPUs. OpenBLAS, oneDNN and `torch.compile` do the blocking and the fusing for you. On a machine with several sockets, bind threads to cores, and let each thread be the first to write its own data, which places them in its socket's memory. Memory of another socket has a lower roof.
 #
 # <details><summary>What the sources say, what we measured</summary>
 #
 # | the source says | here |
 # |---|---|
 # | L1 4 cycles, L2 10, L3 40 and more, memory 60-100 ns (a Xeon of 2009) | lesson 1: the staircase of this machine, in ns and cycles. We did not measure lines that another core has changed |
-# | peak = frequency × width × instructions per cycle, FMA counted twice | lesson 1: holds with the *measured* frequency and the *measured* instructions per cycle |
+# | peak = frequency × width × instructions per cycle, FMA counted twice | lesson 1: frequency and instructions per cycle have to be measured; a core need not reach the stated ones |
 # | swap the j and k loops | lesson 2: several times as fast, by three causes that hide one another |
 # | $P = \min(\pi, \beta I)$ | lesson 1, with the roof of as many threads as the kernel uses |
 #
