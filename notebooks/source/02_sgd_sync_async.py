@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Train on several ranks: synchronously and asynchronously
 #
-# At the end you will have trained one network on four MPI ranks in three ways. You can then say when the ranks equal one process, when they pay, and what it costs if they do not wait for each other.
+# In this notebook you train one network on four MPI ranks in three ways. You find out when the ranks compute the same as one process, when they are faster, and what it costs if they do not wait for each other.
 
 # %% [markdown]
 # **You will be able to**
@@ -76,7 +76,7 @@ cluster = Cluster(n=chosen.ranks, preload=("torch",))
 style.use()
 
 # %% [markdown]
-# The picture below was recorded just now. Coloured bars are gradients; between them a rank waits. Every gradient takes 30 ms, but 120 ms on rank 3. Above, all ranks wait for each other in every step. Below, rank 0 is a server that answers each worker at once. **Click *play*.** Which way computes more gradients, and whose gradients are out of date when they arrive?
+# The next cell records two short trainings and draws them. Coloured bars are gradients being computed; between them a rank waits. A gradient takes 30 ms, on rank 3 it takes 120 ms. Above, all ranks wait for each other in every step. Below, rank 0 is a server that answers each worker at once. **Click *play*.** Which of the two computes more gradients, and whose gradients are out of date when they arrive?
 
 # %%
 from helpers.plots.waiting_html import waiting
@@ -131,7 +131,7 @@ print(f"loss of the first ten batches {np.mean(losses[:10]):.2f}, last {np.mean(
 #
 # Another of these texts adds 1, 2 and 3 on three ranks with `all_reduce` and prints 0.
 #
-# > **Predict.** What is the right answer? And how can a program print 0? Look for two ways before you read on.
+# > **Predict.** What is the right answer? And how can a program print 0? Look for a way before you read on.
 
 # %%
 summed = Prediction("the sum of 1, 2 and 3 on three ranks", None)  # your number for None
@@ -159,7 +159,7 @@ three_summed = cluster.run(lambda: added.item())[0]
 summed.answer(three_summed)
 
 # %% [markdown]
-# (One way to get 0: print another tensor than the reduced one, since `all_reduce` writes into its argument. Another: start it with `async_op=True` and print before the `wait`.)
+# (One way to get 0: make a second tensor of zeros for the result, and print it. `all_reduce` never writes there: it writes the sum into its argument.)
 #
 # ### Gradients add
 #
@@ -310,7 +310,7 @@ claims.evidence("02-one-larger-batch-double")
 #
 # The derivation needs a loss that is a sum over samples. The next cell compares the mean gradient of four parts with the gradient of the whole batch.
 #
-# > **Predict.** For how many of three networks do the two differ by more than rounding: a plain one, one with BatchNorm, and one with dropout?
+# > **Predict.** For how many of three networks do the two gradients differ by more than rounding: a plain one, one with BatchNorm, and one with dropout?
 
 # %%
 broken = Prediction("networks of three that break it", None)  # your number for None
@@ -382,7 +382,7 @@ print("train's order:" if own is None else "your shards:", end=" ")
 print(f"accuracy {four.accuracy:.1%} after {four.updates} updates")
 
 # %% [markdown]
-# PyTorch's `DistributedSampler` does this if your loop calls `set_epoch(epoch)`. If you forget it, every epoch repeats the first one's order, without a warning.
+# PyTorch's `DistributedSampler` does this if your loop calls `set_epoch(epoch)`. If you forget it, every epoch has the order of epoch 0, without a warning.
 #
 # What if every rank reads *the same* batches? The mean of four equal gradients is the same gradient, so four processes do the work of one, to the last bit:
 
@@ -394,7 +394,7 @@ print("the bits of one process with B = 8:", np.array_equal(same.weights, single
 # %% [markdown]
 # ### Another batch, another rate
 #
-# Four replicas are one process *with four times the batch*. One process with $B = 8$, as many samples and the same rate ends elsewhere:
+# Four replicas are one process *with four times the batch*. One process with $B = 8$ and the same rate, trained on as many samples, ends elsewhere:
 
 # %%
 alone = cluster.run(lenet.alone, steps=600, **settings)[0]
@@ -402,7 +402,7 @@ for run in (four, alone):
     print(f"{run.scheme:17s}{run.updates:4d} updates, accuracy {run.accuracy:.1%}")
 
 # %% [markdown] claims="02-one-process"
-# The one process makes four times as many updates, each with a noisier gradient, at a rate that suits batches of 32. In the records, after 1 500 gradients, its accuracy is 26 points below the replicas' on one machine. On the other machine it ranges from 10 to 89 %, too widely for five seeds to decide. With a quarter of the rate, one process ends two points *above* the replicas on both machines:
+# The one process makes four times as many updates, each with a noisier gradient, at a rate that suits batches of 32. In the records, after 1 500 gradients, its accuracy is 26 points below the replicas' on one machine. On the other machine the five seeds differ too much to decide. With a quarter of the rate for both, one process ends two points *above* the replicas on both machines. With the better of the two rates for each, less than a point separates them:
 
 # %%
 claims.evidence("02-one-process")
@@ -427,7 +427,7 @@ claims.evidence("02-one-process")
 #
 # $T_{sync}$ depends on how many bytes must leave a rank. LeNet has 61 706 gradients of 4 bytes.
 #
-# > **Predict.** Sending all gradients to each of the three other ranks takes $3 \cdot 246\,824$ bytes. In a [ring allreduce](08_allreduce_animation.ipynb) a rank sends a quarter of the gradients at a time: three times as partial sums, then three times as finished sums. How many thousand bytes leave it?
+# > **Predict.** Sending all gradients to each of the three other ranks takes $3 \cdot 246\,824$ bytes. In a [ring allreduce](08_allreduce_animation.ipynb) a rank sends a quarter of the gradients at a time: three times as partial sums, then three times as finished sums. How many thousand bytes leave the rank?
 
 # %%
 ring_sends = Prediction(
@@ -564,7 +564,7 @@ if np.median([p.share for p in lenet2 + lenet4]) < 0.9:
     print("BUSY MACHINE: do not believe the last column")
 
 # %% [markdown] claims="02-link-speed"
-# $R - 1$ is 1 here, so two devices should lose on the slowest link and win on the fastest (last column). In the record, two paced replicas reach the predicted speedup $R/(1 + T_{sync}/T_{comp})$ within the claim's margin of 15 % on all three links. Eight replicas miss it on the two faster links. There, two cores do the computation and the messages of eight ranks, and the formula has no term for that. With a pace of 80 ms the prediction is closer.
+# $R - 1$ is 1 here, so two devices should lose on the slowest link and win on the other two (last column). In the record, two paced replicas reach the predicted speedup $R/(1 + T_{sync}/T_{comp})$ within the claim's margin of 15 % on all three links. Eight replicas miss it on the two faster links. There, two cores do the computation and the messages of eight ranks, and the formula has no term for that. With a pace of 80 ms the prediction is closer.
 
 # %%
 claims.evidence("02-link-speed")
@@ -572,7 +572,7 @@ claims.evidence("02-link-speed")
 # %% [markdown]
 # ### Send during the backward pass
 #
-# The backward pass reaches the last layer first. Its gradient could travel while earlier layers still compute. `DistributedDataParallel` does this with [buckets](glossary.md#bucket) of gradients. The best that this *overlap* can reach is $\max(T_{comp}, T_{sync})$ in place of the sum. Here a backward pass is eight layers that take 5 ms and 33 kB each, over 100 Mbit/s:
+# The backward pass reaches the last layer first. Its gradient could travel while earlier layers still compute. `DistributedDataParallel` does this with [buckets](glossary.md#bucket) of gradients. The best that this *overlap* can reach is $\max(T_{comp}, T_{sync})$ in place of the sum. Here a backward pass has eight layers. Each takes 5 ms and has 33 kB of gradients to send, over 100 Mbit/s:
 
 
 # %%
@@ -626,7 +626,7 @@ for p in (lenet2[3], lenet4[2]):
     )
 
 # %% [markdown]
-# The last column is the limit that the fixed part $a$ sets. A real step also contains $T_{sync}$ and, with more ranks than cores, waiting for a core.
+# The last column leaves out $T_{sync}$ and the wait for a core; there only the fixed part $a$ limits the speedup. A real step also contains $T_{sync}$ and, with more ranks than cores, waiting for a core.
 #
 # > **Answer.** $R$ replicas pay if $T_{sync}/T_{comp} < R - 1$, so from a batch size on that you can compute from $a$, $b$ and $T_{sync}$, as long as each rank has a core. *Evidence: the points above, and the record on three links.*
 
@@ -765,7 +765,7 @@ _ = timeline(first_half, tags=tags, title="Asynchronous: the first half of nine 
 plt.show()
 
 # %% [markdown]
-# Follow one worker: hello, ready, g, θ, and then it computes while others are served. No worker waits until another has computed. The table compares three schemes by four questions:
+# Follow one worker: hello, ready, g, θ, and then it computes while others are served. No worker waits until another has computed. The table asks four questions about three schemes:
 #
 # | question | synchronous, no server | synchronous, a server | asynchronous |
 # |---|---|---|---|
@@ -838,7 +838,7 @@ for run in (single, together, free):
     print(f"{run.scheme:18s}{run.updates / run.seconds[-1]:10.0f}{when:>13s}{smooth[-1]:17.2f}")
 
 # %% [markdown] claims="02-stale-update 02-mean-staleness"
-# On average a gradient is $W - 1$ updates old, since each update makes the parameters of the $W - 1$ other workers one update older. At $\lambda = 0.05$ staleness nearly doubles the loss after 200 updates, on all seeds; at $\lambda = 0.02$, where everything is slower, five seeds do not decide:
+# On average a gradient is $W - 1$ updates old, since each update makes the parameters of the $W - 1$ other workers one update older. In the record, staleness nearly doubles the loss after 200 updates at $\lambda = 0.05$. At $\lambda = 0.02$, where the loss falls more slowly, five seeds do not decide:
 
 # %%
 display(claims.evidence("02-stale-update"), claims.evidence("02-mean-staleness"))
@@ -982,7 +982,7 @@ undivided.answer(float(np.mean(run.losses[80:])))
 #
 # ## What the sources say, what we measured
 #
-# The first column sums up the four texts on deep learning systems that the course starts from. The second column is this run, on your machine.
+# The first column sums up the four texts on deep learning systems that the course starts from. The second column is what your machine has just shown.
 
 # %%
 from IPython.display import Markdown
