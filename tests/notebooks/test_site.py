@@ -87,6 +87,11 @@ def test_a_plot_becomes_a_file_with_its_words(tmp_path):
         ("15_x", {"title": "", "axes": ""}, "Figure 15.1"),
         ("A2_x", {"title": "A ring & its time", "axes": "x"}, "Figure A2.1. A ring & its time"),
         ("01_x", {"title": "", "axes": "time by ranks"}, "Figure 1.1. Time by ranks"),
+        (
+            "02_x",
+            {"alt": "Eight digits of 28 × 28. The first is a 7"},
+            "Figure 2.1. Eight digits of 28 × 28",
+        ),
     ],
 )
 def test_a_caption_is_the_notebooks_number_and_the_title_or_the_axes(tmp_path, name, said, caption):

@@ -18,7 +18,7 @@ from tools.site.players import player
 from tools.states import STATES
 
 PICTURES = {"image/png": ".webp", "image/jpeg": ".jpg"}
-LEAST = 8  # characters of a caption that says something
+LEAST, MOST = 8, 120  # characters of a caption that says something
 NO_ALT = "a picture without a description"  # found by `faults`, so that no build passes with it
 
 
@@ -31,7 +31,7 @@ def with_pictures(notebook: NotebookNode, name: str, folder: Path) -> NotebookNo
     chapter, figure = name[0].lstrip("0") + name[1], 0
 
     def caption(said: Mapping) -> str:
-        words = said.get("title") or said.get("axes", "")
+        words = said.get("title") or said.get("axes") or _first_sentence(said.get("alt", ""))
         words = words[:1].upper() + words[1:]
         number = f'<a href="#figure-{figure}">Figure {chapter}.{figure}</a>'
         return f"<figcaption>{number}{words and f'. {html.escape(words)}'}</figcaption>"
@@ -74,6 +74,11 @@ def with_pictures(notebook: NotebookNode, name: str, folder: Path) -> NotebookNo
                 )
                 break
     return notebook
+
+
+def _first_sentence(alt: str) -> str:
+    said = re.split(r"(?<=[^\d])\. |\n|; ", alt, maxsplit=1)[0][:MOST].rstrip(" .")
+    return said if len(said) >= LEAST else ""
 
 
 def shared(titles: Sequence[str]) -> str:
