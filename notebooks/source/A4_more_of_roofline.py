@@ -1,11 +1,11 @@
 # %% [markdown]
 # # Put the layers of a network under the roof
 #
-# An appendix to [notebook 07](07_roofline.ipynb). At the end you can say which layers of a network memory limits, and what a larger batch, a narrower number format or a cheaper layer changes.
+# An appendix to [notebook 07](07_roofline.ipynb). At the end you can say which layers of a network are limited by memory, and what changes with a larger batch, a narrower number format, or a layer of fewer operations.
 #
 # **You will be able to**
 #
-# - compute from which batch size on arithmetic limits a layer, and how the number format changes that;
+# - compute the batch size from which on arithmetic limits a layer, and how it depends on the number format;
 # - explain why a language model writes more slowly than it reads;
 # - judge a change of a layer by its operations *and* its bytes.
 #
@@ -39,15 +39,15 @@ peak, roof = {"peak, one core": one_core}, {"memory": one_memory}
 # %% [markdown]
 # ## From which batch size on does arithmetic limit a layer?
 #
-# A layer multiplies a batch $x$ ($B \times n$) by weights ($n \times n$). For one sample it reads all weights and uses each of them once. Every further sample uses the same weights again, so operations grow faster than bytes.
+# A layer multiplies a batch $x$ ($B \times n$) by weights ($n \times n$). For one sample it reads all weights and uses each of them once. Every further sample uses the same weights again, so operations grow faster than bytes, and the layer comes nearer to the ridge.
 #
 # ### Exercise 1: the least batch
 #
-# *Difficulty ●●○, 15 minutes.* The layer does $2Bn^2$ operations. $x$, the weights and the result move once. A weight takes `weight` bytes, and a number of $x$ or of the result takes `value` bytes (4 and 4 in fp32). Return the least $B$ at which the layer's intensity reaches `ridge` (flop/byte), or `math.inf` if none does.
+# *Difficulty ●●○, 15 minutes.* The layer does $2Bn^2$ operations. $x$, the weights and the result each move once between memory and the processor. A weight takes `weight` bytes, and a number of $x$ or of the result takes `value` bytes (4 and 4 in fp32). Return the least whole $B$ at which the layer's intensity is at least `ridge` (flop/byte), or `math.inf` if there is none.
 #
 # <details><summary>Hint</summary>
 #
-# Bytes: $n^2$ weights and $2Bn$ values. Solve $I \ge$ ridge for $B$ and round up. What happens to $I$ as $B$ grows without end?
+# The layer moves $n^2$ weights and $2Bn$ values. Solve $I \ge$ ridge for $B$ and round up. Which value does $I$ approach as $B$ grows?
 #
 # </details>
 
@@ -72,13 +72,13 @@ for rows in sorted({1, 4, 16, 64, 256, least} - {None, math.inf}):
 draw.interactive(peak, roof, layers)
 
 # %% [markdown]
-# A batch of 1 stands far left: two operations for each weight of 4 bytes. (The weights take 4 MB. If the last-level cache holds them, the point may lie above memory's roof.) As the batch grows, the point moves right until arithmetic is the limit.
+# A batch of 1 stands far left: two operations for each weight of 4 bytes. (The weights take 4 MB. If the last-level cache holds them, the point may lie above memory's roof.) As the batch grows, the point moves right, and past the ridge arithmetic limits the layer. The point *yours* is your least batch: it should stand at the ridge.
 #
 # ## Fewer bytes for each number
 #
-# From fp64 to fp32, a number takes half the bytes, and a register has twice the lanes.
+# In fp32, a number takes half the bytes of fp64, and a register has twice the lanes.
 #
-# > **Predict.** By which factor does the least batch size fall from fp64 to fp32? And by which, if only the weights are stored in one byte each, and converted to fp32 before the arithmetic?
+# > **Predict.** By which factor does the least batch size fall from fp64 to fp32? Now store only the weights in one byte each, and convert them to fp32 before the arithmetic. By which factor does it fall from fp32 to these narrow weights?
 
 # %%
 falls = Prediction("least batch in fp64 ÷ in fp32", None)  # your number for None
@@ -100,11 +100,11 @@ if found[0]:
     narrow.answer(found[1] / found[3])
 
 # %% [markdown]
-# From fp64 to fp32, peak and intensity change by the same factor, so the least batch size hardly moves. Narrower weights change only the intensity: with 2 bytes they halve the least batch size, with 1 byte they quarter it.
+# From fp64 to fp32, peak and intensity both double, so the least batch size hardly moves. Narrower weights change only the intensity: weights of 2 bytes about halve the least batch size, weights of 1 byte quarter it, apart from rounding up.
 #
-# This is what the roof allows. Does a library reach it? Two layers do 34 million operations each. One has a batch of 1 and 4096 units, whose weights come from memory. The other has a batch of 64 and 512 units, and arithmetic limits it.
+# This is what the roof allows. Does a library reach it? We time two layers of 34 million operations each. The first has a batch of 1 and $n = 4096$, and memory limits it. The second has a batch of 64 and $n = 512$, and arithmetic limits it.
 #
-# > **Predict.** What does `bfloat16` gain over `float32` in the second layer?
+# > **Predict.** How many times as fast as `float32` is `bfloat16` in the second layer?
 
 # %%
 halves = Prediction("batch of 64: time in float32 ÷ in bfloat16", None)  # your number for None
@@ -123,7 +123,7 @@ halves.answer(taken[torch.float32] / taken[torch.bfloat16])
 # %% [markdown] claims="A4-half-the-bytes"
 # In the records, from `float64` to `float32` a layer gains a factor of 1.9 where memory limits it, and 2.1 to 2.25 where arithmetic does. The roof says two.
 #
-# Now compare `bfloat16` with `float16`. Both have half the bytes of `float32`, so memory's roof is the same for both. If their times differ where memory limits, the library's kernel or the processor's instructions for the format make the difference. **Fewer bytes raise the roof; measure whether a kernel follows.** Fewer bits cost accuracy: the last line shows the largest error, as a part of the largest result. `bfloat16` has the range of `float32` and only 8 significant bits; `float16` has 11.
+# Now compare `bfloat16` with `float16`. Both have half the bytes of `float32`, so memory's roof is the same for both. If their times differ in the first layer, bytes are not the reason: the library's kernel or the processor's instructions for the format must be. Then a narrow format can even be slower than `float32`. **Fewer bytes raise the roof; measure whether a kernel follows.** Fewer bits cost accuracy: the last line shows the largest error, divided by the largest result. `bfloat16` has the range of `float32` and only 8 significant bits; `float16` has 11.
 
 # %%
 evidence("A4-half-the-bytes")
@@ -131,19 +131,19 @@ evidence("A4-half-the-bytes")
 # %% [markdown]
 # ## Prefill and decode
 #
-# A language model handles a request in two phases. **Prefill** reads the prompt: all its tokens pass through a layer at once, as one large batch. **Decode** writes the answer, a token at a time. To attend to the earlier tokens, decode reads their keys and values from a *KV cache*.
+# A language model handles a request in two phases. **Prefill** reads the prompt: all its tokens pass through a layer at once, as one large batch. **Decode** writes the answer, a token at a time. To attend to the earlier tokens, decode reads their keys and values from memory, from the *KV cache*.
 #
-# For a block of width $C$, each token costs $24\,C^2$ operations with the weights (six matrices, $12\,C^2$ numbers), and $4\,C$ operations for each of $T$ earlier tokens. Decoding for $B$ requests at a time reads the weights once, $48\,C^2$ bytes. It reads a KV cache of $8\,TC$ bytes for *each* request:
+# In a transformer block of width $C$, six matrices hold $12\,C^2$ weights. Each token costs $24\,C^2$ operations with them, and $4\,C$ operations for each of $T$ earlier tokens. In fp32, decoding one token for each of $B$ requests reads the weights once, $48\,C^2$ bytes. For *each* request it also reads a KV cache of $8\,TC$ bytes:
 #
 # $$I_\text{decode} = \frac{B\,(24\,C^2 + 4\,TC)}{48\,C^2 + 8\,TC\,B}$$
 #
-# > **Predict.** $B = 1$ gives $I = 1/2$. Which intensity can decode not exceed, however many requests you collect, at $T = C$?
+# > **Predict.** $B = 1$ gives $I = 1/2$. Let $T = C$. Which value does $I$ approach as $B$ grows?
 
 # %%
 at_most = Prediction("intensity of decode with any number of requests, T = C", None)  # your number
 
 # %% [markdown]
-# Below is a block of the course's transformer. `decode` runs it for one new token of each request. We check that it computes what the whole block computes at its last position:
+# The next cell takes a block of the course's transformer. `decode` runs it for one new token of each request. The last line compares the result with what the whole block computes at its last position:
 
 
 # %%
@@ -185,11 +185,11 @@ at_most.answer((24 * C**2 + 4 * T * C) / (8 * T * C))
 draw.interactive(peak, roof, phases)
 
 # %% [markdown]
-# Prefill stands right of the ridge. Decode for one request stands far left, at half an operation for each byte. Collecting requests moves it right, but only up to 3.5 flop/byte here: requests share the weights, and each has a KV cache of its own. So servers collect requests, and models shrink the cache: they use fewer heads for keys and values, or fewer bytes for each number.
+# Prefill stands right of the ridge: it reads the weights once for all $T$ tokens. Decode for one request reads them for every token, and stands far left, at half an operation for each byte. **So where memory limits, a model writes more slowly than it reads.** More requests at a time move decode to the right, but only up to 3.5 flop/byte here: requests share the weights, and each has a KV cache of its own. So servers collect requests, and models shrink the cache: they use fewer heads for keys and values, or fewer bytes for each number.
 #
 # ## Designing a layer
 #
-# How much does a convolution layer save if you change its shape? The source lists a smaller kernel, a stride, and *groups*. With $g$ groups, the channels fall into $g$ parts, and an output channel reads only the input channels of its own part. A *depthwise* layer has one group for each channel. A *channel shuffle* then interleaves the groups, so that the next layer mixes them. We count operations, parameters and bytes, and measure the time:
+# How much does a convolution layer save if you change its shape? The source, a lecture that we check here, lists a smaller kernel, a stride, and *groups*. With $g$ groups, the channels fall into $g$ parts, and an output channel reads only the input channels of its own part. A *depthwise* layer has one group for each channel. A *channel shuffle* then interleaves the groups, so that the next layer mixes them. We count operations, parameters and bytes, and measure the time. All columns but the last are new ÷ old; the column *source* has the factor that the source states for the operations:
 
 # %%
 base = Layer()
@@ -214,18 +214,18 @@ print(f"shuffle: 0 operations, {seconds(moved)}, {moved / served:.3f} of the gro
 # %% [markdown]
 # ### Exercise 2: what a change saves
 #
-# *Difficulty ●●○, 10 minutes.* A convolution with a kernel of side $k_1$ gets side $k_2$, a stride of $s$ (it had 1) and $g$ groups (it had one). The channels stay, and the padding is such that only the stride changes the number of positions. Return new ÷ old for its operations, its parameters and its outputs.
+# *Difficulty ●●○, 10 minutes.* A convolution with a kernel of side $k_1$ gets side $k_2$, a stride of $s$ (it had 1) and $g$ groups (it had one). The channels stay, and the padding is such that only the stride changes the number of positions. Return new ÷ old for its operations, its parameters and the numbers in its output.
 #
 # <details><summary>Hint</summary>
 #
-# Each output channel now uses $C/g$ input channels. The stride leaves $1/s^2$ of the positions: which of the three does this change?
+# Each output channel now uses $1/g$ of the input channels. The stride leaves $1/s^2$ of the positions. Which of the three results does this change?
 #
 # </details>
 
 
 # %% exercise="layer-factors"
 def factors(k1, k2, stride, groups):
-    """What is left of (operations, parameters, outputs)."""
+    """Return (operations, parameters, outputs), each new ÷ old."""
     # BEGIN SOLUTION
     parameters = k2**2 / k1**2 / groups
     return parameters / stride**2, parameters, 1 / stride**2
@@ -248,7 +248,7 @@ for (name, (layer, _, _)), source in zip(variants(base).items(), stated, strict=
     print(f"{name:13} {show[0]:>23} {show[1]:>23}   {source}")
 
 # %% [markdown] claims="A4-time-operations A4-shuffle"
-# **Time does not follow operations.** A depthwise layer keeps 0.8 % of the operations and takes 5 to 25 % of the time. It also keeps most of the bytes (85 % in the base's size), and its intensity is low. The channel shuffle needs no operations, and adds 3 to 7 % to the time of the grouped layer that it serves.
+# **Time does not follow operations.** A depthwise layer keeps 0.8 % of the operations, and in the records it takes 5 to 25 % of the time. It keeps 85 % of the bytes of the base, so its intensity is low. The channel shuffle needs no operations, and in the records it adds 3 to 7 % to the time of the grouped layer before it.
 
 # %%
 display(evidence("A4-time-operations"), evidence("A4-shuffle"))
