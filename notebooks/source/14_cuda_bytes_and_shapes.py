@@ -96,7 +96,7 @@ wasted.answer(moved["copy_along_columns"] / moved["copy_along_rows"])
 # %% [markdown]
 # Along rows, the 128 bytes of a warp fill 4 sectors. The access is *[coalesced](glossary.md#coalescing)*. Along columns, each lane touches a sector of its own and uses 4 of that sector's 32 bytes.
 #
-# On an H200, with 8192 × 8192 floats, the copy along rows took 0.22 ms, and the copy along columns 0.98 ms. That is 4.5 times as long, not eight times. Sectors come through the GPU's caches, which keep a sector until other requests have used the rest of it. So the GPU's *memory* moved equally many bytes for both copies. (Times and counters on an H200 come from `make gpu`; `data/gpu/` holds the record.)
+# On an H200, with 8192 × 8192 floats, the copy along rows took 0.22 ms, and the copy along columns 0.98 ms. That is 4.5 times as long, not eight times. Sectors come through the GPU's caches, which keep a sector until other requests have used the rest of it. So the GPU's *memory* moved about as many bytes for one copy as for the other (counted, to 3 %). (Times and counters on an H200 come from `make gpu`; `data/gpu/` holds the record.)
 #
 # ### Exercise 1: repair an access
 #
@@ -362,7 +362,7 @@ coarse_share.answer(found[4] / found[1])
 #
 # ### Registers as tiles: a square of outputs for each thread
 #
-# The same argument holds for one thread and shared memory. A thread that makes $R$ outputs of a row reads $1 + R$ numbers of shared memory for $R$ multiply-adds. A thread that makes a *square* of $R \times R$ outputs reads $2R$ numbers for $R^2$:
+# The same argument holds for one thread and shared memory. A thread that makes $R$ outputs of a row reads $1 + R$ numbers of shared memory for $R$ multiply-adds. A thread that makes a *square* of $R \times R$ outputs reads $2R$ numbers for $R^2$ multiply-adds (in the listing, `of_a` and `of_b`):
 
 # %%
 Code(products["register_product<2>"].listing, language="c++")
