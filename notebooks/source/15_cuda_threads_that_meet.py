@@ -40,7 +40,7 @@ rng = np.random.default_rng(15)
 photograph = load_sample_image("china.jpg").mean(axis=2).astype(np.float32) / 255
 
 # %% [markdown]
-# Below, threads compute for each of eight numbers the sum of all numbers before it: a *[scan](glossary.md#scan)*. A single thread makes six additions, one after another, and for 256 numbers 254. A tree of threads takes $2 \log_2 n$ steps: also six for eight numbers, but only 16 for 256. **Press step** to see which thread adds what, and choose the other scan from the menu. Lines are reads, frames are writes, and each colour is a thread. A barrier separates each step from the next. Both scans were recorded while they ran.
+# Below, threads compute for each of eight numbers the sum of all numbers before it: a *[scan](glossary.md#scan)*. A single thread makes six additions, one after another; for 256 numbers it makes 254. A tree of threads takes $2 \log_2 n$ steps: six for eight numbers too, but only 16 for 256. **Press step** to see which thread adds what, and choose the other scan from the menu. Lines are reads, frames are writes, and each colour is a thread. A barrier separates each step from the next. Both scans were recorded while they ran.
 
 # %%
 eight, scans = np.array([3, 1, 7, 0, 4, 1, 6, 3], np.float32), {}
@@ -99,7 +99,7 @@ by_lane.answer(passes[1] / passes[32])
 by_eight.answer(passes[8] / passes[32])
 
 # %% [markdown]
-# The picture shows the first warp with `group` 8. Look at the middle: the warp goes through each loop with half of its lanes.
+# The picture shows the first warp with `group` 8. Each column is a pass; its coloured lanes work. Look at the middle: the warp goes through each loop with half of its lanes.
 
 # %%
 plots.warp_passes(two_ways[4, 64].warps(numbers, np.empty_like(numbers), 8))
@@ -397,7 +397,7 @@ if check.block_histogram.passed(block_histogram):
 #
 # $$ m' = \max(m, x) \qquad l' = l\, e^{m - m'} + e^{x - m'} $$
 #
-# By hand, for 2, 4, 3: after 2, $(m, l) = (2, 1)$. The 4 raises the maximum: $l = 1 \cdot e^{-2} + 1 = 1.135$. The 3 does not: $l = 1.135 + e^{-1} = 1.503$. Directly: $e^{-2} + 1 + e^{-1} = 1.503$. Two partial results merge by the same rule, so a row can be split over lanes:
+# By hand, for 2, 4, 3: after 2, $(m, l) = (2, 1)$. The 4 raises the maximum: $l = 1 \cdot e^{-2} + 1 = 1.135$. The 3 does not: $l = 1.135 + e^{-1} = 1.503$. Directly: $e^{-2} + 1 + e^{-1} = 1.503$. Two partial results merge by the same rule, so each lane can read a part of the row:
 #
 # $$ m = \max(m_1, m_2) \qquad l = l_1 e^{m_1 - m} + l_2 e^{m_2 - m} $$
 #
