@@ -77,7 +77,7 @@ def with_pictures(notebook: NotebookNode, name: str, folder: Path) -> NotebookNo
 
 
 def _first_sentence(alt: str) -> str:
-    said = re.split(r"(?<=[^\d])\. |\n|; ", alt, maxsplit=1)[0][:MOST].rstrip(" .")
+    said = re.split(r"\. |\n|; ", alt, maxsplit=1)[0][:MOST].rstrip(" .")
     return said if len(said) >= LEAST else ""
 
 
