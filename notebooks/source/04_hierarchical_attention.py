@@ -500,7 +500,7 @@ for name, layer in (("attention", attention), ("the layer below it", below)):
 #
 # ### Train
 #
-# The word vectors start from vectors that were pretrained, without labels, on the descriptions of all *other* source packages; the training continues from there. Three things work against learning a few thousand documents by heart: *dropout* sets some numbers of every vector to 0, *word dropout* reads some words as unknown, and *smoothed labels* ask for 0.9 of the true section and spread the rest over all eight.
+# The word vectors start from vectors that were pretrained, without labels, on the descriptions of source packages that occur in none of our documents; the training changes them further. Three things work against learning a few thousand documents by heart: *dropout* sets some numbers of every vector to 0, *word dropout* reads some words as unknown, and *smoothed labels* ask for 0.9 of the true section and spread the rest over all eight.
 #
 # Here you train for two epochs at the learning rate 0.008. The records below come from up to five epochs, and compare rates.
 #
