@@ -309,6 +309,8 @@ for name in {"dense", "dense_scaled"} & set(held):
 #
 # By hand: three nodes, $0 \to 1 \to 2$, each with rank 1/3. Node 2 gives nothing away. After one step with $d = 0.85$ the sum of the ranks is 0.15 from restarts and $0.85 \cdot 2/3$ from the two links, 0.717 in all.
 #
+# We compare two vectors of ranks by their *L1 distance*, the sum of $|x_i - y_i|$ over all nodes.
+#
 # > **Predict.** About an eighth of Debian's packages are dangling. What is the sum of all ranks after 200 such steps?
 
 # %%
@@ -326,7 +328,7 @@ print("L1 distance from the right ranks:", f"{np.abs(leaked - result.scores).sum
       f"scaled to sum 1: {np.abs(leaked / leaked.sum() - result.scores).sum():.0e}")  # fmt: skip
 
 # %% [markdown]
-# Four tenths of the rank have leaked away. (The *L1 distance* of two vectors is the sum of $|x_i - y_i|$.) But if you scale what is left to sum 1, you have the right ranks: leaking multiplies all of them by one factor. This holds if a dangling node should give its rank to all nodes equally. Some libraries decide otherwise and find other ranks: in scikit-network a dangling node keeps its rank.
+# Four tenths of the rank have leaked away. But if you scale what is left to sum 1, you have the right ranks: leaking multiplies all of them by one factor. This holds if a dangling node should give its rank to all nodes equally. Some libraries decide otherwise and find other ranks: in scikit-network a dangling node keeps its rank.
 #
 # ### Exercise 2: keep the rank
 #
@@ -469,7 +471,7 @@ if mine is not None:
 #
 # ### Two processes by hand
 #
-# Give each process a block of rows of $G$: the links *into* its nodes. To compute their new ranks, it needs the ranks of the nodes that these links come from. Take the four nodes of lesson 1, with links $2 \to 0$, $0 \to 1$, $0, 1, 3 \to 2$ and $2 \to 3$. Process 0 owns nodes 0 and 1, and lacks only the rank of node 2. Process 1 owns nodes 2 and 3, and lacks the ranks of nodes 0 and 1. There are two ways to exchange ranks:
+# Give each process a block of rows of $G$: the links *into* its nodes. To compute the new ranks of its nodes, a process needs the ranks of the nodes that these links come from. Take the four nodes of lesson 1, with links $2 \to 0$, $0 \to 1$, $0, 1, 3 \to 2$ and $2 \to 3$. Process 0 owns nodes 0 and 1, and lacks only the rank of node 2. Process 1 owns nodes 2 and 3, and lacks the ranks of nodes 0 and 1. There are two ways to exchange ranks:
 #
 # - **allgather**: every process receives the ranks of all other nodes, 8 bytes each;
 # - **boundary**: every process receives only the ranks that its rows read and that it lacks.
@@ -527,7 +529,7 @@ for name, one in graphs.items():
         said.answer(every / some)
 
 # %% [markdown]
-# Two things make Debian's boundary small. First, nearly a third of the packages have one link or none. A package with one link sends its rank to at most one process, and a package without links sends it to none. So the boundary takes half the bytes even in shuffled order. In the random graph a node has ten links on average, so nearly every process needs nearly every rank. Second, the order: packages with similar names often need one another and fall into one block. This nearly halves the bytes again. The order of Cuthill-McKee does no better here. Partitioners such as METIS search for better cuts.
+# Two things make Debian's boundary small. First, a package has four links on average, and nearly a third of the packages have one or none. A package with one link sends its rank to at most one process, and a package without links sends it to none. So the boundary takes half the bytes even in shuffled order. In the random graph a node has ten links on average, so nearly every process needs nearly every rank. Second, the order: packages with similar names often need one another and fall into one block. This nearly halves the bytes again. The order of Cuthill-McKee does no better here. Partitioners such as METIS search for better cuts.
 #
 # ### On real processes
 #
