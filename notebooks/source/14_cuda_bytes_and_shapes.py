@@ -177,7 +177,7 @@ def wavefronts(columns):
 check.wavefronts(wavefronts)
 
 # %% [markdown]
-# > **Predict.** Each row of the tile gets one float that no thread uses, or four: one column of *padding*, or four. How many wavefronts does a request for a column then take?
+# > **Predict.** Each row of the tile gets one or four floats that no thread uses: one or four columns of *padding*. How many wavefronts does a request for a column then take?
 
 # %%
 one_more = Prediction("wavefronts with one column of padding", None)  # your number for None
@@ -344,7 +344,7 @@ for R in (1, 2, 4):
 coarse_share.answer(found[4] / found[1])
 
 # %% [markdown]
-# Only the reads of $A$ shrink with $R$. The reads of $B$ do not change, because a block still makes 16 rows of outputs. A thread reads a number of $A$'s tile once for $R$ products, so the reads of that tile shrink too. (If the last column shows the same number for every $R$, your kernel reads `left[y][p]` inside the loop over `q`. NVIDIA's compiler would read it once; the runner counts what you wrote.)
+# Only the reads of $A$ shrink with $R$. The reads of $B$ do not change, because a block still makes 16 rows of outputs. A thread reads a number of $A$'s tile once for $R$ products, so the reads of that tile shrink too. (If you see as many reads of A's tile for every $R$, your kernel reads `left[y][p]` inside the loop over `q`. NVIDIA's compiler would read it once; the runner counts what you wrote.)
 #
 # On an H200, with all sides 4096, the plain tile took 16.9 ms, $R = 2$ took 14.1 ms and $R = 4$ took 12.4 ms. PyTorch's product (cuBLAS, in single precision) took 2.7 ms; lesson 3 shows one of the ideas behind it.
 #
@@ -395,7 +395,7 @@ bank_ratio.answer(ratios[1])
 # Compare the rows twice, first by bytes and then by wavefronts.
 #
 # - **Bytes of global memory** depend only on the shape of the block's outputs. A plain 32 × 32 and `register_product<2>` ask for the same, and both ask for less than 16 × 64, though all three make 1024 outputs.
-# - **Wavefronts of shared memory** depend on the shape of a *thread's* outputs. One output needs two reads for each multiply-add, 4 × 4 outputs need half a read.
+# - **Wavefronts of shared memory** depend on the shape of a *thread's* outputs. One output needs two reads for each multiply-add, 4 × 4 outputs need half a read for each.
 #
 # How many wavefronts are too many? A *multiprocessor* is the part of a GPU that runs a block. In one clock, a multiprocessor of an A100 can start 64 multiply-adds, and its shared memory can serve one wavefront. So a kernel that needs more than half a wavefront for 32 multiply-adds waits for its banks. By the counts of this table all five kernels do, `register_product<4>` only just. (The table counts the reads of the source. NVIDIA's compiler merges some of them: an H200 counted three quarters of the recorder's reads for the plain tiles.)
 #
