@@ -106,7 +106,7 @@ plots.warp_passes(two_ways[4, 64].warps(numbers, np.empty_like(numbers), 8))
 plt.show()
 
 # %% [markdown]
-# With two branches of equal length, a warp makes twice the passes as soon as each branch has one of its lanes. How many lanes take which branch does not matter. If all lanes of a warp take the same branch, the `if` costs no further pass.
+# With two branches of equal length, a warp makes twice the passes as soon as each branch has one of its lanes. With `group` 8 the lanes are distributed otherwise than with `group` 1, and the passes are as many. If all lanes of a warp take the same branch, the `if` costs no further pass.
 #
 # ### Who does which addition
 #
