@@ -619,7 +619,7 @@ def noise_scale(small, large, batch, ranks):
 check.noise_scale(noise_scale)
 
 # %% [markdown]
-# We train the perceptron on four ranks for 200 steps, 32 samples on each rank, average the squared lengths over each of four stretches of the training, and apply your function (or the course's):
+# We train the perceptron on four ranks for 200 steps, 32 samples on each rank, and average the squared lengths over each of four stretches of the training. Your function (or the course's) makes a noise scale of them:
 
 
 # %%
@@ -679,7 +679,7 @@ for share in (0.01, 0.002):
     to_85(f"largest {share:.2%}", f"top {share}, feedback")
 
 # %% [markdown]
-# *Difficulty ●●●, 40 minutes.* Write a compressor that, with error feedback, reaches 85 % within 300 steps and in **less than two thirds of the bytes** that the largest 0.2 % need. Two trainings (seeds 0 and 1) count together. Sending an even smaller part of the largest is not enough: it needs too many steps.
+# *Difficulty ●●●, 40 minutes.* Write a compressor that, with error feedback, reaches 85 % within 300 steps and in **less than two thirds of the bytes** that the largest 0.2 % need. Two trainings (seeds 0 and 1) count together. It is not enough to send fewer of the largest: training then needs too many steps.
 #
 # Your compressor has three methods:
 #
