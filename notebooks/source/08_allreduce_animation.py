@@ -92,7 +92,7 @@ chunks = [np.full(500_000, value) for value in x]  # each number as 4 MB: messag
 print(f"{x} -> {reference}")
 
 # %% [markdown]
-# Now by hand. Put the ranks on a ring, on which each rank sends only to its right neighbour. In every step every rank sends **one chunk**, and adds the chunk that it receives to its own. Rank $r$ first sends chunk $r-1$. After that it always sends the chunk to which it has just added. (Each chunk is one of the four numbers, repeated until it fills 4 MB.) In the picture the first step is halfway; the four chunks with a red frame are on their way:
+# Now do it by hand. Put the ranks on a ring, on which each rank sends only to its right neighbour, rank $r+1$. In every step every rank sends **one chunk**, and adds what it receives to its own chunk of the same number. Rank $r$ first sends chunk $r-1$. After that it always sends the chunk to which it has just added. (Each chunk is one of the four numbers, repeated until it fills 4 MB.) In the picture the first step is halfway; the four chunks with a red frame are on their way:
 
 # %%
 from helpers.plots.collective import draw_state
@@ -194,7 +194,7 @@ check.ring_allreduce(ring_allreduce, cluster=cluster)
 # | ring | $N$ chains at once, one for each chunk | $2(N-1)$ |
 # | halving and doubling | partners exchange *halves*, then quarters, and so on, until each rank has one complete chunk; then the same way back | $2\log_2 N$ |
 #
-# Choose an algorithm from the menu, and *step*. Which algorithms keep every column busy? What does the busiest rank send with 4 ranks, and with 8? Give the chain 4 chunks: they follow one another like the wagons of a train, so that more ranks work at the same time.
+# Choose an algorithm from the menu, and press *step*. Which algorithms keep every column busy? What does the busiest rank send with 4 ranks, and with 8? Give the chain 4 chunks: they follow one another like the wagons of a train, so that more ranks work at the same time.
 
 # %%
 FOUR = ["chain", "tree", "recursive_doubling", "ring"]
@@ -325,7 +325,7 @@ costs.times_by_size(
 plt.show()
 
 # %% [markdown] claims="08-ping-pong"
-# Dots are measured, dashed lines fitted. Where four ranks share two cores, a step of the ring takes longer than a message between two ranks that have the cores to themselves. So a ping-pong promises too short a time, and we predict with the line of the *ring steps*. In the records of two processors a ring took 4 to 17 times as long as the ping-pong promised:
+# Dots are measured, dashed lines fitted. Where four ranks share two cores, a step of the ring takes longer than a message between two ranks that have the cores to themselves. So a ping-pong promises too short a time, and we predict with the line of the *ring steps*. In our two records, each on two cores, a ring took 4 to 17 times as long as the ping-pong promised:
 
 # %%
 claims.evidence("08-ping-pong")
@@ -420,7 +420,7 @@ plt.show()
 # %% [markdown]
 # ### A figure that can be compared: bus bandwidth
 #
-# How good is a time? NVIDIA's nccl-tests report the *bus bandwidth*: the bytes that each rank must send, divided by the time. For an allreduce it is $\frac{2(N-1)}{N}\,K / T$. An algorithm that keeps every link busy reaches the link's rate, whatever $N$ is. So you can compare the figure with a link's rate. In an *all-to-all* every rank sends a different chunk to every other rank, as mixtures of experts do in notebook [13](13_sharding.ipynb). There each rank must send $\frac{N-1}{N}\,K$.
+# How good is a time? NVIDIA's nccl-tests report the *bus bandwidth*: the bytes that each rank must send, divided by the time. For an allreduce it is $\frac{2(N-1)}{N}\,K / T$. An algorithm that keeps every link busy reaches the link's rate, whatever $N$ is. So you can compare the figure with a link's rate. In an *all-to-all* every rank sends a different chunk to every other rank, as mixtures of experts do in notebook [13](13_sharding.ipynb). There each rank must send $\frac{N-1}{N}\,K$. Compare both figures with the $1/\beta$ of the ring steps above:
 
 
 # %%
@@ -441,7 +441,7 @@ for name, must_send in (("allreduce", 2 * (size - 1) / size), ("all-to-all", (si
         print(f"{name:10} of 4 MB: {1e3 * took:.2f} ms, bus bandwidth {bandwidth / 1e9:.2f} GB/s")
 
 # %% [markdown]
-# **Answer.** An allreduce costs $\alpha$ for each step, and $\beta$ for each byte that the steps send one after another. Few steps win for short arrays and few bytes for long ones, and one division says where they cross. Fit $\alpha$ and $\beta$ while all ranks are at work. *Evidence: the race above, and the record of ping-pongs.*
+# **Answer.** An allreduce costs $\alpha$ for each step, and $\beta$ for each byte that the steps send one after another. In this model few steps win for short arrays and few bytes for long ones, and one division says where they cross. Fit $\alpha$ and $\beta$ while all ranks are at work. *Evidence: the race above, and the record of ping-pongs.*
 
 # %% [markdown]
 # ## Lesson 3. What changes between hosts, and with thousands of ranks?
@@ -452,9 +452,9 @@ for name, must_send in (("allreduce", 2 * (size - 1) / size), ("all-to-all", (si
 #
 # `Network` makes four hosts inside your machine (*namespaces* of the Linux kernel). Each has a name, a network of its own, and one link to a switch, at the rate that you ask for. Ranks on one host share memory. A link of 100 Mbit/s is so slow that it, and not your processor, sets the time.
 #
-# A fifth algorithm, *two levels*, knows hosts. First the ranks of each host add over memory, until each holds the host's sums of its own share of the array (reduce-scatter). Then each rank allreduces its share with its fellows on the other hosts. At last the ranks of each host hand their shares round (allgather).
+# The algorithm *two levels* knows which ranks share a host. First, the ranks of each host reduce-scatter over memory: each gets the host's sums of one share of the array. Then each rank allreduces its share with the ranks of the other hosts that have the same share. At last, the ranks of each host allgather the shares.
 #
-# > **Predict.** Four hosts with two ranks each, links of 100 Mbit/s. In an allreduce of $K$ bytes over $H$ hosts, at least $2(H-1)/H \cdot K$ bytes must leave the *busiest* host, whatever the algorithm. How many ms is that for 1 MB? Which of the five comes nearest to it: "chain", "tree", "recursive_doubling", "ring" or "two_level"?
+# > **Predict.** Four hosts with two ranks each, links of 100 Mbit/s. In an allreduce of $K$ bytes over $H$ hosts, at least $2(H-1)/H \cdot K$ bytes must leave the *busiest* host, whatever the algorithm. How many ms does one link need for that, for 1 MB? Which algorithm comes nearest to it: "chain", "tree", "recursive_doubling", "ring" or "two_level"?
 
 # %%
 guess["least ms for 1 MB"] = ...
@@ -497,7 +497,7 @@ guess.answer("least ms for 1 MB", 1e3 * least)
 guess.answer("fastest between hosts", min(timed, key=lambda name: timed[name][-1]))
 
 # %% [markdown] claims="08-two-levels"
-# Ring and two levels come nearest to the least time, so near to each other that either may win a run. The prediction orders the algorithms; it is seldom exact, since eight ranks share your cores. Two levels send $2(H-1)/H\cdot K = 1.5K$ out of each host, and the ring $2(N-1)/N\cdot K = 1.75K$. For 1 MB at 100 Mbit/s that saves 3 to 5 % in the records of two processors, too little to matter. At 1 Gbit/s the bytes take a tenth of the time, so the number of steps between hosts matters more: 6 by two levels, 14 by the ring. There two levels take 0.6 to 0.7 of the ring's time:
+# Ring and two levels come nearest to the least time, so near to each other that either may win a run. The prediction is better at the order of the algorithms than at their times. Two levels send $2(H-1)/H\cdot K = 1.5K$ out of each host, and the ring $2(N-1)/N\cdot K = 1.75K$, a sixth more. In our two records for 1 MB at 100 Mbit/s, two levels save only 3 to 5 %. At 1 Gbit/s the bytes take a tenth of the time, so the number of steps between hosts matters more: 6 by two levels, 14 by the ring. There two levels take 0.6 to 0.7 of the ring's time:
 
 # %%
 claims.evidence("08-two-levels")
@@ -532,7 +532,7 @@ my_rate, my_size = 50e6, 500_000  # bit/s, bytes
 check.ring_on_hosts(ring_on_hosts)
 
 # %% [markdown]
-# The next cell makes your hosts in both seatings, "block" (side by side) and "cyclic" (in turn), and prints predicted and measured times. Is the second measured time twice the first? A job script that asks Slurm for `--distribution=block` or `cyclic` chooses between them.
+# The next cell makes your hosts in both seatings, "block" (side by side) and "cyclic" (in turn), and prints predicted and measured times. Is the second measured time nearly twice the first? A job script that asks Slurm for `--distribution=block` or `cyclic` chooses between them.
 
 # %%
 for seating in ("block", "cyclic") if check.ring_on_hosts.passed(ring_on_hosts) else ():
@@ -652,7 +652,7 @@ largest = {name: way(machines[-1]).at(1e6) for name, way in WAYS.items()}
 guess.answer("fastest for 1 MB on 16 384 GPUs", min(largest, key=largest.get))
 
 # %% [markdown]
-# The flat ring's time becomes a straight line: with 16 384 GPUs it takes 32 766 steps, and latency is nearly all of its time. The tree's time hardly grows, but each of its steps carries the whole array. Halving and doubling between nodes has as few steps as the tree and as few bytes as the ring. (The kink between 8 and 16 GPUs is the edge of the first node.) Up to which size is the tree the best of the four?
+# The flat ring's time grows with the number of ranks: with 16 384 GPUs it takes 32 766 steps, and latency is nearly all of its time. The tree's time grows slowly, but each of its steps carries the whole array. Halving and doubling between nodes has as few steps as the tree and as few bytes as the ring. (The kink between 8 and 16 GPUs is the edge of the first node.) Up to which size is the tree the best of the four?
 
 # %%
 from helpers.plots.timeline import size
@@ -668,18 +668,18 @@ for m in machines[1::2]:
 Markdown("\n".join(rows))
 
 # %% [markdown]
-# At each of these sizes two straight lines cross, as in Exercise 4. With a thousand GPUs or more the tree is best only for arrays of some tens of kilobytes. Compared with two levels of rings alone, the tree seems best for ever longer arrays: see the third column. "The best algorithm" is only as good as the rivals that it was compared with.
+# At each of these sizes two algorithms take the same time, as in Exercise 4. With a thousand GPUs or more the tree is best only for arrays of some tens of kilobytes (second column). If its only rivals are rings, the tree seems best for ever longer arrays (third column). "The best algorithm" is only as good as the rivals that it was compared with.
 #
 # NCCL reaches few steps and few bytes in another way, by *double binary trees*. Two trees run at once, each for half of the array, and no rank has children in both. A rank then sends at most $2K$, the limit of the ring, in about $2\log_2 N$ steps, and a few more because the array travels in pieces, one behind the other.
 #
-# **Answer.** The busiest link sets the time: seat the ring's neighbours side by side, or use two levels. With thousands of ranks the number of steps decides, and an algorithm needs few steps *and* few bytes. *Evidence: the bars above and the record of two levels; for thousands of GPUs, the model alone.*
+# **Answer.** The busiest link sets the time: seat the ring's neighbours side by side, or use two levels. With thousands of ranks each step's latency counts, too: an algorithm needs few steps *and* few bytes. *Evidence: the bars above and the record of two levels; for thousands of GPUs, the model alone.*
 
 # %% [markdown]
 # ## Project: few steps *and* few bytes
 #
 # *Difficulty ●●●, 30 minutes.* Write *recursive halving and doubling* (Rabenseifner 2004), which you watched in Lesson 1: $2\log_2 N$ steps and $2(N-1)K/N$ bytes. Your first partner is at distance $N/2$. Each of you keeps one *half* of the array, gives the other half away, and adds what it receives. Do the same with quarters at distance $N/4$, and so on, until each rank has the complete sums of one $N$-th. Then go back: exchange the sums that you have with the same partners in reverse order, until every rank has all sums.
 #
-# Write it for $N$ a power of two that divides the length of `x`, and for any type of number. Return a new array. (The race after the check needs Lesson 2's cells.)
+# Write it for $N$ a power of two (1 included) that divides the length of `x`, and for any type of number. Return a new array. (The race after the check needs Lesson 2's cells.)
 #
 # <details><summary>Hint</summary>
 #
@@ -724,7 +724,7 @@ if check.halving_doubling.passed(halving_doubling, cluster=cluster):
 # %% [markdown]
 # ## What breaks
 #
-# > **Predict.** Rank 2 calls a broadcast before an allreduce, and the other ranks call them the other way round: is it "a deadlock", "an error" or "a result"? A ring allreduces four numbers by an operation that is right only in the order of the ranks: how many numbers come out right?
+# > **Predict.** Rank 2 calls a broadcast before an allreduce, and the other ranks call them the other way round: is it "a deadlock", "an error" or "a result"? A ring combines four numbers of each rank by an operation whose order matters, and only the order of the ranks is right. How many of the four results are right?
 
 # %%
 guess["one rank in another order"] = ...
