@@ -96,7 +96,7 @@ def start(n, network):
 # %% [markdown]
 # ## Lesson 1. Must every rank keep the whole model?
 #
-# *40 minutes.* $N$ [replicas](glossary.md#replica) keep $N$ copies of the parameters, the gradients and Adam's *moments* (its running means of the gradient and of its square). Which of these can be cut into $N$ parts, one on each rank, and what does that cost in messages?
+# *40 minutes.* $N$ [replicas](glossary.md#replica) keep $N$ copies of the parameters, the gradients and Adam's *moments* (its running means of the gradient and of its square). Which of these can be cut into $N$ parts, one on each rank, and how many more bytes must a rank then send?
 #
 # > **Predict.** In the figure at the top, each of eight ranks keeps 2 bytes for each parameter if *everything* is cut. How many bytes does each of four ranks keep? In a step, how many times as many bytes does such a rank send as a replica?
 
