@@ -297,7 +297,7 @@ for name in {"dense", "dense_scaled"} & set(held):
 # %% [markdown]
 # The dense versions gain most, as the source says: memory limits them on both machines, and a GPU's memory is far faster. Version 4 gains least. The recorded GPU could read its 0.9 MB in less than a microsecond, so bytes do not limit it there. It is still the fastest on both. **First move fewer bytes, then move them faster.**
 #
-# > **Answer.** The dense version reads over 400 times the bytes of compressed rows, and memory limits both. Bytes do not explain the rest: COO is slow in PyTorch, and fast in SciPy.
+# > **Answer.** The dense version reads over 400 times the bytes of compressed rows, and these two come nearest to the time that their bytes need. Bytes do not explain the rest: COO is slow in PyTorch, and fast in SciPy.
 #
 # ## Lesson 2. When is the answer right, and when may you stop?
 #
