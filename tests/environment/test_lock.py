@@ -180,7 +180,7 @@ def imports(folder, skip=()):
 
 ELSEWHERE = {"appnope"}  # pins for other systems or Pythons than those of this closure
 OURS = {"claims", "helpers", "tests", "tools", "bench"}
-OPTIONAL = {"pip", "cupy", "cupyx", "cuda", "dgl"}  # imported where present only
+OPTIONAL = {"pip", "cupy", "cupyx", "cuda", "dgl", "jupyterhub"}  # imported where present only
 FOLDERS = {
     "helpers": (),
     "tools": ("lab", "notebooks", "site", "test"),
