@@ -1,14 +1,14 @@
 # %% [markdown]
 # # Do more with a computation graph: order, repetition, loops, attention, ranks
 #
-# An appendix to [notebook 09](09_computation_graphs.ipynb). At the end you will have put a graph in order, found what it computes twice, differentiated loops, computed attention without its $n\times n$ table, and averaged gradients over ranks by rewriting a graph.
+# An appendix to [notebook 09](09_computation_graphs.ipynb): five more things that a graph of operators can do.
 #
 # **You will be able to**
 #
-# - list a graph's operators in an order that runs, and find common subexpressions;
-# - choose between a loop operator and eager recording;
+# - put a graph in order, and find what it computes twice;
+# - differentiate a loop in two ways;
 # - say what FlashAttention recomputes, and what that saves;
-# - put an allreduce behind each gradient of a graph.
+# - average gradients over ranks by rewriting a graph.
 #
 # **You need** [notebook 09](09_computation_graphs.ipynb). *Time:* 70 minutes, exercises included. Each section needs the set-up alone. *Cores:* two. *GPU:* none.
 #
@@ -26,6 +26,7 @@ from helpers import autodiff
 from helpers.autodiff import passes
 from helpers.cluster import Cluster
 from helpers.exercises import autodiff as check
+from helpers.exercises.predictions import Predictions
 from helpers.plots import style
 from helpers.timing import measure
 
@@ -33,17 +34,18 @@ from helpers.timing import measure
 style.use()
 threadpool_limits(1)  # of NumPy's matrix products: ranks have one thread, too
 rng = np.random.default_rng(0)
+guess = Predictions()
 
 # %% [markdown]
 # ## In which order?
 #
 # ### Exercise 1: put it in order
 #
-# *Difficulty ●●○, 15 minutes.* Given the wanted variables, list all applications of operators that they need: each once, and each after what it reads. `v.maker` is the application that makes the variable `v`, or `None` for an input; an application has `.inputs`. Graphs can be deeper than Python's recursion limit: 5 000 operators in a row must pass.
+# *Difficulty ●●○, 15 minutes.* Write a topological sort. Given the list `outputs` of variables, return a list of all applications of operators that they need: each application once, and after the applications that make its inputs. `v.maker` is the application that makes the variable `v`, or `None` for an input. `node.inputs` are the variables that the application `node` reads. Avoid recursion: 5 000 operators in a row must pass.
 #
 # <details><summary>Hint</summary>
 #
-# Use a list as your own stack, and push each application twice: the first time to push what it reads, the second time to append it to the order. Or work forwards: count for each application how many of its inputs still have to be made, and take those that wait for none.
+# Use a list as a stack. The first time you pop an application, push it again, marked as *ready*, and then push the makers of its inputs. When you pop it with the mark, append it to the order unless it is there already.
 #
 # </details>
 
@@ -70,7 +72,7 @@ def my_order(outputs):
 check.topological_order(my_order)
 
 # %% [markdown]
-# Does the order matter in a real graph? Take a perceptron with one hidden layer and the gradients of its loss, and draw 300 topological orders at random. `peak` frees each result after its last reader and returns the most bytes that are alive at a time. Look for where the library's order falls.
+# Does the order matter? We take a perceptron with one hidden layer and the gradients of its loss, and draw 300 topological orders at random. `peak` frees each result after its last reader and returns the largest number of bytes alive at one time.
 
 
 # %%
@@ -97,6 +99,9 @@ def peak(order, outputs):
     return most
 
 
+# %% [markdown]
+# Is the library's order, the dashed line, among the good ones?
+
 # %%
 x, t = autodiff.variable("x", shape=(256, 64)), autodiff.variable("t", shape=(256, 10))
 W, V = autodiff.variable("W", shape=(64, 128)), autodiff.variable("V", shape=(128, 10))
@@ -111,17 +116,17 @@ ax.axvline(library, color=style.VERMILION, linestyle="--", label="autodiff.topol
 ax.set(xlabel="peak memory [MB]", ylabel="random orders")
 ax.legend()
 plt.show()
-print(f"random orders peak between {min(drawn):.2f} and {max(drawn):.2f} MB, "
-      f"the library's at {library:.2f} MB")  # fmt: skip
+print(f"peak of the 300 random orders: {min(drawn):.2f} to {max(drawn):.2f} MB")
+print(f"peak of the library's order:   {library:.2f} MB")
 
 # %% [markdown]
-# The same operators and values have different peaks in different orders. The library takes the first order that it finds; compare its peak with the worst of the 300.
+# The order matters: the operators and values are the same, and the peaks differ. The library takes the first order that it finds.
 #
 # ## What is computed twice?
 #
 # ### Exercise 2: nothing twice
 #
-# *Difficulty ●●○, 12 minutes.* Two applications compute the same if their operators are equal (`==` compares them, settings included) and they read the same variables in the same order. Variables that you have already *found* to hold the same result count as the same. Given an order, return a dictionary from each repeated application to the earlier one that computes the same. All operators here are functions of what they read.
+# *Difficulty ●●○, 12 minutes.* Two applications compute the same if their operators are equal (`node.operator`; compare with `==`) and they read the same variables in the same order. Two variables count as the same if you have already found that their makers compute the same. Given a topological `order`, return a dictionary from each repeated application to the *first* application that computes the same. `node.output` is the variable that `node` makes.
 #
 # <details><summary>Hint</summary>
 #
@@ -149,47 +154,62 @@ def my_sharing(order):
 # %% check="common-subexpressions" points=2
 check.common_subexpressions(my_sharing)
 
+# %% [markdown]
+# How many operators of a gradient are repeated? GELU is a smooth ReLU with a cube and a tanh in it. (Its gradient, times `along`, is summed and differentiated again.)
+
 # %%
 x, along = autodiff.variable("x", shape=(1000,)), autodiff.variable("along", shape=(1000,))
 (first,) = autodiff.gradients(autodiff.sum(autodiff.gelu(x)), [x])
 (second,) = autodiff.gradients(autodiff.sum(first * along), [x])
 right = check.common_subexpressions.passed(my_sharing)
 sharing = my_sharing if right else lambda order: {}
-for name, wanted in (("gradient of GELU", first), ("second derivative", second)):
+for name, wanted in (("gradient", first), ("second derivative", second)):
     order = autodiff.topological([wanted])
-    again = sum(earlier is not None for earlier in sharing(order).values())
+    yours = sum(earlier is not None for earlier in sharing(order).values())
     (shared,) = passes.share_subexpressions([wanted])
     library = len(order) - len(autodiff.topological([shared]))
-    print(
-        f"{name:18} {len(order):3} operators; {again} found again by you, {library} by the library"
-    )
+    print(f"{name} of GELU, {len(order)} operators. Repeated: {yours} found by you,", end=" ")
+    print(f"{library} by the library")
 
 # %% [markdown]
-# Each gradient rule adds its operators without looking for equal ones, so some things are computed twice. GELU, a smooth ReLU with a cube and a tanh in it, is an example.
+# Each gradient rule adds its operators without looking for equal ones, so some are repeated.
 #
 # ## How does a graph hold a loop?
 #
-# A loop whose length is known only at run time cannot be unrolled in advance. There are two ways out. `scan` is an operator that *contains* a graph and runs it once for each element of a sequence; its gradient is another scan, backwards. Here is a recurrent network for any number of steps:
+# A loop whose length is known only at run time cannot be unrolled in advance. There are two ways out. The first is `scan`, an operator that *contains* a graph, one step of the loop, and runs it once for each element of a sequence. Its gradient is another scan, backwards. Here is a recurrent network with the step $h \leftarrow \tanh(x_t + hU)$:
 
 # %%
 H = 5
 xs, h0 = autodiff.variable("xs", shape=("T", 2, H)), autodiff.variable("h0", shape=(2, H))
 U = autodiff.variable("U", shape=(H, H))
-(last,), _ = autodiff.scan(lambda h, x: ([autodiff.tanh(x + h @ U)], []), [h0], [xs])
+
+
+def one_step(h, x):
+    """Return the new states, and what to keep of this step (nothing)."""
+    return [autodiff.tanh(x + h @ U)], []
+
+
+(last,), _ = autodiff.scan(one_step, [h0], [xs])
 (dU,) = autodiff.gradients(autodiff.sum(last * last), [U])
 rnn = autodiff.function([xs, h0, U], [dU])
-print(len(rnn.order), "operators, for any T")
+print(f"gradient with respect to U: {len(rnn.order)} operators, whatever T is")
+
+# %% [markdown]
+# PyTorch records every step of a Python loop. Do both gradients agree?
+
+# %%
 for T in (3, 50):
     arrays = [rng.normal(size=shape) for shape in ((T, 2, H), (2, H), (H, H))]
-    a, h, u = (torch.tensor(array, requires_grad=True) for array in arrays)
-    for step in a:
-        h = torch.tanh(step + h @ u)
+    by_scan = rnn(*arrays)[0]
+    inputs, h, u = (torch.tensor(array, requires_grad=True) for array in arrays)
+    for x_t in inputs:
+        h = torch.tanh(x_t + h @ u)
     (wanted,) = torch.autograd.grad((h * h).sum(), u)
-    off = np.abs(rnn(*arrays)[0] - wanted.numpy()).max() / wanted.abs().max().item()
+    off = np.abs(by_scan - wanted.numpy()).max() / wanted.abs().max().item()
     print(f"T = {T:2}: relative difference from PyTorch {off:.0e}")
 
 # %% [markdown]
-# The other way is *eager*: run each operator at once, record it, and let Python's `while` be the loop. Newton's iteration $X\leftarrow X(2I-AX)$ converges to $A^{-1}$, and values decide when it stops:
+# The second way is PyTorch's. *Eager* evaluation runs each operator at once and records it; the loop is Python's `while`. Newton's iteration $X\leftarrow X(2I-AX)$ converges to $A^{-1}$; the values decide when it stops:
 
 # %%
 size = 4
@@ -200,19 +220,25 @@ while autodiff.max(autodiff.abs(A @ X - one)) > 1e-13:
     X, rounds = X @ (2 * one - A @ X), rounds + 1
 (dA,) = autodiff.gradients(autodiff.sum(X * G), [A])
 inverse = np.linalg.inv(A.value)
-print(
-    f"{rounds} rounds; the gradient is off by {np.abs(dA.value + inverse.T @ G @ inverse.T).max():.0e}"
-)
-replay, harder = autodiff.function([A], [X]), np.diag([1.0, 10.0, 1e3, 1e5])
-off = np.abs(replay(harder)[0] @ harder - one).max()
-print(f"the recorded graph for a harder matrix: X A differs from the identity by {off:.2f}")
+formula = -inverse.T @ G @ inverse.T  # of the gradient of sum(A⁻¹ * G)
+print(f"{rounds} rounds; gradient − formula: {np.abs(dA.value - formula).max():.0e} at most")
 
 # %% [markdown]
-# The gradient agrees with the formula $-A^{-\top}GA^{-\top}$. But the recording holds the *path* that was taken, not the loop. Replayed for a harder matrix, it runs the same number of rounds and is wrong. `torch.compile` therefore guards what it has traced, and traces again when a guard fails.
+# Can we replay the recorded graph for another matrix, one that takes more rounds?
+
+# %%
+replay = autodiff.function([A], [X])
+harder = np.diag([1.0, 10.0, 1e3, 1e5])
+for name, matrix in (("the recorded matrix", A.value), ("a harder matrix", harder)):
+    off = np.abs(replay(matrix)[0] @ matrix - one).max()
+    print(f"{name}: X A − I is {off:.0e} at most")
+
+# %% [markdown]
+# No: the graph holds the rounds that were recorded, not the loop. For the harder matrix it runs the same number of rounds, too few. `torch.compile` therefore attaches conditions, *guards*, to each recorded graph, and records anew when one fails.
 #
 # ## What does FlashAttention recompute?
 #
-# Attention, $O=\operatorname{softmax}(QK^\top)V$ for $n$ queries, makes an $n\times n$ table that is far larger than its inputs. *FlashAttention* (Dao et al. 2022) never stores this table. The forward pass computes a few rows, uses them, discards them, and keeps one number for each row, the logarithm of the sum of its exponentials. With this number the backward pass recomputes the row from $Q$ and $K$. So FlashAttention is fusion and recomputation at once. It costs one more matrix product, seven instead of six:
+# Attention, $O=\operatorname{softmax}(QK^\top)V$ for $n$ queries, makes an $n\times n$ table that is far larger than its inputs. *FlashAttention* (Dao et al. 2022) never stores this table. The forward pass computes a few rows, uses them, discards them, and keeps one number for each row, the logarithm of the sum of its exponentials. With this number the backward pass recomputes the row from $Q$ and $K$. It is fusion and recomputation at once. The recomputation costs one more matrix product, seven instead of six:
 
 
 # %%
@@ -258,13 +284,16 @@ for name, way in ways.items():
     )
 
 # %% [markdown]
-# Recomputation alone saves nothing here, because one block of all rows is the whole table. Small blocks save it: compare the last peak with the size of the inputs and results. (FlashAttention also cuts each row into blocks, with a running maximum, so that a block fits into a GPU's fast memory.)
+# One block of all 1024 rows *is* the whole table, so recomputation alone saves nothing. With blocks of 64 rows the peak is near the size of the inputs and results. (FlashAttention also cuts each row into blocks, with a running maximum, so that a block fits into a GPU's fast memory.)
 #
 # ## How does a graph train on several ranks?
 #
-# Two ranks each have half of a batch, and every gradient has to be averaged before the update. In a graph this is a rewriting: put an allreduce behind each gradient. The pass `average_gradients` uses two operators for each allreduce. The first begins it as soon as the gradient exists. The second waits for it, once nothing else is left to compute. Meanwhile a thread sends.
+# Two ranks each have half of a batch, and every gradient has to be averaged before the update. The pass `average_gradients` rewrites the graph: it puts two operators behind each gradient. The first begins an allreduce as soon as the gradient exists. The second waits for its end, once nothing else is left to compute. A thread of the rank sends meanwhile.
 #
-# > **Predict.** The backward pass computes the last layer's gradient first. Of the three allreduces, how many can run while the rank still computes gradients?
+# > **Predict.** The backward pass of three layers computes the last layer's gradient first. How many of the three allreduces begin while the rank still has gradients to compute?
+
+# %%
+guess["allreduces begun early"] = ...
 
 
 # %%
@@ -316,17 +345,22 @@ equal = all(
     np.array_equal(a, w.value) for found, _ in ranks for a, w in zip(found, weights, strict=True)
 )
 print("weights of both ranks equal to one process, bit for bit:", equal)
+
+# %%
 for rank, (_, events) in enumerate(ranks):
-    computing = max(stop for label, _, _, stop in events if label == "matmul")
+    last = max(stop for label, _, _, stop in events if label == "matmul")  # the last product
     sent = [(start, stop) for _, lane, start, stop in events if lane == "network"]
-    early = sum(max(0, min(stop, computing) - start) for start, stop in sent)
-    print(f"rank {rank}: gradients travelled {sum(b - a for a, b in sent) * 1e3:.1f} ms, "
-          f"{early * 1e3:.1f} ms of them before the last product of the backward pass ended")  # fmt: skip
+    total = sum(stop - start for start, stop in sent)
+    hidden = sum(max(0, min(stop, last) - start) for start, stop in sent)
+    print(f"rank {rank}: allreduces took {1e3 * total:.1f} ms,", end=" ")
+    print(f"{1e3 * hidden:.1f} ms of it while gradients were computed")
+    begun = [start for label, _, start, _ in events if label == "begin all-reduce"]
+guess.answer("allreduces begun early", sum(start < last for start in begun))
 
 # %% [markdown]
-# The bits agree because both sides add the ranks' gradients in the same order. A rank need not wait for what travels while it still computes. The first layer's gradient is ready last, so its allreduce has no gradient left to overlap with: at most two of the three can overlap.
+# The allreduces of the last two layers overlap with the computation of gradients. The first layer's gradient is ready last, so nothing is left to overlap with its allreduce. The bits agree because both programs add the ranks' gradients in the same order.
 #
-# **In practice**: `torch.compile` guards and retraces; `jax.lax.scan`; `scaled_dot_product_attention`; PyTorch's DDP starts an allreduce for each bucket of gradients in the same way, see notebook [02](02_sgd_sync_async.ipynb).
+# **In practice** JAX's loop operator is `jax.lax.scan`. PyTorch's `scaled_dot_product_attention` can use FlashAttention, and its DDP begins an allreduce for each bucket of gradients (notebook [02](02_sgd_sync_async.ipynb)).
 #
 # **References**
 # - Bergstra et al. (2010), *Theano: a CPU and GPU math expression compiler*: `scan`.
