@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Appendix: start ranks by hand, count words by MapReduce, compute while messages travel
 #
-# At the end you will have answered the first questions of four new ranks, written two functions for a MapReduce framework, and seen whether ranks can compute while their messages travel.
+# You will answer the first questions of four new ranks, write two functions for a MapReduce framework, and see whether ranks can compute while their messages travel.
 #
 # **You need** [01_mpi_basics](01_mpi_basics.ipynb). *Time:* 50 minutes, exercises included. Each section needs only the set-up; take them in any order. *Cores:* two or more. *GPU:* none.
 #
@@ -59,9 +59,9 @@ pair = comm.Split(0 if rank < 2 else 1)  # ranks 0 and 1
 # %% [markdown]
 # ## How ranks come to life
 #
-# A process that has just started finds its `rank` and the `size` in environment variables, but knows nothing else of the other ranks. It asks the process that started it, its *parent*, in lines of text over a socket. The protocol is PMI, the *process management interface*. The parent is usually `mpiexec` or Slurm's `srun`. Here this kernel is the parent: `start` starts two more ranks, answers them, and records the conversation.
+# A new process finds its `rank` and the `size` in environment variables, but knows nothing else of the other ranks. In lines of text over a socket it asks its *parent*, the process that started it. The protocol is PMI, the *process management interface*. The parent is usually `mpiexec` or Slurm's `srun`. Here this kernel is the parent: `start` starts two more ranks, answers them, and records the conversation.
 #
-# > **Predict.** How many requests does rank 0 make, from the first to the last?
+# > **Predict.** How many requests does rank 0 make until it ends?
 
 # %%
 guess["requests of rank 0"] = ...
@@ -74,9 +74,9 @@ rows = [f"| `{asked}` | `{told}` |" for asked, told in folded(born.of(0))]
 Markdown("\n".join(["| rank 0 asks | its parent answers |", "|---|---|", *rows]))
 
 # %% [markdown]
-# First the rank and its parent agree on a version of the protocol. `PMI_process_mapping` says which ranks share a host: in `(0,1,2)` the numbers are the first host, how many hosts there are, and how many ranks each has. These two share memory, so all they need is a barrier: the parent answers `barrier_in` when all ranks have sent it. (`rc=-1` means that nobody has stored that key.)
+# First the rank and its parent agree on a version of the protocol. `PMI_process_mapping` says which ranks share a host: in `(0,1,2)` the numbers are the first host, the number of hosts, and the number of ranks on each. These two share memory, so all they need is a barrier: the parent answers `barrier_in` when all ranks have sent it. (`kvsname` names the parent's store of keys and values; `rc=-1` means that a key is not in it.)
 #
-# On several hosts ranks cannot send each other anything before they know each other's addresses. Here three ranks are *told* that each is on a host of its own. In the picture, read each rank's lane from the left:
+# On several hosts ranks cannot send each other anything before they know each other's addresses. Here three ranks are *told* that each is on a host of its own. Read each rank's lane from the left:
 
 # %%
 apart = start(3, hosts=3)
@@ -128,7 +128,7 @@ def serve(rank, request, words, waiting, size):
 check.serve(serve)
 
 # %% [markdown]
-# Now start four ranks, with your function as their parent:
+# Now start four ranks whose parent answers by your function:
 
 # %%
 mine = start(4, serve, hosts=4)
@@ -139,7 +139,7 @@ plt.show()
 # %% [markdown]
 # ### PMIx and torchrun
 #
-# *PMIx*, the successor of PMI, asks the same questions on larger machines, and also reports failures. Open MPI and `srun --mpi=pmix` use it. *torchrun* starts the processes of a PyTorch training. One agent runs on each host. All agents are given the address of one key-value store, where they agree on the ranks. PyTorch calls this a *rendezvous*; it has nothing to do with a rendezvous send. Each agent then hands its processes their rank and the store's address in environment variables:
+# *PMIx*, the successor of PMI, answers the same questions on larger machines, and reports failures. Open MPI and `srun --mpi=pmix` use it. *torchrun* starts the processes of a PyTorch training. One agent runs on each host. All agents know the address of one key-value store, where they agree on the ranks. PyTorch calls this a *rendezvous*; it has nothing to do with a rendezvous send. Each agent then hands its processes their rank and the store's address in environment variables:
 
 # %%
 script = """
@@ -167,7 +167,7 @@ print(f"{len(documents)} documents, {sum(map(len, documents)) / 1000:.0f} kB of 
 print(documents[0][:200])
 
 # %% [markdown]
-# > **Predict.** Four ranks count. In the MPI program rank 0 adds up the counts of all ranks: how many messages is that? In MapReduce ranks 1 to 3 ask rank 0 for one document at a time: how many messages now?
+# > **Predict.** Four ranks count. In the MPI program rank 0 adds up the counts of all ranks: how many messages is that? In MapReduce ranks 1 to 3 ask rank 0 for one document at a time: how many requests and answers are that?
 
 # %%
 guess["messages, MPI"] = ...
@@ -210,7 +210,7 @@ guess.answer("messages, MPI", len(by_mpi.messages))
 guess.answer("messages, MapReduce", len(by_mapreduce.messages))
 
 # %% [markdown]
-# In the MPI program ranks 1 to 3 send one message each: their counts. In MapReduce rank 0 only hands out documents, one for each request. Then a collective (not counted) brings all pairs of a word to one rank. The additional messages have two uses: workers are busy as long as documents are left, and the framework can repeat a failed task:
+# In the MPI program ranks 1 to 3 send one message each: their counts. In MapReduce each document takes a request and an answer, and each worker asks once more to learn that none is left. Then a collective (not counted) brings all pairs of a word to one rank. So workers are busy while documents are left, and a failed task can be repeated:
 
 
 # %%
@@ -229,7 +229,7 @@ if rank == 2:
     print(f"my mapper failed {len(failures)} times, and the result is the same")
 
 # %% [markdown]
-# A worker's report of a failure is also its next request, so the scheduler gave rank 2 the same document again until its mapper succeeded. If rank 2 had failed in the MPI program, rank 0 would have waited for its message for ever. MapReduce fits one pass over much data. MPI fits iterations with much communication, such as training and simulation. The framework's scheduler uses only calls that you know; it is the queue of notebook 01 with further attempts:
+# A worker's report of a failure is also its next request, so the scheduler gave rank 2 the same document again until its mapper succeeded. If rank 2 had failed in the MPI program, rank 0 would have waited for its message for ever. MapReduce fits one pass over much data. MPI fits iterations with much communication, such as training and simulation. The framework's scheduler is the queue of notebook 01, which also repeats failed tasks:
 
 # %%
 from helpers import mapreduce as framework
@@ -291,7 +291,7 @@ else:
 # - start the exchange, compute, and wait for its end with `Waitall`;
 # - do the same, but after each piece of work ask with `Testall` whether the messages have arrived.
 #
-# > **Predict.** What is the time of `Waitall`, divided by the time of the exchange alone? It is about 0 if the bytes move while the ranks compute, and about 1 if they do not. And with `Testall`?
+# > **Predict.** Divide the time of `Waitall` by the time of the exchange alone: about 0 if the bytes move while the ranks compute, about 1 if they do not. What is it in the second way, and in the third?
 
 # %%
 guess["Waitall ÷ exchange"] = ...
@@ -336,7 +336,7 @@ guess.answer("Waitall ÷ exchange, with Testall", float(best[2, 0] / best[0, 0])
 Markdown("\n".join([*table, "", "(the best of 15 rounds)"]))
 
 # %% [markdown]
-# Read the second column. If `Waitall` takes as long as the exchange alone, hardly a byte moved while the ranks computed. If `Testall` brings `Waitall` to nearly 0, and *everything* still takes about as long as in the first way, the bytes moved inside the calls of `Testall`: the processor copies them whenever the program calls MPI. Then a non-blocking call hides no transfer here, inside one machine. Between machines it can, with a network card that moves bytes by itself.
+# Read the second column. If `Waitall` takes as long as the exchange alone, few bytes moved while the ranks computed. If `Waitall` after `Testall` takes nearly 0 ms, and *everything* takes about as long as in the first way, the bytes moved during the calls of `Testall`: the processor copies them when the program calls MPI. Then a non-blocking call hides no transfer inside this machine. Between machines it can, with a network card that moves bytes by itself.
 #
 # ### A collective that does not block
 #
@@ -370,11 +370,11 @@ for name in ("Allreduce", "Wait"):
     guess.answer(f"ms in {name}", took[name])
 
 # %% [markdown]
-# The second time, ranks 0 to 2 computed while rank 3 was on its way, and waited only for the rest of the 60 ms (hatched). In this way training averages one layer's gradients while it computes another layer's.
+# The second time, ranks 0 to 2 computed before rank 3 came, and waited (hatched) only for the rest of the 60 ms. Training does this to average one layer's gradients while it computes another layer's.
 #
 # ## One-sided communication
 #
-# A *window* opens a piece of a rank's memory to the other ranks. These read it with `Get`, write it with `Put`, and with `Fetch_and_op` read and change it in one call. Its owner makes no matching call. Here a counter on rank 0 replaces the server of notebook 01's queue: whoever is done takes the next number. Rank 1 is slow.
+# A *window* opens a piece of a rank's memory to the other ranks. These read it with `Get`, write it with `Put`, and with `Fetch_and_op` read and change it in one call. Its owner makes no matching call. Here a counter on rank 0 replaces the server of notebook 01's queue: a rank that is done takes the next number, a task. Rank 1 is slow.
 
 # %%
 # %%ranks
@@ -395,7 +395,7 @@ window.Free()
 print("I took", taken)
 
 # %% [markdown]
-# Rank 0 took tasks as the others did, and no rank was a server. Whether a request takes time of the owner's processor depends on the library and the network. A network card with RDMA (*remote direct memory access*) changes the memory by itself. Without such a card some libraries wait until the owner calls MPI.
+# Rank 0 took tasks like the others; no rank was a server. Whether a request takes time of the owner's processor depends on the library and the network. A network card with RDMA (*remote direct memory access*) changes the memory by itself. Without such a card some libraries wait until the owner calls MPI.
 #
 # ## What the sources say, what we measured
 

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # More of SGD: cut the model, save and resume, survive a failure
 #
-# An appendix to notebook [02](02_sgd_sync_async.ipynb). Its four sections and its project need the set-up alone, in any order.
+# An appendix to notebook [02](02_sgd_sync_async.ipynb). Each section, and the project, needs the set-up alone.
 #
 # **You will be able to**
 #
@@ -77,7 +77,7 @@ else:
     dist.send(h.grad, dst=0)
 
 # %% [markdown]
-# Each rank now has the gradients of its own layers. Are they the whole network's gradients?
+# Each rank has the gradients of its own layers. Do they equal those of the whole network?
 
 # %%
 # %%ranks --only 0,1
@@ -90,11 +90,11 @@ if rank == 0:
     print(f"a step moves {2 * h.numel() * 4} bytes; all gradients are {4 * 61706}")
 
 # %% [markdown]
-# The model-parallel step sends little here, and more with a larger batch. The data-parallel step sends all gradients, whatever the batch. But model-parallel ranks wait: rank 1 until $h$ arrives, then rank 0 until $dh$ comes back. Pipelines ([11](11_pipelines.ipynb)) reduce the waiting.
+# Yes. The model-parallel step sends a tenth of the gradients' bytes here, and more with a larger batch. The data-parallel step sends all gradients, whatever the batch. But model-parallel ranks wait: rank 1 until $h$ arrives, then rank 0 until $dh$ comes back. Pipelines ([11](11_pipelines.ipynb)) reduce the waiting.
 #
 # ### Exercise 1: which sends more?
 #
-# *Difficulty ●○○, 5 minutes.* Between the two halves of a network, `width` activations of each sample are sent, and as many gradients back. Data-parallel training sends the gradients of all `parameters`, once. From which batch size $B$ on does the model-parallel step send *more* numbers?
+# *Difficulty ●○○, 5 minutes.* A network is cut in two. For each sample `width` activations are sent forwards, and as many gradients back. Data-parallel training sends the gradients of all `parameters`, once. From which batch size $B$ on does the model-parallel step send *more* numbers?
 #
 # <details><summary>Hint</summary>
 #
@@ -120,9 +120,9 @@ print(f"LeNet cut after its convolutions: from B = {more_bytes_from(400, 61_706)
 # %% [markdown]
 # ## Several batches, one average
 #
-# A batch may be too large for a rank's memory, or the link may be slow. Then each rank adds up the gradients of several small batches, and the ranks average only the sum. `DistributedDataParallel` (DDP) has a context for this, `no_sync()`. Below, each rank processes four small batches: first without `no_sync()`, then with the first three batches inside it. A hook counts the averages. (LeNet's gradients fit into one bucket.)
+# If a batch is too large for a rank's memory, or the link is slow, each rank adds up the gradients of several small batches, and the ranks average only the sums. `DistributedDataParallel` (DDP) has a context for this, `no_sync()`. Below, each rank processes four small batches: first without `no_sync()`, then with the first three batches inside it. A hook counts the averages. (LeNet's gradients fit into one bucket.)
 #
-# > **Predict.** How many allreduces does it count for the four batches, and how many with three of them under `no_sync()`?
+# > **Predict.** How many averages does the hook count for the four batches without `no_sync()`, and how many with it?
 
 # %%
 loud = Prediction("allreduces of 4 backwards", None)  # your number for None
@@ -213,7 +213,7 @@ else:
 # %% [markdown]
 # ## A checkpoint
 #
-# Replicas are equal, so rank 0 saves and all ranks read. Nobody may read before rank 0 has written everything, so all ranks meet at a barrier. What must the file contain? Here are the constructor and the step of a training, `Run`, that can be interrupted:
+# A *checkpoint* is a file from which a training can continue. Replicas are equal, so rank 0 saves and all ranks read. They meet at a barrier first: rank 0 must have written everything. What must the file contain? Here are the constructor and the step of `Run`, a training:
 
 # %%
 print(inspect.getsource(Run.__init__), inspect.getsource(Run.step), sep="\n")
@@ -224,9 +224,9 @@ print(inspect.getsource(Run.__init__), inspect.getsource(Run.step), sep="\n")
 # *Difficulty ●●○, 12 minutes.* Write two functions.
 #
 # - `state_of(run)` returns what a checkpoint of `run` (a `Run`) must contain, as something that `torch.save` writes and `torch.load` reads: a dictionary of tensors, numbers and `state_dict()`s. It leaves the run as it is.
-# - `go_on_from(run, saved)` gets a **new** run, with other parameters, perhaps another momentum, and no step done, and what was read from the file. It changes the new run so that each of its steps equals, to the last bit, the step that the old run would have made. It returns nothing.
+# - `go_on_from(run, saved)` gets a **new** run and what was read from the file. The new run has made no step and has other parameters, perhaps another momentum. Change it so that each of its steps equals, to the last bit, the step that the old run would have made. Return nothing.
 #
-# This must hold after any number of steps, even none, if a schedule has changed the rate, and for any network, BatchNorm included. (Dropout is excluded: it would need the state of the random generator too.)
+# This must hold after any number of steps (even none), for any network (BatchNorm included), and when a schedule has changed the rate. (Without dropout, which needs the random generator's state too.)
 #
 # <details><summary>Hint</summary>
 #
@@ -257,7 +257,7 @@ def go_on_from(run, saved):
 check_on.checkpoint(state_of, go_on_from)
 
 # %% [markdown]
-# After seven steps rank 0 saves what your function returns. On each rank two new runs load this checkpoint; the second then starts the data from the beginning. The old run and both new runs make six more steps. A *fingerprint* is a hash of all parameters.
+# After seven steps rank 0 saves what your function returns. On each rank two new runs load it; the second then starts the data from the beginning. The old run and both new runs make six more steps. A *fingerprint* is a hash of all parameters: equal fingerprints mean equal bits.
 
 
 # %%
@@ -293,11 +293,11 @@ else:
     print("Exercise 3 first")
 
 # %% [markdown]
-# Each rank has a column. From your checkpoint, training continues to the last bit, although each new run began with other parameters. Without the position in the data the same samples come again, and the parameters differ.
+# Each rank has a column. From your checkpoint, training continues to the last bit. Without the position in the data the same samples come again, and the parameters differ.
 #
 # ## What a server stores, and when it stops
 #
-# One of the course's source texts says that a parameter server needs a whole model and an optimizer. The update needs only flat arrays. This is the server's whole optimizer:
+# One of the course's source texts says that a parameter server needs a whole model and an optimizer. Flat arrays are enough. This is the server's whole optimizer:
 
 # %%
 from helpers.data_parallel.flat import FlatSGD
@@ -305,7 +305,7 @@ from helpers.data_parallel.flat import FlatSGD
 print(inspect.getsource(FlatSGD))
 
 # %% [markdown]
-# Does it compute what PyTorch's optimizer computes? A server with three workers must end where three replicas without a server do:
+# Does it compute what PyTorch's optimizer computes? If so, a server with three workers ends with the parameters of three replicas without a server:
 
 
 # %%
@@ -320,7 +320,7 @@ by_flat_arrays = np.abs(served - cluster.run(without_a_server, timeout=60)[0]).m
 print(f"largest difference after 40 steps: {by_flat_arrays:.0e}")
 
 # %% [markdown]
-# `Stop` ends a run after a number of seconds, or once the loss (averaged over 20 updates) falls below a value. An asynchronous server decides alone, and tells each worker at its next hello. In a synchronous run every rank must leave after the *same* update, or the others would wait for ever. So the ranks agree after each update.
+# `Stop` ends a run after a number of seconds, or once the loss (averaged over 20 updates) falls below a value. An asynchronous server decides alone, and tells each worker when it next offers a gradient. In a synchronous run all ranks must leave after the *same* update, or some would wait for ever. So the ranks agree after each update.
 
 # %%
 free = settings | {"rate": 0.05, "momentum": 0.0}
@@ -330,7 +330,7 @@ for scheme, how in ((MPIAllreduce, settings), (Asynchronous, free)):
         print(f"{run.scheme:17s} {run.updates:4d} updates, {run.seconds[-1]:.2f} s: {run.ended}")
 
 # %% [markdown]
-# Workers also fail. In the first run below the server gives up a worker that falls silent in the middle of a push, drops gradients that are not finite, and refuses layers of the wrong shape. In the second run a worker leaves properly: it says goodbye.
+# Workers also fail. In the first run below, worker 1 falls silent in the middle of sending a gradient (a *push*), worker 2 sends gradients that are not finite, and worker 3 sends layers of the wrong shape. In the second run worker 1 says goodbye and leaves.
 
 # %%
 from helpers.data_parallel.schemes.faults import Faulty
@@ -352,7 +352,7 @@ for faults in (bad, {1: ("die", 4)}):
 #
 # $$d_r = \rho\,(\theta_r - c), \qquad \theta_r \leftarrow \theta_r - d_r, \qquad c \leftarrow c + \sum_r d_r$$
 #
-# Write it as a scheme for the course's training loop. All replicas and the centre begin equal. Every rank keeps its own copy of the centre, and all copies stay equal. `replica.flat.values` is the tensor of all parameters: change it in place. `step` counts from 0: with `period` 10, the first pull is after step 9.
+# Write it as a `Scheme` for the course's training loop. All replicas and the centre begin equal. Every rank keeps a copy of the centre, and all copies stay equal. `replica.flat.values` is the tensor of all parameters: change it in place. `step` counts from 0: with `period` 10, the first pull is after step 9.
 #
 # <details><summary>Hint</summary>
 #
@@ -389,7 +389,7 @@ class Elastic(Scheme):
 check.elastic(Elastic, cluster=cluster)
 
 # %% [markdown]
-# Your scheme trains LeNet beside synchronous SGD. It sends as many numbers as there are gradients, but only every 10 steps: a tenth of the bytes. The replicas differ at the end; the accuracy is rank 0's.
+# We train LeNet by synchronous SGD and by your scheme, which sends a tenth of the bytes: as many numbers, but only every 10 steps. The replicas differ at the end; the accuracy is rank 0's.
 
 # %%
 for scheme in (MPIAllreduce, Elastic):
@@ -399,7 +399,7 @@ if not check.elastic.passed(Elastic, cluster=cluster):
     print("the second without a pull: the project first")
 
 # %% [markdown]
-# Notebook [12](12_large_batches_and_compression.ipynb) measures elastic averaging over ten seeds.
+# One run decides nothing; notebook [12](12_large_batches_and_compression.ipynb) measures ten seeds.
 #
 # **References**: Zhang, Choromanska, LeCun (2015), *Deep learning with elastic averaging SGD*. Li et al. (2014), *Scaling distributed machine learning with the parameter server*: servers that survive failures.
 #

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Appendix: the other collectives, more links, and where ranks sit
 #
-# At the end you will have watched MPI's six collectives, written a broadcast for long arrays, ordered a link for an allreduce, and measured what a bad seating costs.
+# You will watch MPI's six collectives, write a broadcast for long arrays, order a link for an allreduce, and see what a bad placement of ranks costs.
 #
 # **You need** [08_allreduce_animation](08_allreduce_animation.ipynb). *Time:* 50 minutes, exercises included. Each section needs the set-up alone; the last table needs the first two sections. *Cores:* two or more. *GPU:* none.
 #
@@ -44,7 +44,7 @@ cluster = Cluster(n=P.ranks)
 # %% [markdown]
 # ## The six collectives
 #
-# A [collective](glossary.md#collective) is a call in which a whole group takes part. Training uses these six of MPI's twenty or so, and in addition the reduce-scatter of notebook 08 and the all-to-all of notebook [13](13_sharding.ipynb).
+# A [collective](glossary.md#collective) is a call in which a whole group takes part. Of MPI's twenty or so, training uses these six, the reduce-scatter of notebook 08 and the all-to-all of notebook [13](13_sharding.ipynb).
 #
 # | collective | before | after | used for |
 # |---|---|---|---|
@@ -63,7 +63,7 @@ recorded = schedules(cluster.run(record, SIX, (4, 3, 2), (1, 2)))
 animate([*recorded, *(model(name, 8) for name in SIX)])
 
 # %% [markdown]
-# In *scatter* and *gather* one rank sends or receives everything, a chunk at a time, in $N-1$ steps. *Broadcast* and *reduce* use a tree: each step doubles the number of ranks that have the data, so $\lceil\log_2 N\rceil$ steps reach every rank. Every rank compares the results with MPI's:
+# *Scatter* and *gather* take $N-1$ steps: the root sends or receives a chunk in each. *Broadcast* uses a tree: each step doubles the number of ranks that have the data, so $\lceil\log_2 N\rceil$ steps reach every rank. *Reduce* is this tree backwards. Do the results equal MPI's?
 
 # %%
 # %%ranks
@@ -93,7 +93,7 @@ f"{sum(same.values())} of {len(same)} equal MPI's"
 # %% [markdown]
 # ### The same bits on every rank
 #
-# A floating-point sum depends on the order of adding, so two algorithms may differ in the last digits. In training all *ranks* must end with the same bits, or their replicas drift apart. Does each algorithm give all ranks the same bits?
+# A floating-point sum depends on the order of adding, so two algorithms may differ in the last digits. In training all *ranks* must end with the same bits, or their replicas differ. Does each algorithm give all ranks the same bits?
 
 # %%
 # %%ranks
@@ -108,13 +108,13 @@ if rank == 0:
     print("equal bits on all ranks:", [len(set(one)) == 1 for one in zip(*everybody, strict=True)])
 
 # %% [markdown]
-# Each does. In chain, tree and ring each chunk is added up on one rank and copied. In recursive doubling both partners add the same two numbers, and $a + b = b + a$ to the last bit.
+# Yes. In chain, tree and ring one rank adds up a chunk, and the other ranks get copies. In recursive doubling both partners add the same two numbers, and $a + b = b + a$ to the last bit.
 #
 # ### Exercise 1: a broadcast for long arrays
 #
-# A broadcast by a tree has few steps, but rank 0 sends the whole array in each of them. Instead, rank 0 can send chunk $i$ to rank $i$, as in *scatter*. Then the chunks go round the ring, as in the second half of the ring allreduce.
+# A broadcast by a tree has few steps, but rank 0 sends the whole array in each. It can also go *in chunks*: rank 0 sends chunk $i$ to rank $i$, as in *scatter*, and then the chunks go round the ring, as in the second half of the ring allreduce.
 #
-# > **Predict.** Four ranks, an array of $K$ bytes. How many times $K$ does rank 0 send by the tree, and how many times $K$ in chunks? Which broadcast takes less time on your machine for 4 MB, "tree" or "yours" (in chunks)?
+# > **Predict.** Four ranks broadcast $K$ bytes. How many times $K$ does rank 0 send by the tree, and how many times $K$ in chunks? Which takes less time on your machine for 4 MB, "tree" or "yours" (in chunks)?
 
 # %%
 guess["sent by rank 0 ÷ K, tree"] = ...
@@ -122,7 +122,7 @@ guess["sent by rank 0 ÷ K, in chunks"] = ...
 guess["the faster broadcast of 4 MB"] = ...
 
 # %% [markdown]
-# *Difficulty ●●○, 12 minutes.* Write the broadcast in chunks, with sends and receives alone. On rank 0 `work` holds the numbers; on the other ranks its content does not matter. $N$ divides its length. Return `work`, filled in, on every rank. Only rank 0 may send more than $N - 1$ chunks.
+# *Difficulty ●●○, 12 minutes.* Write the broadcast in chunks, with sends and receives alone. On rank 0 `work` holds the numbers; on the other ranks its content does not matter. $N$ divides the length of `work`. Return `work`, filled in, on every rank. Only rank 0 may send more than $N - 1$ chunks.
 #
 # <details><summary>Hint</summary>
 #
@@ -185,7 +185,7 @@ if check.long_broadcast.passed(long_broadcast, cluster=cluster):
     guess.answer("the faster broadcast of 4 MB", faster)
 
 # %% [markdown]
-# The tree takes $\lceil\log_2 N\rceil$ steps of $K$ bytes; chunks take $2(N-1)$ steps of $K/N$ bytes. Again you choose between few steps and few bytes, as in notebook 08.
+# The tree takes $\lceil\log_2 N\rceil$ steps of $K$ bytes, chunks take $2(N-1)$ steps of $K/N$ bytes: few steps or few bytes, the choice of notebook 08.
 #
 # ## Links
 #
@@ -222,7 +222,7 @@ print(f"{lane / 1e6:.0f} MB/s = {lane / 2**20:.0f} MiB/s")
 #
 # <details><summary>Hint</summary>
 #
-# Divide the time by the number of steps of the ring, $2(N-1)$. Subtract the latency from the time of a step. In the rest one rank must send its chunk of $K/N$ bytes. What if nothing is left?
+# Divide the time by the number of steps of the ring, $2(N-1)$. Subtract the latency from the time of a step. In what is left, a rank sends a chunk of $K/N$ bytes. What if nothing is left?
 #
 # </details>
 
@@ -254,7 +254,7 @@ if check.rate_for.passed(rate_for):
         print(f"{link.name:24} has {has / 1e9:6.4g}, needs {needed / 1e9:.3g}: {verdict}")
 
 # %% [markdown]
-# Now order a link. A ring over four hosts with one rank each should allreduce 1 MB in 0.2 s. For α we take 0.1 ms; `data` is the share that packet headers leave. The cell makes hosts with links of the rate that your function asks for, and measures.
+# Now order a link. A ring over four hosts with one rank each should allreduce 1 MB in 0.2 s. We assume α = 0.1 ms; `data` is the share that packet headers leave. The cell joins the hosts by links of the rate that your function returns, and measures.
 
 # %%
 network = Network(hosts=4, rate=100e6)  # 100 Mbit/s
@@ -271,7 +271,7 @@ if check.rate_for.passed(rate_for):
 # %% [markdown]
 # ## Where ranks sit
 #
-# Four hosts have two ranks each, and links of 100 Mbit/s. Seated *side by side* (`block`), ranks 0 and 1 share a host, and of each host's two ranks only one sends to another host. Dealt out *in turn* (`cyclic`), ranks 0 and 4 share a host, and both send to another host. The model of notebook 08 says what that costs for 1 MB, with α and β from a record:
+# Four hosts have two ranks each, and links of 100 Mbit/s. Placed *side by side* (`block`), ranks 0 and 1 share a host, and only one of a host's two ranks sends to another host. Placed *in turn* (`cyclic`), ranks 0 and 4 share a host, and both send to another host. The model of notebook 08 says what that costs for 1 MB, with α and β from a record:
 
 # %%
 between, inside, _ = on_hosts.recorded(100e6, [1_048_576])
@@ -282,7 +282,7 @@ for name in ("ring", "two_level"):
         print(f"{name:10s} {way:7s} {places} {1e3 * took:6.1f} ms")
 
 # %% [markdown] claims="A3-placement"
-# The ring takes twice as long, because each link carries twice the bytes in every step. Measured on two processors, it takes 1.8 to 1.9 times as long for 256 KB and 2.1 times for 1 MB. Two levels form their rings by host, whatever the ranks' numbers, so by the model their time stays the same.
+# The ring takes twice as long, because in every step each link carries twice the bytes. Measured on two processors, it takes 1.8 to 1.9 times as long for 256 KB and 2.1 times for 1 MB. Two levels form their rings by host, whatever the ranks' numbers, so by the model their time stays the same.
 
 # %%
 claims.evidence("A3-placement")
@@ -290,7 +290,7 @@ claims.evidence("A3-placement")
 # %% [markdown]
 # ### More and more hosts
 #
-# How does the time grow with the number of hosts? The picture shows an array of 256 KB and one rank on each host. Markers are recorded, dashed lines are the model. Whose time grows least?
+# Which algorithm's time grows least with the number of hosts? The array has 256 KB, each host one rank. Markers are recorded, dashed lines are the model.
 
 # %%
 counts, grown, model_says = on_hosts.growing(rate=100e6)
@@ -303,7 +303,7 @@ for said, ms in (("by the model", model_says["ring"]), ("recorded", grown["ring"
     )
 
 # %% [markdown]
-# By the model the ring's time grows because $2(N-1)/N$, the bytes that a rank sends ÷ $K$, grows from 1 on two hosts to 1.75 on eight. For the ring this factor never passes 2. For tree and recursive doubling it grows without end. The recorded ring takes longer than the model says. One likely reason: all hosts of this record share two cores, but α came from a ping-pong during which the other ranks slept. Notebook 08 warns of that mistake.
+# The ring's. In a ring each rank sends $2(N-1)/N$ times $K$ bytes: $K$ on two hosts, $1.75\,K$ on eight, and never $2K$. For tree and recursive doubling the busiest rank's bytes grow without limit. The recorded ring takes longer than the model says. One likely reason: all hosts of this record share two cores, but α came from a ping-pong during which the other ranks slept.
 #
 # ## What the sources say, what we measured
 
