@@ -96,7 +96,7 @@ from helpers.checkup import report
 findings = report()
 
 # %% [markdown]
-# Later notebooks use *several hosts*. A *host* is a machine in a network. Linux can divide one machine into several hosts, linked at a speed that you choose. If your system forbids it, the row *several hosts* says how to allow it.
+# Later notebooks use *several hosts*. A *host* is a machine in a network. Linux can divide one machine into several hosts, joined at a speed that you choose. If your system forbids it, the row *several hosts* says how to allow it.
 
 # %% [markdown]
 # ## Four processes in a notebook
@@ -152,7 +152,7 @@ check.squares(cluster.run(lambda: mine))
 # %% [markdown]
 # ## Do they really run at the same time?
 #
-# First one process adds numbers in a loop. Then each of four ranks does *as many* additions, all at the same time. After every 5 000 additions a process reads two clocks: the wall clock, which never stops, and a clock that runs only while this process has a core. If the wall clock advanced over 0.3 ms more than the process's clock, the process was without a core meanwhile. So each rank records when it *really* ran.
+# First one process adds numbers in a loop. Then each of four ranks does *as many* additions, all at the same time. After every 5 000 additions a process reads two clocks: the wall clock, which never stops, and a clock that runs only while this process has a core. If the wall clock advanced over 0.3 ms more than the process's clock, the process was without a core in between. So each rank records when it *really* ran.
 #
 # > **Predict:** how many times as long as the one process will the four ranks need on your machine? Replace the dots by a number.
 
@@ -218,7 +218,7 @@ guess.answer("time of four ranks ÷ time of one process", seconds(together) / se
 # %% [markdown]
 # Each lane is a process. A bar is a stretch of time in which it ran; on the grey line between two bars it waited for a core. At any moment there are at most as many bars as cores. With four cores or more each lane is one bar, which ends near the dashed line. With two cores the four ranks *take turns*, and need at least twice the time of one. Other programs on your machine take turns with the ranks as well. (Each time is the best of three.)
 #
-# Starting more processes than there are cores finishes no work sooner. The course often does it all the same: who sends what to whom can be studied on any machine.
+# More processes than cores finish no work sooner. The course often does all the same: who sends what to whom can be studied on any machine.
 
 # %% [markdown]
 # ### Exercise 3: how long at least?
@@ -244,7 +244,7 @@ def at_least(ranks, cores, alone):
 check.at_least(at_least)
 
 # %% [markdown]
-# We compare your bound with the measured time:
+# Your bound beside the measured time, which may vary by some per cent:
 
 # %%
 if check.at_least.passed(at_least):
@@ -266,7 +266,7 @@ guess["one process ÷ four ranks that share its work"] = ...
 # %% [markdown]
 # ### Exercise 4: share the work
 #
-# *Difficulty ●○○, 5 minutes.* Ten items of work, four ranks: who does how many? Write a function that returns the number of items for each rank, for any `items` and `ranks`; the shares may differ by one item at most. Most parallel programs have such a function, and mistakes hide in the remainder.
+# *Difficulty ●○○, 5 minutes.* Four ranks share ten items of work: who does how many? Write a function that returns the number of items for each rank, for any `items` and `ranks`; the shares may differ by one item at most. Most parallel programs have such a function, and mistakes hide in the remainder.
 #
 # <details><summary>Hint</summary>
 #
@@ -315,7 +315,7 @@ if check.shares.passed(shares):
 # | read the code behind a call | `report??` in a cell |
 # | read the course without running it | `make html` executes the notebooks and writes pages to `build/html` |
 #
-# Your notebooks are copies in the folder `work`. An update of the course does not touch them. What you predicted and solved is kept beside them, and never leaves your machine, unless you join the board of a class. The table below stands in `progress.md` too, in the list of files.
+# Your notebooks are copies in the folder `work`. An update of the course does not touch them. What you predicted and solved is kept beside them, and never leaves your machine, unless you join the board of a class. The table below is in the file `progress.md` too.
 
 # %%
 from helpers import progress

@@ -39,7 +39,7 @@ guess = Predictions()
 cluster = Cluster(n=P.ranks)
 
 # %% [markdown]
-# You now have four processes, called [ranks](glossary.md#rank). No rank can read another rank's variables: what it needs from another must be sent to it. Below, a number goes from rank 0 to rank 3, and each rank on the way adds one.
+# You now have four processes, called [ranks](glossary.md#rank). No rank can read another rank's variables: what it needs from another must be sent to it. Below, a number goes from rank 0 to rank 3, and ranks 1 and 2 add one.
 
 # %%
 # %%ranks --trace first
@@ -76,7 +76,7 @@ timeline_html(first)
 # | $\beta$ | time for each byte; $1/\beta$ is the [bandwidth](glossary.md#bandwidth) |
 # | $T_N$, $S_N$ | time of a computation on $N$ ranks; its [speed-up](glossary.md#speed-up) $T_1/T_N$ |
 # | $s$ | [serial fraction](glossary.md#serial-fraction): the part of $T_1$ that only one rank can do |
-# | step | one round of messages: in it each rank sends at most one message and receives at most one, and sends only what it had before the round |
+# | step | a round of messages: each rank sends at most one and receives at most one, and sends only what it had before the round |
 
 # %% [markdown]
 # ## Lesson 1. Your send has returned: has the message arrived?
@@ -117,7 +117,7 @@ print(script)
 print(run_script(script, n=4))
 
 # %% [markdown]
-# These lines come from four other processes. Their order may change from run to run, because each process prints when it gets there. The notebook sorts its output by rank.
+# These lines come from four other processes. Their order may change from run to run: each process prints when it gets there. The notebook sorts its output by rank.
 #
 # ### Send and receive
 #
@@ -166,7 +166,7 @@ def hand_over(value, comm):
 check.hand_over(hand_over, cluster=cluster)
 
 # %% [markdown]
-# Rank 0 hands over its process number by your function:
+# Your function hands over rank 0's process number:
 
 # %%
 if check.hand_over.passed(hand_over, cluster=cluster):
@@ -248,12 +248,14 @@ for name in ("01-send-waits", "01-isend-returns"):
     display(claims.evidence(name))
 
 # %% [markdown]
-# The *effect* compares the second column with the third; its 95 % interval follows in brackets. Each claim has a *margin*, the smallest effect that counts; for `Send` it is 25 %.
+# The *effect* compares the second column with the third; its 95 % interval is in brackets. Each claim has a *margin*, the smallest effect that counts: 25 % for `Send`.
 #
 # - *holds*: the interval excludes "no difference", and the effect reaches the margin in the claimed direction;
 # - *fails*: as for *holds*, but in the opposite direction;
 # - *ties*: the whole interval lies within the margin;
 # - *open*: none of these.
+#
+# `Send` of 4 MB *ties*, as a send that waits should: it took as long as the rank was busy.
 #
 # ### Where does eager end?
 #
@@ -293,7 +295,7 @@ ax.legend()
 plt.show()
 
 # %% [markdown]
-# Left of the band `Send` returns without waiting. Right of it `Send` waits the whole 15 ms. Only the size changed. A program that relies on an early return works until somebody uses more data or another library.
+# Left of the band `Send` returns without waiting. Right of it `Send` waits the whole 15 ms. Only the size changed. A program that relies on an eager send works until somebody uses more data or another library.
 #
 # ### Exercise 2: which statements hold?
 #
@@ -339,9 +341,9 @@ comm.send(rank, dest=right)
 # %% [markdown]
 # The table's first line has the answer: rank 0 waits for rank 3. Every rank receives before it sends, so no rank ever sends. Follow the table: rank 3 waits for rank 2, rank 2 for rank 1, and rank 1 for rank 0.
 #
-# Ranks that wait for each other so that none can go on are in a [deadlock](glossary.md#deadlock). Here the table shows a circle. Without a circle, ranks are in a deadlock too if they wait in a call that one rank never makes. Outside the notebook nothing ends such a program. Then find out in which call each rank waits, for which rank, and since when.
+# Ranks that wait for each other so that none can go on are in a [deadlock](glossary.md#deadlock). Here the table shows a circle. Ranks also wait for ever in a call that all ranks must make and one rank never makes. Outside the notebook nothing ends such a program: find out in which call each rank waits, for which rank, and since when.
 #
-# There are three cures. *Order*: even ranks send first, odd ranks receive first. *Both at once*: `sendrecv`. *Requests*: start the send or the receive without blocking. Here is the second cure, with arrays of 8 MB. (The time limit restarted the ranks, so we import again.)
+# There are three cures. *Order*: even ranks send first, odd ranks receive first. *Both at once*: `sendrecv` is one call. *Requests*: start the send or the receive without blocking. Here is `Sendrecv`, with arrays of 8 MB. (The time limit restarted the ranks, so we import again.)
 
 # %%
 # %%ranks
@@ -704,7 +706,7 @@ if yours is not None:
 # %% [markdown]
 # ### The model tested
 #
-# The fit should predict messages that it has not seen: $k$ messages that go to and fro, one after another, should take $k(\alpha + \beta m)$. Each message goes once as an array (`Send`) and once as a pickled object (`send`).
+# The fit should predict messages that it has not seen: $k$ messages to and fro, one after another, should take $k(\alpha + \beta m)$. We send arrays (`Send`), and then the same arrays as pickled objects (`send`).
 
 
 # %%
@@ -738,7 +740,7 @@ for k, nbytes in ((10, 100), (10, 100_000), (2, 3_000_000)):
 Markdown("\n".join(table))
 
 # %% [markdown] claims="01-pickling"
-# Where the columns *predicted* and *arrays* agree, the model has what matters. It knows nothing of pickling, which costs extra time: use the upper-case calls for arrays.
+# Compare *predicted* with *arrays*: the difference is what the model leaves out. Pickling takes extra time, so use the upper-case calls for arrays.
 
 # %%
 claims.evidence("01-pickling")
@@ -780,7 +782,7 @@ guess.answer("1 MB, link ÷ memory", over_link.message(1e6) / link.message(1e6))
 #
 # ### A picture in rows
 #
-# We compute a picture of the Mandelbrot set. Rank $r$ computes the rows $r, r + N, r + 2N, \dots$, and rank 0 gathers all rows. Then rank 0 alone finishes the picture, which needs all rows: it smooths the picture and gives each shade the same area.
+# We compute a picture of the Mandelbrot set. Rank $r$ computes the rows $r, r + N, r + 2N, \dots$, and rank 0 gathers all rows. Then rank 0 alone, which now has all rows, smooths the picture and gives each shade the same area.
 
 
 # %%
@@ -857,7 +859,7 @@ def render(n, height, width):
 #
 # By hand, with $s = 0.2$ and $N = 4$: $S_4 = 1/(0.2 + 0.2) = 2.5$, and with any number of ranks never more than 5.
 #
-# > **Predict.** Guess $s$ for our picture. Which speed-up do you expect on 2 and on 4 ranks of your machine? And if the picture has 4 times as many rows for 4 ranks, how many times as many rows do 4 ranks finish per second as one rank?
+# > **Predict.** Guess $s$ for our picture. Which speed-up do you expect on 2 and on 4 ranks of your machine? Then 4 ranks get a picture with 4 times as many rows: how many times as many rows per second do they finish as one rank?
 
 # %%
 guess["speed-up on 2 ranks"] = ...
@@ -997,7 +999,7 @@ def ranks_for(speed_up, serial):
 check.ranks_for(ranks_for)
 
 # %% [markdown]
-# How many ranks does the picture need, by your function and the serial fraction measured above?
+# How many ranks does our picture need, with the serial fraction measured above?
 
 # %%
 if check.ranks_for.passed(ranks_for):
@@ -1078,7 +1080,7 @@ def hand_out(tasks, comm):
 check.hand_out(hand_out, cluster=cluster)
 
 # %% [markdown]
-# The numbers below are twelve tasks: pauses, in milliseconds. Every third is long; in fixed turns rank 1 would get all the long ones. Your queue shares them out:
+# Twelve tasks are pauses of the milliseconds below, every third a long one. In fixed turns rank 1 would get all the long ones. Your queue shares them out:
 
 # %%
 milliseconds = [60, 10, 11, 61, 12, 13, 62, 14, 15, 63, 16, 17]
@@ -1106,7 +1108,7 @@ else:
 # %% [markdown]
 # ## What breaks
 #
-# > **Predict.** Every rank of a ring first sends with `Send` and then receives. From how many bytes on does this program hang on your machine? Then rank 0 starts to send 8 MB of ones with `Isend`, and at once overwrites the ones with −1. What per cent of the numbers that arrive are −1?
+# > **Predict.** In a ring every rank calls `Send` and then `Recv`. From how many bytes on does this program hang on your machine? In a second program rank 0 starts to send 8 MB of ones with `Isend`, and at once overwrites them with −1. What per cent of the numbers that arrive are −1?
 
 # %%
 guess["hangs from how many bytes"] = ...

@@ -120,7 +120,7 @@ print(f"peak of the 300 random orders: {min(drawn):.2f} to {max(drawn):.2f} MB")
 print(f"peak of the library's order:   {library:.2f} MB")
 
 # %% [markdown]
-# The order matters: the operators and values are the same, and the peaks differ. The library takes the first order that it finds.
+# No: it is near the worst. The operators and values are the same; only their order differs. The library takes the first order that it finds.
 #
 # ## What is computed twice?
 #
@@ -288,7 +288,7 @@ for name, way in ways.items():
 #
 # ## How does a graph train on several ranks?
 #
-# Two ranks each have half of a batch, and every gradient has to be averaged before the update. The pass `average_gradients` rewrites the graph: it puts two operators behind each gradient. The first begins an allreduce as soon as the gradient exists. The second waits for its end, once nothing else is left to compute. A thread of the rank sends meanwhile.
+# Two ranks each have half of a batch, and every gradient has to be averaged before the update. The pass `average_gradients` rewrites the graph: it puts two operators behind each gradient. The first begins an allreduce as soon as the gradient exists. The second waits for its end, once nothing else is left to compute. A thread sends meanwhile.
 #
 # > **Predict.** The backward pass of three layers computes the last layer's gradient first. How many of the three allreduces begin while the rank still has gradients to compute?
 
@@ -358,7 +358,7 @@ for rank, (_, events) in enumerate(ranks):
 guess.answer("allreduces begun early", sum(start < last for start in begun))
 
 # %% [markdown]
-# The allreduces of the last two layers overlap with the computation of gradients. The first layer's gradient is ready last, so nothing is left to overlap with its allreduce. The bits agree because both programs add the ranks' gradients in the same order.
+# Two, the last two layers', begin early and can overlap with computation. The first layer's gradient is ready last: its allreduce has nothing left to overlap with. The bits agree because both programs add the ranks' gradients in the same order.
 #
 # **In practice** JAX's loop operator is `jax.lax.scan`. PyTorch's `scaled_dot_product_attention` can use FlashAttention, and its DDP begins an allreduce for each bucket of gradients (notebook [02](02_sgd_sync_async.ipynb)).
 #
