@@ -140,7 +140,7 @@ print(record)
 careless[3, 4](a, b, c)
 
 # %% [markdown]
-# On a GPU this kernel would usually run without an error and overwrite whatever lies behind `c`. Kernels from a `%%cuda` cell run on the CPU and are checked: the runner reports accesses out of bounds, races, and reads of memory that was never written. (Checking takes time: a product of 256 × 256 matrices takes about four times as long.)
+# On a GPU this kernel would usually run without an error and overwrite whatever lies behind `c`. Kernels from a `%%cuda` cell run on the CPU and are checked: the runner reports accesses out of bounds, races, and reads of memory that was never written. (Checking takes time: a product of 256 × 256 matrices takes about five times as long.)
 #
 # A launch can also be too large. A block has at most 1024 threads:
 

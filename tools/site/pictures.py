@@ -78,7 +78,7 @@ def with_pictures(notebook: NotebookNode, name: str, folder: Path) -> NotebookNo
 
 def _first_sentence(alt: str) -> str:
     said = re.split(r"\. |\n|; ", alt, maxsplit=1)[0][:MOST].rstrip(" .")
-    return said if len(said) >= LEAST else ""
+    return said if len(said) >= 2 * LEAST else ""
 
 
 def shared(titles: Sequence[str]) -> str:
