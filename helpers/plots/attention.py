@@ -58,7 +58,7 @@ def deletion(
     ax.set_xlabel("words hidden in each document")
     ax.set_ylabel("mean probability\nof the first answer")
     ax.set_ylim(0, 1)
-    ax.legend(title="hidden first")
+    ax.legend(title="hidden first", loc="lower left", fontsize="small")
     return ax
 
 
