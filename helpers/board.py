@@ -13,6 +13,7 @@ import atexit
 import contextlib
 import json
 import os
+import re
 import sqlite3
 import threading
 import time
@@ -143,8 +144,9 @@ def _tell(kind: str, name: str, **more: Any) -> None:
         if _member() is None:
             return
         path = progress.notebook()
-        event = {"id": uuid.uuid4().hex, "kind": kind, "notebook": path.stem if path else ""}
-        event |= {"name": " ".join(name.split())[:120], **more}
+        stem = re.sub(r"[^\w.-]", "_", path.stem)[:60] if path else ""
+        event = {"id": uuid.uuid4().hex, "kind": kind, "notebook": stem}
+        event |= {"name": progress.printable(name), **more}
         with _kept() as kept:
             kept.execute("INSERT INTO outbox (event) VALUES (?)", (json.dumps(event),))
         _wake()
@@ -252,8 +254,13 @@ def _send_some() -> bool:
         return False
     with _kept() as kept:
         rows = kept.execute("SELECT number, event FROM outbox LIMIT ?", (AT_ONCE,)).fetchall()
-    if not rows:
-        return False
+    if rows:
+        _send_rows(member, rows)
+    return bool(rows)
+
+
+def _send_rows(member: tuple[str, str], rows: list[tuple[int, str]]) -> None:
+    """Send these, and forget them: what the board refuses takes no other event with it."""
     try:
         _post(f"{member[0]}/api/send", {"events": [json.loads(e) for _, e in rows]}, member[1])
     except BoardError as error:
@@ -263,9 +270,14 @@ def _send_some() -> bool:
         if status == 401:  # withdrawn elsewhere, or another class's board
             with _kept() as kept:
                 kept.execute("DELETE FROM membership")
+        elif len(rows) > 1:
+            time.sleep(1)  # one at a time, not faster than a member may ask
+            for row in rows:
+                _send_rows(member, [row])
+                time.sleep(0.25)
+            return
     with _kept() as kept:
         kept.executemany("DELETE FROM outbox WHERE number = ?", [(n,) for n, _ in rows])
-    return True
 
 
 @atexit.register

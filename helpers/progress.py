@@ -15,6 +15,7 @@ from typing import Any
 
 PLACE = ".progress"
 PAGE = "progress.md"
+LARGEST = 1e30  # a number beyond is kept as it is written
 _CHECK = re.compile(r"\bcheck\.(\w+)\(")
 _PREDICTED = re.compile(r"\bguess\[|\bPrediction\(")
 
@@ -142,10 +143,15 @@ def plain(value: object) -> float | str | None:
     if value is None or value is ...:
         return None
     try:
-        number = float(value)  # type: ignore[arg-type]
+        number = float("nan") if isinstance(value, str) else float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
-        return str(value)[:120]
-    return str(value) if isinstance(value, str) or number - number != 0 else number
+        number = float("nan")
+    return number if abs(number) <= LARGEST else printable(str(value))
+
+
+def printable(text: str) -> str:
+    """Return a text on one line, of at most 120 characters that can be seen."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:120]
 
 
 def _file(path: Path) -> Path:

@@ -134,3 +134,48 @@ def test_a_wrong_address_in_the_environment_disturbs_once(notebook, monkeypatch,
 def test_who_never_joined_has_nothing_to_withdraw(notebook):
     with pytest.raises(board.BoardError, match="you have not joined a board"):
         board.withdraw()
+
+
+@pytest.mark.parametrize(
+    ("typed", "kept"),
+    [
+        (3, 3.0),
+        ("3", "3"),
+        ("two\nlines\x01\u202e", "two lines"),
+        ("7" * 200, "7" * 120),
+        (1e31, "1e+31"),
+        (float("inf"), "inf"),
+        ((1, 2), "(1, 2)"),
+        (10**400, str(10**400)[:120]),
+        (..., None),
+    ],
+)
+def test_what_is_typed_is_kept_as_a_board_takes_it(typed, kept):
+    assert progress.plain(typed) == kept
+
+
+def test_one_event_that_is_refused_takes_no_other_with_it(notebook, monkeypatch):
+    sent = []
+
+    def post(url, body, token=""):
+        if any(event["name"] == "bad" for event in body["events"]):
+            refused = board.BoardError("no")
+            refused.status = 400
+            raise refused
+        sent.extend(event["name"] for event in body["events"])
+        return {}
+
+    monkeypatch.setattr(board, "_post", post)
+    monkeypatch.setattr(board, "_wake", lambda: None)
+    with board._kept() as kept:
+        kept.execute("INSERT INTO membership VALUES ('http://x', 't', 1e12)")
+    (notebook.parent / "05 my copy (1).ipynb").write_text(notebook.read_text())
+    monkeypatch.setenv("JPY_SESSION_NAME", str(notebook.parent / "05 my copy (1).ipynb"))
+    for name in ("first", "bad", "last"):
+        board.said(name, 1)
+    with board._kept() as kept:
+        events = [json.loads(event) for (event,) in kept.execute("SELECT event FROM outbox")]
+    assert {event["notebook"] for event in events} == {"05_my_copy__1_"}
+    assert board._send_some()
+    assert sent == ["first", "last"]
+    assert not board._send_some()

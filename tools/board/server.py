@@ -15,6 +15,7 @@ from tornado.web import Application, HTTPError, RequestHandler
 
 from helpers import schema
 from helpers.board import AT_ONCE, Event
+from helpers.progress import LARGEST
 from tools.board.store import Store
 
 BODY = 64 * 1024  # bytes of the largest request
@@ -24,7 +25,6 @@ EVENTS = 120 / 60  # of one member in a second
 BURST = 400  # events that a laptop may send at once when it is back on the network
 KEPT = 5000  # events of one member
 MEMBERS = 300
-LARGEST = 1e30
 PAGE = Path(__file__).with_name("page")
 TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
 
@@ -79,7 +79,7 @@ class Board:
         return self._admit(name)
 
     def _admit(self, name: str) -> str:
-        if self.store.state(self.now)["members"] >= MEMBERS:
+        if self.store.members(self.now) >= MEMBERS:
             raise _refused(403, f"the class is full: {MEMBERS} have joined")
         return self.store.join(self.now, " ".join(name.split()))
 

@@ -25,6 +25,7 @@ CREATE TABLE IF NOT EXISTS events (
     number INTEGER PRIMARY KEY, id TEXT UNIQUE, class INTEGER, member INTEGER, at REAL, kind TEXT,
     notebook TEXT, name TEXT, value TEXT);
 CREATE INDEX IF NOT EXISTS asked ON events (class, notebook, name);
+CREATE INDEX IF NOT EXISTS sent ON events (member);
 CREATE TABLE IF NOT EXISTS revealed (
     class INTEGER, notebook TEXT, name TEXT, UNIQUE (class, notebook, name));
 """
@@ -74,6 +75,12 @@ class Store:
             (which, _digest(token), name, time.time()),
         )
         return token
+
+    def members(self, which: int) -> int:
+        """Return how many belong to a class."""
+        return self.db.execute("SELECT count(*) FROM members WHERE class = ?", (which,)).fetchone()[
+            0
+        ]
 
     def member(self, which: int, token: str) -> int | None:
         """Return the member of a class who has this token."""
