@@ -181,7 +181,8 @@ class Http(AsyncHTTPTestCase):
             assert self.ask(path, body, token).code == 401
             assert self.ask(path, body).code == 401
         assert self.ask("/api/state", token=self.board.key).code == 200
-        assert self.ask("/api/state?class=99", token=self.board.key).code == 404
+        for path in ("/api/state?class=99", "/api/csv?class=99", "/api/csv?class=²"):
+            assert self.ask(path.replace("²", "%C2%B2"), token=self.board.key).code == 404
         assert self.ask("/api/show", "{}", self.board.key).code == 400
 
     def test_what_is_sent_must_be_small_json_from_a_member(self):

@@ -171,6 +171,15 @@ class Handler(RequestHandler):
         if not secrets.compare_digest(self.token().encode(), self.board.key.encode()):
             raise _refused(401, "this is the teacher's: open the address that `make board` prints")
 
+    def asked(self) -> int:
+        """Return the class that the teacher asks for: today's if the request names none."""
+        self.teacher()
+        name = self.get_query_argument("class", "")
+        known = [str(one["id"]) for one in self.board.store.classes()]
+        if name and name not in known:
+            raise _refused(404, f"there is no class {name}")
+        return int(name) if name else self.board.now
+
 
 def _no_number(name: str) -> None:
     raise ValueError(name)
@@ -197,14 +206,9 @@ class State(Handler):
     """What the projector shows: of today's class, or of an earlier one."""
 
     def get(self) -> None:
-        self.teacher()
-        asked = self.get_query_argument("class", "")
-        known = self.board.store.classes()
-        which = int(asked) if asked.isdigit() else self.board.now
-        if which not in [one["id"] for one in known]:
-            raise _refused(404, f"there is no class {which}")
-        state = self.board.store.state(which)
-        self.write({**state, "class": which, "classes": known, "code": self.board.code})
+        which = self.asked()
+        more = {"class": which, "classes": self.board.store.classes(), "code": self.board.code}
+        self.write(self.board.store.state(which) | more)
 
 
 class Show(Handler):
@@ -227,9 +231,7 @@ class Table(Handler):
     """A class as CSV."""
 
     def get(self) -> None:
-        self.teacher()
-        asked = self.get_query_argument("class", "")
-        which = int(asked) if asked.isdigit() else self.board.now
+        which = self.asked()
         self.set_header("Content-Type", "text/csv; charset=utf-8")
         self.write(self.board.store.as_csv(which))
 
