@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from types import EllipsisType
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +16,6 @@ from helpers.autodiff.graph import Variable, apply
 from helpers.autodiff.operator import Operator, Type
 from helpers.autodiff.shaping import Shape, reshape
 from helpers.autodiff.sizes import Size
-
-if TYPE_CHECKING:
-    from types import EllipsisType
 
 
 @dataclass(frozen=True)
@@ -83,6 +81,11 @@ def getitem(x: Variable, key: Any) -> Variable:
     keys: list[int | Size | slice | EllipsisType | None] = [
         *(key if isinstance(key, tuple) else (key,))
     ]
+    for each in keys:
+        sound = isinstance(each, int | np.integer | Size | slice | EllipsisType | None)
+        if not sound or isinstance(each, bool):
+            expected = "integers, slices, ... and None (take rows of a list one by one)"
+            raise IndexError(f"an index expects {expected}; got {each!r}")
     used = sum(each is not None and each is not ... for each in keys)
     if used > x.ndim or keys.count(...) > 1:
         raise IndexError(f"an index expects at most {x.ndim} axes; got {key} of {x!r}")

@@ -58,10 +58,12 @@ def test_impossible_dtypes_are_refused(apply, words):
         apply()
 
 
-def test_indices_out_of_range_are_refused():
-    for index in (4, -5, (0, 0), slice(None, None, -1)):
-        with pytest.raises(IndexError, match="expects"):
-            y[index]
+@pytest.mark.parametrize(
+    "index", [4, -5, (0, 0), slice(None, None, -1), [0, 2], y > 0, np.array([0, 1]), True, 1.0]
+)
+def test_an_index_that_is_none_is_refused(index):
+    with pytest.raises(IndexError, match="expects .*got"):
+        y[index]
 
 
 def test_bipartite_and_in_order():
