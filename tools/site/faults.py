@@ -30,26 +30,27 @@ def faults(site: Path) -> list[str]:
     """Return a sentence for each page that is too large, fetches from elsewhere or leads astray."""
     files = {path.relative_to(site).as_posix(): path for path in site.rglob("*.html")}
     soups = {name: BeautifulSoup(path.read_bytes(), "html.parser") for name, path in files.items()}
-    anchors = {name: {tag["id"] for tag in soup.select("[id]")} for name, soup in soups.items()}
+    anchors = {name: {tag["id"] for tag in soup(id=True)} for name, soup in soups.items()}
     found = []
     for name, soup in soups.items():
         size = files[name].stat().st_size
         if size >= MAX_BYTES:
             found.append(f"{name} has {size / 1e6:.2f} MB, expected less than {MAX_BYTES / 1e6:g}")
         found += [f"{name} shows {text[:80]!r}: {why}" for text, why in _unfit(soup)]
-        for picture in soup.select("img"):
+        for picture in soup("img"):
             if picture.get("alt", NO_ALT) in ("", NO_ALT):
                 found.append(f"{name}: {picture.get('src', '')[:80]} has no description (alt)")
-        for picture in soup.select("svg"):
+        for picture in soup("svg"):
             if not _named(picture):
                 found.append(f"{name}: {str(picture)[:80]} has no name (aria-label)")
-        for tag in soup.select("[src], source[srcset], link[href], image[href], use[href]"):
+        named = soup(["link", "image", "use"], href=True)
+        for tag in [*named, *soup(src=True), *soup("source", srcset=True)]:
             address = tag.get("src") or tag.get("srcset") or tag.get("href")
             if re.match(r"(https?:)?//", address) and tag.get("rel") != ["canonical"]:
                 found.append(f"{name}: <{tag.name}> fetches {address[:80]}")
             elif not address.startswith(("data:", "#")) and not _there(site, name, address):
                 found.append(f"{name}: <{tag.name}> asks for {address[:80]}, which is not there")
-        for link in soup.select("a[href]"):
+        for link in soup("a", href=True):
             parts = urlsplit(link["href"])
             if parts.scheme or parts.netloc:
                 continue
@@ -60,7 +61,7 @@ def faults(site: Path) -> list[str]:
             either = {parts.fragment, unquote(parts.fragment)}
             if parts.fragment and target in anchors and not either & {*anchors[target], "top"}:
                 found.append(f"{name} links to {link['href']}, and there is no such heading")
-        for style in [*soup.select("style"), *soup.select("[style]")]:
+        for style in [*soup("style"), *soup(style=True)]:
             text = style.get("style") or style.get_text()
             found += [f"{name}: a style fetches {address[:80]}" for address in FETCHED(text)]
     for file in site.rglob("*.css"):
@@ -72,7 +73,8 @@ def faults(site: Path) -> list[str]:
 def _unfit(soup: Tag) -> list[tuple[str, str]]:
     """Return what a page shows and a reader cannot use, each with the reason."""
     found = []
-    for tag in soup.select("article :is(p, li, td, th, figcaption, summary)"):
+    words = ["p", "li", "td", "th", "figcaption", "summary"]
+    for tag in (tag for article in soup("article") for tag in article(words)):
         if not SUSPECT.search(tag.get_text()) or tag.find_parent(class_="py"):
             continue  # a docstring may speak of `**options`
         text = _prose(tag)
@@ -80,7 +82,7 @@ def _unfit(soup: Tag) -> list[tuple[str, str]]:
             found.append((text, "Markdown that is not rendered"))
         if tag.find_parent(class_="cell_output") and MISSING.search(text):
             found.append((text, "nan or None in a sentence or a table"))
-    for output in soup.select(".cell_output"):
+    for output in soup(class_="cell_output"):
         for line in output.get_text("\n").splitlines():
             for pattern, why in (
                 (UNSOLVED, "an exercise or a prediction without its answer"),
