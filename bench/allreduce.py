@@ -1,7 +1,6 @@
 """Allreduce by hand beside MPI_Allreduce, both in place, in turns within one run.
 
-Each row's value is GB/s: bytes of the array ÷ median time of the slowest rank. Run one case by
-itself with ``python -m bench.allreduce RANKS MEGABYTES``.
+Each row's value is GB/s: bytes of the array ÷ median time of the slowest rank.
 """
 
 from __future__ import annotations
@@ -19,13 +18,11 @@ SIZES = (4096, MB, 8 * MB, 16 * MB, 64 * MB)  # bytes
 
 def rows() -> list[Row]:
     """Measure 2 and 4 ranks; return one row for each algorithm, size and number of ranks."""
-    return [row for ranks in (2, 4) for row in rows_of(ranks, SIZES)]
+    return [row for ranks in (2, 4) for row in _rows(ranks)]
 
 
-def rows_of(ranks: int, sizes=SIZES, timeout: float = 300.0) -> list[Row]:
-    """Measure all algorithms on ``ranks`` ranks, in a fresh mpiexec."""
-    asked = map(str, sizes)
-    measured = on_ranks(ranks, "bench.allreduce", "--on-ranks", *asked, timeout=timeout)
+def _rows(ranks: int) -> list[Row]:
+    measured = on_ranks(ranks, "bench.allreduce", *map(str, SIZES), timeout=300)
     return [
         Row(
             f"allreduce {algorithm}",
@@ -37,7 +34,7 @@ def rows_of(ranks: int, sizes=SIZES, timeout: float = 300.0) -> list[Row]:
         )
         for algorithm, times in measured.items()
         if algorithm != "MPI_Allreduce"
-        for size, seconds, peer in zip(sizes, times, measured["MPI_Allreduce"], strict=True)
+        for size, seconds, peer in zip(SIZES, times, measured["MPI_Allreduce"], strict=True)
     ]
 
 
@@ -54,11 +51,4 @@ def _on_ranks(sizes: list[int]) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--on-ranks"]:
-        _on_ranks([int(size) for size in sys.argv[2:]])
-    else:
-        for row in rows_of(int(sys.argv[1]), [int(float(mb) * MB) for mb in sys.argv[2:]]):
-            print(
-                f"{row.name:32s} {row.parameters['bytes'] / MB:8.3f} MB  {row.value:6.2f} GB/s  "
-                f"MPI {row.peer_value:6.2f}  ratio {row.ratio:.2f}"
-            )
+    _on_ranks([int(size) for size in sys.argv[1:]])

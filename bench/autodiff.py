@@ -1,7 +1,4 @@
-"""The computation graph beside its peers: fused loops, memory. One thread each.
-
-python -m bench autodiff
-"""
+"""The computation graph beside its peers: fused loops, memory. One thread each."""
 
 from __future__ import annotations
 
@@ -16,17 +13,16 @@ from pathlib import Path
 
 import numpy as np
 
+from bench.launch import best, in_turns
 from helpers import autodiff as ad
 from helpers.autodiff import checkpoint, passes
 from helpers.records import Row
-from helpers.timing import Timing, measure
+from helpers.timing import measure
 
 SUITE = "autodiff"
 SIZE = 1_000_000  # elements of an operand of the elementwise chains
 MIB = 1 << 20
-UNIT = (
-    16 * 160 * 160 * 4
-)  # bytes between two convolutions: 1.5625 MiB, the source's 15 624 / 10 000
+UNIT = 16 * 160 * 160 * 4  # bytes between two convolutions: the source's 15 624 MiB / 10 000
 SOURCE_KEPT, SOURCE_SUBLINEAR = 15624.37, 173.03  # MiB, the lecture's slide "Sublinear Memory"
 CHAIN = 100  # convolutions of the chain that is measured
 
@@ -39,17 +35,6 @@ def rows() -> list[Row]:
     torch.set_num_threads(1)
     with threadpool_limits(1):
         return [*chain_rows(), *count_rows(), *memory_rows()]
-
-
-def interleaved(ways: dict[str, Callable[[], object]], repeats: int = 40) -> dict[str, float]:
-    """Time ways in turns; return the shortest of each in s, the least disturbed by others."""
-    samples: dict[str, list[float]] = {name: [] for name in ways}
-    for way in ways.values():
-        way()
-    for _ in range(repeats):
-        for name, way in ways.items():
-            samples[name] += measure(way, repeats=1, warmup=1).samples
-    return {name: Timing(tuple(taken)).best for name, taken in samples.items()}
 
 
 # An expression for NumPy, PyTorch and this package (F gives exp and tanh), and for numexpr.
@@ -102,7 +87,7 @@ def chain_rows() -> list[Row]:
             expected = chain(x, y, np)
             for peer, way in ways.items():
                 np.testing.assert_allclose(way(), expected, 1e-5, 1e-6, err_msg=peer)
-            taken = interleaved(ways)
+            taken = best(in_turns(ways, 40))
             about = {"chain": text, "elements": SIZE, "dtype": dtype, "threads": 1}
             for peer in ("torch.compile", "NumPy", "numexpr"):
                 theirs = taken[peer] * 1e3 if peer in taken else None

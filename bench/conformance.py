@@ -1,9 +1,9 @@
 """PyTorch's own distributed test suite, run on the backend ``mpi4py`` and on gloo, side by side.
 
-    python -m bench.conformance [--ranks 4] [--backends mpi4py,gloo] [--only PART]
+    python -m bench.conformance [--ranks 4] [--only PART]
 
-A run of the whole suite on both backends is written to data/bench/: a row for each test, 1 if it
-passes, with both outcomes and the reason of a failure.
+A run of the whole suite is written to data/bench/: a row for each test, 1 if it passes, with both
+outcomes and the reason of a failure.
 
 The suite ships inside the installed package (``torch.testing._internal.distributed``). It is meant
 to start its own processes; here the ranks are MPI's, for both backends alike, and each test runs on
@@ -239,18 +239,16 @@ def _verdict(outcomes: dict[int, tuple[str, str]]) -> tuple[str, str]:
 
 
 def report(results: dict[str, dict[str, tuple[str, str]]]) -> str:
-    """The counts of each backend, and each test that gloo passes and ours does not, with why."""
+    """The counts of each backend, and each test that one alone passes, with why."""
     lines = [f"{'backend':10s}{'passed':>8s}{'failed':>8s}{'skipped':>9s}"]
     for backend, outcomes in results.items():
         count = collections.Counter(outcome for outcome, _ in outcomes.values())
         lines.append(f"{backend:10s}{count['passed']:8d}{count['failed']:8d}{count['skipped']:9d}")
-    ours, gloo = results.get("mpi4py", {}), results.get("gloo", {})
-    for name, (outcome, reason) in ours.items():
-        if outcome != "passed" and gloo.get(name, ("",))[0] == "passed":
-            lines.append(f"gloo passes, mpi4py {outcome}: {name}: {_last_line(reason)}")
-    for name, (outcome, reason) in gloo.items():
-        if outcome != "passed" and ours.get(name, ("",))[0] == "passed":
-            lines.append(f"mpi4py passes, gloo {outcome}: {name}: {_last_line(reason)}")
+    for one, other in (("mpi4py", "gloo"), ("gloo", "mpi4py")):
+        for name, (outcome, reason) in results[one].items():
+            if outcome != "passed" and results[other][name][0] == "passed":
+                why = _last_line(reason)
+                lines.append(f"{other} passes, {one} {outcome}: {name}: {why}")
     return "\n".join(lines)
 
 
@@ -283,9 +281,7 @@ def _last_line(reason: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--ranks", type=int, default=4)
-    parser.add_argument("--backends", default="mpi4py,gloo")
     parser.add_argument("--only", default="", help="run the tests whose name contains this")
-    parser.add_argument("--json", type=Path, help="keep outcomes here, and go on from them")
     parser.add_argument("--rank-of", help=argparse.SUPPRESS)
     parser.add_argument("--folder", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -293,16 +289,9 @@ def main() -> None:
         _rank_main(options.rank_of, options.folder)
         return
     names = [name for name in names_in_a_process() if options.only in name]
-    results: dict[str, dict] = {}
-    if options.json and options.json.exists():
-        results = json.loads(options.json.read_text())
-    for backend in options.backends.split(","):
-        if not set(names) <= set(results.get(backend, ())):
-            results[backend] = run_suite(backend, names, options.ranks)
-        if options.json:
-            options.json.write_text(json.dumps(results, indent=1))
+    results = {name: run_suite(name, names, options.ranks) for name in ("mpi4py", "gloo")}
     print(report(results))
-    if not options.only and {"mpi4py", "gloo"} <= set(results):
+    if not options.only:
         command = f"python -m bench.conformance --ranks {options.ranks}"
         suites = {"conformance": rows(results, options.ranks)}
         print("written:", records.write(records.record(suites, command), ROOT / "data" / "bench"))

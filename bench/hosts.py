@@ -8,8 +8,7 @@ headers take three to four hundredths of it.
 
 from __future__ import annotations
 
-import time
-
+from bench.launch import best, in_turns
 from helpers.cluster import Cluster, Network
 from helpers.records import Row
 
@@ -40,6 +39,7 @@ def rows() -> list[Row]:
 def _measure(sizes: dict[str, int], rounds: dict[str, int]) -> dict[str, dict[str, float]]:
     """Return seconds of each backend for each size: the best turn's slowest rank."""
     import os
+    import socket
 
     import torch
     import torch.distributed as dist
@@ -48,27 +48,16 @@ def _measure(sizes: dict[str, int], rounds: dict[str, int]) -> dict[str, dict[st
     import helpers.torch_mpi  # noqa: F401 - makes the backend known
 
     comm = MPI.COMM_WORLD
-    os.environ["GLOO_SOCKET_IFNAME"] = _interface()
+    os.environ["GLOO_SOCKET_IFNAME"] = next(n for _, n in socket.if_nameindex() if n != "lo")
     dist.init_process_group("mpi4py", init_method="mpi://")
     groups = {"ours": None, "gloo": dist.new_group(list(range(comm.size)), backend="gloo")}
-    took: dict[str, dict[str, float]] = {}
+    took = {}
     for label, size in sizes.items():
-        tensor, samples = torch.zeros(size // 4), {name: [] for name in groups}
-        for turn in range(rounds[label] + 1):
-            for name, group in groups.items():
-                comm.Barrier()
-                began = time.perf_counter()
-                dist.all_reduce(tensor, group=group)
-                slowest = comm.allreduce(time.perf_counter() - began, MPI.MAX)
-                if turn:  # the first makes connections
-                    samples[name].append(slowest)
-        took[label] = {name: min(values) for name, values in samples.items()}
+        tensor = torch.zeros(size // 4)
+        calls = {
+            name: lambda group=group, tensor=tensor: dist.all_reduce(tensor, group=group)
+            for name, group in groups.items()
+        }
+        took[label] = best(in_turns(calls, rounds[label], comm=comm))
     dist.destroy_process_group()
     return took
-
-
-def _interface() -> str:
-    """Return the name of this host's link: the one that is not loopback."""
-    import socket
-
-    return next(name for _, name in socket.if_nameindex() if name != "lo")

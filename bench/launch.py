@@ -1,9 +1,11 @@
-"""A suite's module on several ranks, under an mpiexec of its own."""
+"""What suites share: their module on several ranks, and calls that take turns."""
 
 from __future__ import annotations
 
 import json
 import sys
+import time
+from collections.abc import Callable, Mapping
 
 from helpers.machine.launcher import run_ranks
 from helpers.paths import ROOT
@@ -24,3 +26,41 @@ def on_ranks(ranks: int, module: str, *arguments: str, timeout: float):
             f"{' '.join(command)} on {ranks} ranks {how}:\n{done.output}{done.errors}"
         )
     return json.loads(done.output.splitlines()[-1])
+
+
+def in_turns(
+    calls: Mapping[str, Callable[[], object]],
+    rounds: int,
+    repeats: int = 1,
+    *,
+    comm=None,
+    clock: Callable[[], float] = time.perf_counter,
+    budget: float = float("inf"),
+) -> dict[str, list[float]]:
+    """Return the seconds of each call in every round, in which all take a turn; the first warms up.
+
+    With a communicator, the seconds of the slowest rank. After ``budget`` seconds no further round
+    begins.
+    """
+    samples: dict[str, list[float]] = {name: [] for name in calls}
+    begun = time.perf_counter()
+    for turn in range(rounds + 1):
+        if turn > 1 and time.perf_counter() - begun > budget:
+            break
+        for name, call in calls.items():
+            if comm is not None:
+                comm.Barrier()
+            began = clock()
+            for _ in range(repeats):
+                call()
+            took = (clock() - began) / repeats
+            if comm is not None:
+                took = max(comm.allgather(took))
+            if turn:
+                samples[name].append(took)
+    return samples
+
+
+def best(samples: Mapping[str, list[float]]) -> dict[str, float]:
+    """Return the shortest of each: whatever else runs on the cores only ever adds time."""
+    return {name: min(taken) for name, taken in samples.items()}

@@ -1,4 +1,4 @@
-"""PageRank: whole calls beside four libraries, every version beside its own byte count, growth.
+"""PageRank: whole calls beside four libraries, every version beside its own byte count.
 
 Calls that are compared take turns, and each row quotes the best of its runs: the least disturbed.
 Whole calls and conversions are in processor time (each computes on one thread), iterations in wall
@@ -14,13 +14,13 @@ import time
 
 import numpy as np
 
+from bench.launch import best, in_turns
 from helpers.records import Row
 
 SUITE = "pagerank"
 TOLERANCE = 1e-10
 DAMPING = 0.85
 BUDGET = 15.0  # seconds for one group of calls that take turns
-EDGES = (10**5, 3 * 10**5, 10**6, 3 * 10**6, 10**7, 3 * 10**7, 5 * 10**7)
 
 
 def rows() -> list[Row]:
@@ -32,7 +32,6 @@ def rows() -> list[Row]:
     floor = read_bandwidth()
     for edges in (10**5, 10**7):
         made += versions(random_links(10_000, edges / 1e8), floor)
-    made += growth(EDGES)
     return made
 
 
@@ -42,20 +41,9 @@ def debian():
     return load_dependencies().adjacency()
 
 
-def in_turns(calls: dict, repeats: int, clock=time.perf_counter) -> dict[str, float]:
-    """Run the calls one after the other, ``repeats`` times round; best seconds of each.
-
-    Once ``BUDGET`` is spent no further round is begun; there are two at the least.
-    """
-    best, begun = dict.fromkeys(calls, np.inf), time.perf_counter()
-    for turn in range(repeats + 1):  # the first round warms up, and counts where it is the best
-        if turn > 1 and time.perf_counter() - begun > BUDGET:
-            break
-        for name, call in calls.items():
-            begin = clock()
-            call()
-            best[name] = min(best[name], clock() - begin)
-    return best
+def turns(calls: dict, repeats: int) -> dict[str, float]:
+    """Return the best seconds of the processor of each of several calls."""
+    return best(in_turns(calls, repeats, clock=time.process_time, budget=BUDGET))
 
 
 def whole_calls(name: str, adjacency, repeats: int) -> list[Row]:
@@ -65,6 +53,7 @@ def whole_calls(name: str, adjacency, repeats: int) -> list[Row]:
     from fast_pagerank import pagerank_power
     from scipy import sparse
     from sknetwork.ranking import PageRank
+    from threadpoolctl import threadpool_limits
 
     from helpers.pagerank import pagerank
     from helpers.pagerank.graphs import links
@@ -97,17 +86,13 @@ def whole_calls(name: str, adjacency, repeats: int) -> list[Row]:
     slow = {"networkx": runs.pop("networkx")}
     # The processor's own time, not the wall's: all five are held to one thread, and on a
     # shared machine this leaves out the others.
-    from threadpoolctl import threadpool_limits
-
     with threadpool_limits(1):
-        best = in_turns(runs, repeats, time.process_time) | in_turns(slow, 1, time.process_time)
+        taken = turns(runs, repeats) | turns(slow, 1)
     prepared = links(adjacency)
-    alone = in_turns(
-        {m: lambda m=m: pagerank(prepared, m, DAMPING, TOLERANCE) for m in ("ordered", "csr")},
-        9,
-        time.process_time,
+    alone = turns(
+        {m: lambda m=m: pagerank(prepared, m, DAMPING, TOLERANCE) for m in ("ordered", "csr")}, 9
     )
-    converted = in_turns(convert, 1, time.process_time)
+    converted = turns(convert, 1)
     result = pagerank(adjacency, "auto", DAMPING, TOLERANCE)
     parameters = {"graph": name, "nodes": n, "edges": int(adjacency.nnz), "tolerance": TOLERANCE}
     made = []
@@ -119,20 +104,11 @@ def whole_calls(name: str, adjacency, repeats: int) -> list[Row]:
             "peer_residual": residual(adjacency, answers[peer]),
             "l1_distance": float(np.abs(answers["ours"] - answers[peer]).sum()),
         }
-        ours, theirs = best["ours"] * 1e3, best[peer] * 1e3
+        ours, theirs = taken["ours"] * 1e3, taken[peer] * 1e3
         made.append(Row(f"whole call, {name}", ours, "ms", peer, theirs, parameters | found))
     for method, seconds in alone.items():
-        spent = {"method": method}
-        made.append(
-            Row(
-                f"graph already converted, {name}",
-                seconds * 1e3,
-                "ms",
-                "",
-                None,
-                parameters | spent,
-            )
-        )
+        given = parameters | {"method": method}
+        made.append(Row(f"graph already converted, {name}", seconds * 1e3, "ms", parameters=given))
     for peer in ("scikit-network", "igraph", "networkx"):
         ours, theirs = converted["ours"] * 1e3, converted[peer] * 1e3
         made.append(Row(f"conversion of edges, {name}", ours, "ms", peer, theirs, parameters))
@@ -149,13 +125,10 @@ def residual(adjacency, scores) -> float:
 
 
 def versions(graph, floor: float, device: str = "cpu") -> list[Row]:
-    """Time one iteration of each version beside its bytes ÷ ``floor`` (bytes per second).
-
-    Version 4 in double precision too, and the two ways to fold the diagonal into a dense matrix.
-    """
+    """Time one iteration of each version beside its bytes ÷ ``floor`` (bytes per second)."""
     from helpers.pagerank import versions as pagerank_versions
 
-    made, folds = [], {}
+    made = []
     for key, dtype in pagerank_versions.rows(device):
         if key == "dense_folded" and device == "cpu" and graph.edges > 10**6:
             continue  # its matrix product takes 10 s and more; once is enough
@@ -163,7 +136,7 @@ def versions(graph, floor: float, device: str = "cpu") -> list[Row]:
         held = pagerank_versions.VERSIONS[key](graph, dtype, device)
         synchronize(device)
         prepared = time.perf_counter() - begin
-        best = iteration(held, device, least=20)
+        took = iteration(held, device, least=20)
         parameters = {
             "version": held.number,
             "method": key,
@@ -177,17 +150,8 @@ def versions(graph, floor: float, device: str = "cpu") -> list[Row]:
         }
         name = f"iteration, version {held.number}"
         bound = held.bytes_moved / floor * 1e3
-        made.append(Row(name, best * 1e3, "ms", "bytes ÷ read bandwidth", bound, parameters))
-        if key in ("dense_folded", "dense_scaled"):
-            folds[key] = prepared
+        made.append(Row(name, took * 1e3, "ms", "bytes ÷ read bandwidth", bound, parameters))
         del held
-    if len(folds) == 2:  # both make the same dense matrix first
-        shape = {"nodes": graph.nodes, "edges": graph.edges, "device": device, "dtype": "float32"}
-        product, scaled = folds["dense_folded"], folds["dense_scaled"]
-        made.append(
-            Row("matrix with Out folded in, by a product", product, "s", "by scaling columns",
-                scaled, shape)
-        )  # fmt: skip
     return made
 
 
@@ -204,15 +168,12 @@ def iteration(held, device: str, least: int = 3, rounds: int = 60, budget: float
     synchronize(device)
     one = (time.perf_counter() - begin) / 2
     few = max(1, min(least, int(budget / 5 / one)))
-    best, begun = np.inf, time.perf_counter()
-    for turn in range(rounds):
-        if turn and time.perf_counter() - begun > budget:
-            break
-        begin = time.perf_counter()
+
+    def several() -> None:
         iterate(held, few)
         synchronize(device)
-        best = min(best, (time.perf_counter() - begin) / few)
-    return best
+
+    return best(in_turns({"": several}, rounds, budget=budget))[""] / few
 
 
 def read_bandwidth(device: str = "cpu", size: int = 400_000_000) -> float:
@@ -220,15 +181,12 @@ def read_bandwidth(device: str = "cpu", size: int = 400_000_000) -> float:
     import torch
 
     x = torch.ones(size // 4, dtype=torch.float32, device=device)
-    x.sum()
-    best = np.inf
-    for _ in range(60):
-        synchronize(device)
-        begin = time.perf_counter()
+
+    def read() -> None:
         x.sum()
         synchronize(device)
-        best = min(best, time.perf_counter() - begin)
-    return size / best
+
+    return size / best(in_turns({"": read}, 60))[""]
 
 
 def synchronize(device: str) -> None:
@@ -236,41 +194,6 @@ def synchronize(device: str) -> None:
         import torch
 
         torch.cuda.synchronize()
-
-
-def growth(edges, device: str = "cpu") -> list[Row]:
-    """Time and memory of version 4 as the graph grows, 10 edges a node; dense's memory beside.
-
-    Memory is what its tensors hold. Stops, and says so, where the machine's memory ends: drawing
-    and sorting a graph of E edges takes about 60 bytes an edge.
-    """
-    from helpers.machine import memory_bytes
-    from helpers.pagerank.graphs import random_links
-    from helpers.pagerank.versions import VERSIONS
-
-    made = []
-    for count in edges:
-        if 60 * count > 0.6 * (memory_bytes() or np.inf):
-            print(f"growth: {count} edges and more left out, this machine's memory is too small")
-            break
-        n = count // 10
-        graph = random_links(n, count / n / n)
-        begin = time.perf_counter()
-        held = VERSIONS["csr"](graph, "float32", device)
-        synchronize(device)
-        prepared = time.perf_counter() - begin
-        best = iteration(held, device)
-        parameters = {"nodes": n, "edges": graph.edges, "device": device, "dtype": "float32"}
-        spent = parameters | {"preparation_s": prepared, "bytes": held.bytes_moved}
-        made.append(Row("growth, one iteration of version 4", best * 1e3, "ms", "", None, spent))
-        matrix = held.matrix
-        parts = matrix.crow_indices(), matrix.col_indices(), matrix.values()
-        memory = sum(part.numel() * part.element_size() for part in parts) + 2 * 4 * n
-        made.append(
-            Row("growth, bytes of version 4", memory, "B", "dense", 4.0 * n * n, parameters)
-        )
-        del held, graph, matrix, parts
-    return made
 
 
 def gpu_rows() -> list[Row]:
@@ -283,7 +206,6 @@ def gpu_rows() -> list[Row]:
     made = []
     for edges in (10**5, 10**7):
         made += versions(random_links(10_000, edges / 1e8), floor, "cuda")
-    made += growth(EDGES, "cuda")
     held = VERSIONS["dense"](graph, "float32", "cuda")
     iterate(held, 5)
     synchronize("cuda")

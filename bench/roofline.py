@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import time
 from ctypes import c_double, c_int64, c_void_p
+from functools import partial
 
+from bench.launch import best, in_turns
 from helpers.records import Row
 
 SUITE = "roofline"
@@ -38,6 +40,8 @@ def rows() -> list[Row]:
 
 def triads(threads: int, rounds: int) -> list[Row]:
     """Our memory triad beside a plain C triad of the same convention: 24 bytes a double."""
+    from threadpoolctl import threadpool_limits
+
     from helpers import native
     from helpers.roofline import probes
 
@@ -48,23 +52,22 @@ def triads(threads: int, rounds: int) -> list[Row]:
     held = [probes.aligned(8 * count, touch=1.0) for _ in range(3)]
     at = [array.ctypes.data for array in held]
     ours, theirs = probes._memory().triad, plain
-    own, peer, clock = [], [], _clock(threads)
-    with _threads(threads):
-        for _ in range(rounds):
-            begin = clock()
-            ours(*at, 3.0, count // threads, 1, threads)
-            own.append(24 * count / (clock() - begin))
-            begin = clock()
-            theirs(*at, 3.0, count)
-            peer.append(24 * count / (clock() - begin))
+    ways = {
+        "ours": lambda: ours(*at, 3.0, count // threads, 1, threads),
+        "peer": lambda: theirs(*at, 3.0, count),
+    }
+    with threadpool_limits(threads):
+        taken = best(in_turns(ways, rounds, clock=_clock(threads)))
+    own, peer = (24 * count / taken[name] / 1e9 for name in ways)
     parameters = {"threads": threads, "bytes": size, "convention": "24 B a double, no allocate"}
-    values = max(own) / 1e9, max(peer) / 1e9
-    return [Row("triad", values[0], "GB/s", "plain OpenMP C", values[1], parameters)]
+    return [Row("triad", own, "GB/s", "plain OpenMP C", peer, parameters)]
 
 
 def peaks(threads: int, rounds: int, n: int = 1024) -> list[Row]:
     """The FMA peak beside the library's best product, fp32."""
     import numpy as np
+    import torch
+    from threadpoolctl import threadpool_limits
 
     from helpers.roofline import probes
     from helpers.roofline.system import instruction_sets
@@ -72,10 +75,8 @@ def peaks(threads: int, rounds: int, n: int = 1024) -> list[Row]:
     widest = instruction_sets()[-1]
     a = np.random.default_rng(0).random((n, n), dtype=np.float32)
     peak, blas, mkl, clock = [], [], [], _clock(threads)
-    import torch
-
     ta = torch.from_numpy(a)
-    with _threads(threads):
+    with threadpool_limits(threads):
         for _ in range(rounds):
             peak += probes.flops(widest, "float32", threads, sample=0.01, repeats=2)
             for product, kept in ((lambda: a @ a, blas), (lambda: ta @ ta, mkl)):
@@ -83,36 +84,31 @@ def peaks(threads: int, rounds: int, n: int = 1024) -> list[Row]:
                 product()
                 kept.append(2 * n**3 / (clock() - begin))
     parameters = {"threads": threads, "isa": widest.name, "n": n, "dtype": "float32"}
-    best = max(peak) / 1e9
+    most = max(peak) / 1e9
     return [
-        Row("FMA peak", best, "Gflop/s", "OpenBLAS sgemm (NumPy)", max(blas) / 1e9, parameters),
-        Row("FMA peak", best, "Gflop/s", "sgemm (torch)", max(mkl) / 1e9, parameters),
+        Row("FMA peak", most, "Gflop/s", "OpenBLAS sgemm (NumPy)", max(blas) / 1e9, parameters),
+        Row("FMA peak", most, "Gflop/s", "sgemm (torch)", max(mkl) / 1e9, parameters),
     ]
 
 
 def products(n: int) -> list[Row]:
     """The loop orders, blocked and tiled, beside the library, one thread."""
     import numpy as np
+    from threadpoolctl import threadpool_limits
 
     from helpers.roofline.matmul import flops, versions
 
     rng = np.random.default_rng(0)
     a, b = (rng.random((n, n), dtype=np.float32) for _ in range(2))
-    best: dict[str, float] = {}
-    clock = _clock(1)
-    with _threads(1):
-        made = versions(n)
-        for name, multiply in made.items():
-            for _ in range(3 if name in ("ijk", "jik", "jki", "kji") else 9):
-                begin = clock()
-                multiply(a, b)
-                spent = clock() - begin
-                best[name] = max(best.get(name, 0), flops(n) / spent / 1e9)
-    library = best.pop("library")
+    with threadpool_limits(1):
+        ways = {name: partial(multiply, a, b) for name, multiply in versions(n).items()}
+        taken = best(in_turns(ways, 5, clock=_clock(1)))
+    rates = {name: flops(n) / seconds / 1e9 for name, seconds in taken.items()}
+    library = rates.pop("library")
     parameters = {"n": n, "dtype": "float32", "threads": 1, "flags": "-O3 -march=native"}
     return [
         Row(f"matmul {name}", rate, "Gflop/s", "OpenBLAS", library, parameters)
-        for name, rate in best.items()
+        for name, rate in rates.items()
     ]
 
 
@@ -143,12 +139,6 @@ def measured() -> list[Row]:
 def _clock(threads: int):
     """Processor time for one thread, which leaves out waiting for a turn; else the wall's."""
     return time.process_time if threads == 1 else time.perf_counter
-
-
-def _threads(count: int):
-    from threadpoolctl import threadpool_limits
-
-    return threadpool_limits(count)
 
 
 def gpu_rows() -> list[Row]:

@@ -1,7 +1,5 @@
 """Steps per second and bytes per step of each scheme of data-parallel SGD, on four ranks.
 
-    python -m bench.sgd
-
 A step is one update of the parameters. The peer of every speed is the synchronous run with MPI's
 allreduce, in the same job. Bytes are counted from traces of the MPI calls, and their peer is what
 the formula predicts: a ring sends 2(R−1)/R·K of the K bytes of gradients, a server and its workers
@@ -12,7 +10,6 @@ count is what a rank hands over, K, and ``torch.distributed`` goes over MPI, not
 from __future__ import annotations
 
 import json
-import sys
 
 from bench.launch import on_ranks
 from helpers.records import Row
@@ -26,7 +23,7 @@ REDUCTIONS = ("Allreduce", "Iallreduce")
 
 def rows() -> list[Row]:
     """Steps and gradients per second of each scheme (the best of three turns), bytes per step."""
-    return [Row(**line) for line in on_ranks(RANKS, "bench.sgd", "--rank", timeout=900)]
+    return [Row(**line) for line in on_ranks(RANKS, "bench.sgd", timeout=900)]
 
 
 def _schemes() -> dict:
@@ -110,16 +107,13 @@ def _traced(call, steps: int):
 
 def _lines(rates: dict, counted: dict, size: int) -> list[dict]:
     """The rows; ``size`` is K, the bytes of all gradients."""
-    lines = []
     common = {"ranks": RANKS, "batch": BATCH}
-    for name, (gradients, updates) in rates.items():
-        speed = {"unit": "1/s", "peer": PEER, "parameters": common}
-        lines.append(
-            {"name": f"{name}: steps", "value": updates, "peer_value": rates[PEER][1]} | speed
-        )
-        lines.append(
-            {"name": f"{name}: gradients", "value": gradients, "peer_value": rates[PEER][0]} | speed
-        )
+    speed = {"unit": "1/s", "peer": PEER, "parameters": common}
+    lines = [
+        {"name": f"{name}: {what}", "value": value, "peer_value": peer} | speed
+        for name, rate in rates.items()
+        for what, value, peer in zip(("gradients", "steps"), rate, rates[PEER], strict=True)
+    ]
     for name, nbytes in counted.items():
         way = name.split(", ")[-1]
         handed, peer = "handed over", "K from each rank"
@@ -137,9 +131,4 @@ def _lines(rates: dict, counted: dict, size: int) -> list[dict]:
 
 
 if __name__ == "__main__":
-    if "--rank" in sys.argv:
-        _rank_main()
-    else:
-        for row in rows():
-            beside = f"× {row.ratio:.4f} of {row.peer_value:.1f} ({row.peer})"
-            print(f"{row.name:58s}{row.value:12.1f} {row.unit:4s} {beside}")
+    _rank_main()

@@ -1,7 +1,5 @@
 """The backend mpi4py beside gloo and raw mpi4py: latency, bandwidth, overlap.
 
-    python -m bench.torch_mpi
-
 All peers run on the same ranks, in turns, inside one job. One of them does nothing: a process group
 in Python that returns at once shows what ``torch.distributed`` itself takes, the least that any
 backend written in Python can reach.
@@ -16,10 +14,9 @@ overlaps is the *waiting*, for a rank that is late or for one that a stranger ke
 from __future__ import annotations
 
 import json
-import sys
 import time
 
-from bench.launch import on_ranks
+from bench.launch import best, in_turns, on_ranks
 from helpers.records import Row
 
 SUITE = "torch_mpi"
@@ -33,9 +30,7 @@ LATE = 0.01  # seconds
 def rows() -> list[Row]:
     """Measure on 2 and 4 ranks; times in microseconds, ours as value, the peer as peer_value."""
     return [
-        Row(**line)
-        for ranks in RANKS
-        for line in on_ranks(ranks, "bench.torch_mpi", "--rank", timeout=600)
+        Row(**line) for ranks in RANKS for line in on_ranks(ranks, "bench.torch_mpi", timeout=600)
     ]
 
 
@@ -73,7 +68,7 @@ def _rank_main() -> None:
         }
         calls["mpi"] = lambda buffer=buffer: comm.Allreduce(MPI.IN_PLACE, buffer)
         repeats = max(1, min(20, (1 << 20) // nbytes))
-        took = _in_turns(calls, comm, repeats, ROUNDS[label])
+        took = best(in_turns(calls, ROUNDS[label], repeats, comm=comm))
         row(f"all_reduce {label}", took["window"], "gloo", took["gloo"], path="window")
         row(f"all_reduce {label}", took["window"], "mpi4py in place", took["mpi"], path="window")
         row(f"all_reduce {label}", took["network"], "mpi4py in place", took["mpi"], path="network")
@@ -99,28 +94,6 @@ def _nothing(store, rank: int, size: int, timeout):
             return Done(tensors)
 
     return Nothing(rank, size)
-
-
-def _in_turns(
-    calls: dict, comm, repeats: int, rounds: int = OVERLAPS, clock=time.perf_counter
-) -> dict[str, float]:
-    """Seconds per call, the slowest rank's; the best of the rounds, in which all take a turn.
-
-    The best, and not the median: whatever else runs on the cores only ever adds time.
-    """
-    from mpi4py import MPI
-
-    samples: dict[str, list[float]] = {name: [] for name in calls}
-    for turn in range(rounds + 1):
-        for name, call in calls.items():
-            comm.Barrier()
-            began = clock()
-            for _ in range(repeats):
-                call()
-            took = comm.allreduce((clock() - began) / repeats, MPI.MAX)
-            if turn:  # the first is a warm-up
-                samples[name].append(took)
-    return {name: min(values) for name, values in samples.items()}
 
 
 def _overlap(group, comm):
@@ -154,20 +127,17 @@ def _overlap(group, comm):
         call()
 
     calls = {"compute": compute, "reduce": reduce, "beside": beside, "after": after}
-    took = _in_turns(calls, comm, repeats=1)
-    used = _in_turns({"beside": beside, "after": after}, comm, repeats=1, clock=time.process_time)
+    took = best(in_turns(calls, OVERLAPS, comm=comm))
+    both = {"beside": beside, "after": after}
+    used = best(in_turns(both, OVERLAPS, comm=comm, clock=time.process_time))
     waited = {"beside": lambda: late(beside), "after": lambda: late(after)}
-    first = _in_turns(waited, _AllButLast(comm), repeats=1)
+    first = best(in_turns(waited, OVERLAPS, comm=_AllButLast(comm)))
     what = "compute beside all_reduce 16 MB"
     yield what, took["beside"], "one after the other", took["after"]
     yield what, took["beside"], "the longer of the two", max(took["compute"], took["reduce"])
     yield f"{what}, processor time", used["beside"], "one after the other", used["after"]
-    yield (
-        f"{what}, one rank {LATE * 1e3:g} ms late",
-        first["beside"],
-        "one after the other",
-        (first["after"]),
-    )
+    late_by = f"one rank {LATE * 1e3:g} ms late"
+    yield f"{what}, {late_by}", first["beside"], "one after the other", first["after"]
 
 
 class _AllButLast:
@@ -177,18 +147,9 @@ class _AllButLast:
         self._comm = comm
         self.Barrier = comm.Barrier
 
-    def allreduce(self, seconds: float, op) -> float:
-        last = self._comm.Get_rank() == self._comm.Get_size() - 1
-        return self._comm.allreduce(0.0 if last else seconds, op)
+    def allgather(self, seconds: float) -> list[float]:
+        return self._comm.allgather(seconds)[:-1]
 
 
 if __name__ == "__main__":
-    if "--rank" in sys.argv:
-        _rank_main()
-    else:
-        for found in rows():
-            ratio = found.peer_value / found.value
-            print(
-                f"{found.parameters['ranks']} ranks {found.parameters['path']:8s} {found.name:34s}"
-                f"{found.value:12.1f} µs   {found.peer} {found.peer_value:12.1f} µs   × {ratio:.2f}"
-            )
+    _rank_main()

@@ -2,7 +2,7 @@
 
 Every case runs on one process that talks to itself, so that nothing but the calls is timed. A row's
 value is µs for one call, the peer's the same of mpi4py; ``added`` rows hold the difference, which
-should stay below 5 µs. By itself: ``python -m bench.traces``.
+should stay below 5 µs.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
+from functools import partial
 
+from bench.launch import best, in_turns
 from helpers.paths import ROOT
 from helpers.records import Row
 
@@ -22,7 +23,7 @@ LIMIT = 5.0  # µs
 
 def rows() -> list[Row]:
     """Measure every case, watched and recorded, in a fresh process."""
-    command = [sys.executable, "-m", "bench.traces", "--here"]
+    command = [sys.executable, "-m", "bench.traces"]
     answer = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=ROOT)
     if answer.returncode:
         raise RuntimeError(f"{' '.join(command)} failed:\n{answer.stdout}{answer.stderr}")
@@ -70,31 +71,15 @@ def measure() -> dict[str, dict[str, float]]:
 
     from helpers.tracing import TracedComm
 
-    comms = {
-        "plain": MPI.COMM_SELF,
-        "watched": TracedComm(MPI.COMM_SELF),
-        "recorded": TracedComm(MPI.COMM_SELF),
-    }
+    plain, watched, recorded = MPI.COMM_SELF, *(TracedComm(MPI.COMM_SELF) for _ in range(2))
     found = {}
     for case, (function, calls) in cases(np).items():
-        best = dict.fromkeys(comms, float("inf"))
-        for _ in range(TURNS):
-            for mode, comm in comms.items():
-                if mode == "recorded":
-                    comm.recorder.start()
-                begin = time.perf_counter()
-                for _ in range(BATCH):
-                    function(comm)
-                taken = (time.perf_counter() - begin) / BATCH / calls * 1e6
-                best[mode] = min(best[mode], taken)
-        found[case] = best
+        recorded.recorder.start()  # what it holds from the case before goes
+        ways = {"plain": plain, "watched": watched, "recorded": recorded}
+        taken = in_turns({way: partial(function, c) for way, c in ways.items()}, TURNS, BATCH)
+        found[case] = {way: 1e6 * least / calls for way, least in best(taken).items()}
     return found
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--here"]:
-        print(json.dumps(measure()))
-    else:
-        for row in rows():
-            beside = f" (mpi4py {row.peer_value:.2f})" if row.peer else ""
-            print(f"{row.name:40} {row.value:6.2f} {row.unit}{beside}")
+    print(json.dumps(measure()))
