@@ -99,6 +99,7 @@ def hierarchy(
     if not sentences or not all(sentences):
         raise ValueError(f"sentences={sentences!r}: expected at least one, each with words")
     ax = style.ensure_axes(ax, figsize=(10.5, 5.2))
+    ax.figure.set_label("How hierarchical attention reads a document")
     shown = [[*s[:4], "…"] if len(s) > 4 else list(s) for s in sentences]
     size, summary = (0.46, 0.52), {"colour": style.ORANGE, "shade": style.BLACK, "fontsize": 14}
     left, middles = 0.0, []

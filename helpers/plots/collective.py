@@ -37,6 +37,9 @@ def draw_state(
             f"the schedule has steps 0 to {schedule.steps}; got step={step}, part={part}"
         )
     ax = ensure_axes(ax)
+    ax.figure.set_label(
+        f"What each rank holds at step {step}" + (", and what is on its way" if part else "")
+    )
     states, n = schedule.states(), schedule.ranks
     corner = [_corner(rank, schedule, ring) for rank in range(n)]
     arrived = {(t.dest, t.chunk) for t in schedule.at(step)} if not part else set()

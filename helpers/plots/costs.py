@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from helpers.plots.description import axes
 from helpers.plots.style import GREY, MARKERS, VERMILION, colour, ensure_axes
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ def bytes_by_rank(sent: Mapping[str, Sequence[float]], K: float, ax: Axes | None
     if not sent:
         raise ValueError("bytes_by_rank expects at least one algorithm; got none")
     ax = ensure_axes(ax)
+    ax.figure.set_label("What each rank sends, by algorithm")
     ranks = max(len(values) for values in sent.values())
     width = 0.84 / ranks
     for place, values in enumerate(sent.values()):
@@ -131,4 +133,8 @@ def doubt(ax: Axes, share: float, enough: float = 0.9) -> None:
     if share < enough:
         lost = 100 * (1 - share)
         text = f"Other programs had {lost:.0f} % of the cores: do not believe these times."
+        if named := next(filter(None, map(ax.get_title, ("left", "center"))), ""):
+            text = f"{named}\n{text}"
+        else:
+            ax.figure.set_label(axes(ax.figure))  # a warning is no name
         ax.set_title(text, color=VERMILION, fontsize=13)

@@ -121,6 +121,7 @@ def crossing(points, cores: int, predicted: float | None = None, axes=None):
     axes[1].set_ylabel("samples per second against one process")
     axes[1].set_title("measured (marks), predicted (dashed)")
     if np.median([point.share for point in points]) < 0.9:
+        axes[0].figure.set_label("Where replicas pay; measured and predicted speedup")
         axes[0].figure.suptitle("BUSY MACHINE: do not believe it", color=VERMILION)
     return axes
 
@@ -129,6 +130,7 @@ def schemes(ax=None):
     """Draw who sends what to whom: without a server, with one, and asynchronously."""
     ax = ensure_axes(ax, figsize=(11.5, 3.8))
     ax.set_axis_off()
+    ax.figure.set_label("Who sends what to whom, in three ways to train")
     ax.set(xlim=(-0.2, 12.8), ylim=(-0.35, 3.7))
     titles = ("synchronous, no server", "synchronous, a server", "asynchronous")
     for block, title in enumerate(titles):

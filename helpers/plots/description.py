@@ -34,7 +34,8 @@ def describe(figure: Figure) -> str:
     """
     panels = _panels(figure)
     told = [" ".join(_panel(ax)) for ax in panels]
-    heading = [_sentence(_text(figure.get_suptitle()))] if figure.get_suptitle() else []
+    named = dict.fromkeys(filter(None, (str(figure.get_label()), figure.get_suptitle())))
+    heading = [_sentence(_text(name)) for name in named]
     if len(told) > 1:
         told = [f"Panel {number} of {len(told)}: {text}" for number, text in enumerate(told, 1)]
     text = " ".join([*heading, *told]).strip() or "An empty figure."
@@ -42,7 +43,10 @@ def describe(figure: Figure) -> str:
 
 
 def title(figure: Figure) -> str:
-    """Return what a figure is called, for its caption: its titles, where they are few.
+    """Return what a figure is called, for its caption: its label, or its titles if they are few.
+
+    The label, ``figure.set_label(...)``, is not drawn. Lines of a title after its first are
+    remarks, such as a warning.
 
     >>> from matplotlib.figure import Figure
     >>> ax = Figure().subplots()
@@ -51,9 +55,14 @@ def title(figure: Figure) -> str:
     >>> _ = ax.set_title("Cost.")
     >>> title(ax.figure)
     'Cost'
+    >>> ax.figure.set_label("What an allreduce costs")
+    >>> title(ax.figure)
+    'What an allreduce costs'
     """
+    if label := str(figure.get_label()):
+        return label
     titles = [figure.get_suptitle(), *(next(_titles(ax), "") for ax in _panels(figure))]
-    words = [_text(one).rstrip(".") for one in titles if one]
+    words = [_text(first).rstrip(".") for one in titles if (first := one.partition("\n")[0])]
     return "; ".join(dict.fromkeys(words)) if len(words) <= MOST_TITLES else ""
 
 
@@ -65,13 +74,22 @@ def axes(figure: Figure) -> str:
     >>> _ = ax.set(xlabel="ranks", ylabel="time in ms")
     >>> axes(ax.figure)
     'time in ms by ranks'
+
+    A panel that shares its axes with one before it adds no words.
+
+    >>> left, right = Figure().subplots(1, 2, sharey=True)
+    >>> _ = left.set(xlabel="ranks", ylabel="time in ms"), right.set(xlabel="ranks")
+    >>> axes(left.figure)
+    'time in ms by ranks'
     """
-    found = []
+    found: list[str] = []
+    shown: set[str] = set()
     for ax in _panels(figure):
         labels = [one for one in (ax.get_ylabel(), ax.get_xlabel()) if one and "\\" not in one]
-        found.append(" by ".join(map(_text, labels)))  # a caption has no formulas
-    words = list(dict.fromkeys(filter(None, found)))
-    return "; ".join(words) if len(words) <= MOST_TITLES else ""
+        if not shown.issuperset(labels):
+            found.append(" by ".join(map(_text, labels)))  # a caption has no formulas
+        shown.update(labels)
+    return "; ".join(found) if len(found) <= MOST_TITLES else ""
 
 
 def install(shell: Any) -> None:

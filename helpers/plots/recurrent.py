@@ -36,6 +36,7 @@ def norms_by_lag(
             highest = max(highest, float(bounds[name].max()))
     ax.set_ylim(max(lowest / 3, 1e-16), min(highest * 3, 1e16))
     ax.axhline(1, color=style.GREY, lw=1)
+    ax.figure.set_label("How much of the gradient is left after k steps")
     ax.set_xlabel("lag k (steps)")
     ax.set_ylabel(r"$\Vert\partial h_T/\partial h_{T-k}\Vert_2$")
     handles, names = ax.get_legend_handles_labels()
@@ -49,6 +50,7 @@ def norms_by_lag(
 def gru_step(step: GRUStep, x: Tensor, h: Tensor, title: str = "", ax: Axes | None = None) -> Axes:
     """Draw one GRU step with its numbers: of input and state, 1-D."""
     ax = style.ensure_axes(ax, figsize=(10, 5))
+    ax.figure.set_label("One step of a GRU, with its numbers")
     columns = {  # name: values, horizontal and vertical place
         r"$h_{t-1}$": (h, 0.0, 0.0),
         "$x_t$": (x, 0.0, -1.5),

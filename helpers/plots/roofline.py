@@ -63,7 +63,7 @@ def latency(
     ax.set_xticks([2**k for k in powers[::2]], [str(2**k) for k in powers[::2]])
     ax.set_xticks([2**k for k in powers[1::2]], [""] * len(powers[1::2]), minor=True)
     ax.set_xlim(0.8 * sizes[0] / 1024, 1.25 * sizes[-1] / 1024)
-    ax.set_title("Latency")
+    ax.set_title("Latency of a load")
     # Beside the title: nowhere else is there room that neither the curve nor a line crosses.
     ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=3, fontsize=11, columnspacing=1)
     return ax
@@ -134,6 +134,7 @@ def cache_step(
             break
         last = (name, row, column, cache.access(address))
     axes = ensure_panels(axes, 3, figsize=(10, 3.8))
+    axes[0].figure.set_label("What a small cache holds of three matrices")
     lines = cache.lines
     for ax, (number, name) in zip(axes, enumerate("abc"), strict=True):
         base = number * n * n * 4

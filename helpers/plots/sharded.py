@@ -30,6 +30,7 @@ def stage_bytes(
     Each stage has "parameter", "gradient" and "optimizer".
     """
     ax = ensure_axes(ax, figsize=(9, 3.8))
+    ax.figure.set_label("Bytes for each parameter that a rank holds, by ZeRO's stage")
     for stage, held in enumerate(formula):
         bottom = 0.0
         for name, colour, hatch in PARTS:
@@ -108,6 +109,7 @@ def pair(ranks: int = 2, ax: Axes | None = None) -> Axes:
     from matplotlib.patches import Rectangle
 
     ax = ensure_axes(ax, figsize=(11, 3.6))
+    ax.figure.set_label(f"Two products in sequence, cut over {ranks} ranks")
     shades, left = (BLUE, ORANGE, GREEN, PURPLE)[:ranks], 0.0
     for name, width, height, across, after in (
         ("$x$", 3.0, 2.0, None, ""),

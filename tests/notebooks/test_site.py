@@ -89,9 +89,10 @@ def test_a_plot_becomes_a_file_with_its_words(tmp_path):
         ("01_x", {"title": "", "axes": "time by ranks"}, "Figure 1.1. Time by ranks"),
         (
             "02_x",
-            {"alt": "Eight digits of 28 × 28. The first is a 7"},
-            "Figure 2.1. Eight digits of 28 × 28",
+            {"title": "before; after", "axes": "loss by step"},
+            "Figure 2.1. Loss by step: before; after",
         ),
+        ("02_x", {"title": "before; after", "axes": "loss; time"}, "Figure 2.1. Before; after"),
     ],
 )
 def test_a_caption_is_the_notebooks_number_and_the_title_or_the_axes(tmp_path, name, said, caption):
@@ -160,6 +161,10 @@ def test_a_plot_without_words_fails_the_build(tmp_path):
         ("<article><table><tr><td>**x**</td></tr></table></article>", "'**x**': Markdown"),
         ("<article><p>&lt;details&gt;</p></article>", "'<details>': Markdown"),
         (f"<pre>{ROOT}/x</pre>", "a path of the builder's machine"),
+        *(
+            (f"<figcaption>Figure 8.1{words}</figcaption>", "not say what the picture shows")
+            for words in ("", ". Latency", ". A; B; C", ". BUSY MACHINE: do not believe it")
+        ),
         *(
             (f"<article><div class='cell_output'>{shown}</div></article>", why)
             for shown, why in (

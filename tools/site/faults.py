@@ -22,6 +22,7 @@ UNSOLVED = re.compile(r"not attempted|(?:predicted|said) nothing")
 RAW = re.compile(r" object at 0x|<(?:function|bound method|built-in) ")  # a repr for programs
 MISSING = re.compile(r"\b(?:nan|None)\b")
 SUSPECT = re.compile(r"[|<]|\$\$|\*\*|\b(?:nan|None)\b")  # worth a closer look
+NAMELESS = re.compile(r"(?i)busy|do not believe|^(?:\W*\w\b)*\W*$|^\w*$")  # of a caption
 LONG = re.compile(r"\d(?:[.,]?\d){15,}")  # digits that nobody reads
 FETCHED = re.compile(r"(?:url\(|@import)\s*[\"']?((?:https?:)?//[^\s\"')]+)").findall
 
@@ -82,6 +83,10 @@ def _unfit(soup: Tag) -> list[tuple[str, str]]:
             found.append((text, "Markdown that is not rendered"))
         if tag.find_parent(class_="cell_output") and MISSING.search(text):
             found.append((text, "nan or None in a sentence or a table"))
+    for caption in soup("figcaption"):
+        words = re.sub(r"^Figure [\w.]+", "", text := caption.get_text())
+        if NAMELESS.search(words.strip(" .")):
+            found.append((text, "a caption that does not say what the picture shows"))
     for output in soup(class_="cell_output"):
         for line in output.get_text("\n").splitlines():
             for pattern, why in (

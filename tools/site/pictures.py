@@ -18,7 +18,7 @@ from tools.site.players import player
 from tools.states import STATES
 
 PICTURES = {"image/png": ".webp", "image/jpeg": ".jpg"}
-LEAST, MOST = 8, 120  # characters of a caption that says something
+LEAST = 8  # characters of a caption that says something
 NO_ALT = "a picture without a description"  # found by `faults`, so that no build passes with it
 
 
@@ -31,7 +31,9 @@ def with_pictures(notebook: NotebookNode, name: str, folder: Path) -> NotebookNo
     chapter, figure = name[0].lstrip("0") + name[1], 0
 
     def caption(said: Mapping) -> str:
-        words = said.get("title") or said.get("axes") or _first_sentence(said.get("alt", ""))
+        name, by = said.get("title", ""), said.get("axes", "")
+        panels = "; " in name and by and "; " not in by  # of one kind, each with its own title
+        words = f"{by}: {name}" if panels else name or by
         words = words[:1].upper() + words[1:]
         number = f'<a href="#figure-{figure}">Figure {chapter}.{figure}</a>'
         return f"<figcaption>{number}{words and f'. {html.escape(words)}'}</figcaption>"
@@ -74,11 +76,6 @@ def with_pictures(notebook: NotebookNode, name: str, folder: Path) -> NotebookNo
                 )
                 break
     return notebook
-
-
-def _first_sentence(alt: str) -> str:
-    said = re.split(r"\. |\n|; ", alt, maxsplit=1)[0][:MOST].rstrip(" .")
-    return said if len(said) >= 2 * LEAST else ""
 
 
 def shared(titles: Sequence[str]) -> str:
