@@ -10,7 +10,7 @@ import pytest
 import claims
 from claims.__main__ import choose, table
 from helpers import records
-from helpers.claims import Claim, Share, evidence, ranks
+from helpers.claims import Claim, Share, evidence, experiments
 from helpers.claims.claim import ClaimError
 from helpers.claims.recorded import _part, quantity
 from helpers.claims.running import run, run_smallest
@@ -22,7 +22,7 @@ from tools.claimed import faults
 @pytest.fixture(scope="module", autouse=True)
 def _ranks_of_experiments_end():
     yield
-    ranks.end()
+    experiments.end()
 
 
 def experiment(seed, gap=1.0, noise=0.1, rival=10.0):
@@ -65,11 +65,8 @@ def judged(gap, noise=0.1, seeds=8, **changes):
 )
 def test_the_word_follows_the_gap(gap, noise, word, changes):
     assert judged(gap, noise, **changes).word == word
-
-
-def test_one_run_decides_nothing():
-    found = judged(100, seeds=1)
-    assert (found.word, found.low, found.high) == ("open", -math.inf, math.inf)
+    assert overall([word, word], "the link") == word
+    assert overall([word, "other"], "the link") == "depends on the link"
 
 
 def test_ratios_are_judged_by_their_logarithms():
@@ -78,6 +75,8 @@ def test_ratios_are_judged_by_their_logarithms():
     assert found.effect == pytest.approx(1.0)
     assert found.word == "holds"
     assert judge(claim, [(1.05, 1.0), (2.1, 2.0)]).word == "ties"
+    one = judge(claim, [(100.0, 1.0)])
+    assert (one.word, one.low, one.high) == ("open", -1, math.inf), "one run decides nothing"
     with pytest.raises(ClaimError, match="positive"):
         judge(claim, [(1.0, 0.0), (1.0, 1.0)])
 
@@ -94,11 +93,6 @@ def test_shares_stay_between_0_and_1():
         judge(CLAIM, [Share(1, 2)])
     with pytest.raises(ClaimError, match="pairs only or shares only"):
         judge(claim, [Share(1, 2), (1.0, 2.0)])
-
-
-def test_settings_that_differ_depend():
-    assert overall(["holds", "holds"], "the link") == "holds"
-    assert overall(["holds", "ties"], "the link") == "depends on the link"
 
 
 @pytest.mark.parametrize(
@@ -137,12 +131,10 @@ def test_a_record_shows_what_was_run(tmp_path):
     assert "| small |" in shown
     assert "8 | holds |" in shown
     assert "99-gap  holds" in table([found])
-
-
-def test_long_numbers_of_a_record_are_written_out(tmp_path):
-    claim = replace(CLAIM, experiment=lambda seed, gap: (30_720.0 + seed, 0.25))
-    recorded(tmp_path, claim)
-    assert "| 30,724 s | 0.25 s |" in evidence("99-gap", tmp_path)._repr_markdown_()
+    recorded(
+        tmp_path / "long", replace(CLAIM, experiment=lambda seed, gap: (30_720.0 + seed, 0.25))
+    )
+    assert "| 30,724 s | 0.25 s |" in evidence("99-gap", tmp_path / "long").tables()
 
 
 def test_records_are_read_once_and_again_when_they_have_changed(tmp_path, monkeypatch):
@@ -174,16 +166,11 @@ def test_seeds_are_the_outer_loop_and_the_smallest_run_is_one():
     assert order[4:] == [(3, 1.0, 7)]
 
 
-def test_no_record_is_said(tmp_path):
-    with pytest.raises(
-        ClaimError, match=r"no record in .* holds claim '99-gap': `make claims NB=99`"
-    ):
-        evidence("99-gap", tmp_path)
-
-
 def test_the_build_refuses_what_does_not_agree(tmp_path):
     known = {"99-gap": CLAIM}
     assert "make claims NB=99" in faults("99_try", ["99-gap"], known, tmp_path)[0]
+    with pytest.raises(ClaimError, match=r"no record in .* '99-gap': `make claims NB=99`"):
+        evidence("99-gap", tmp_path)
     recorded(tmp_path)
     assert faults("99_try", ["99-gap"], known, tmp_path) == []
     assert faults("99_try", ["99-gap", "99-other"], known, tmp_path) == [
@@ -209,6 +196,7 @@ def test_processors_that_differ_are_shown_apart(tmp_path):
     recorded(tmp_path)
     recorded(tmp_path, OTHERWISE, name="A", cpu_details="family 1")
     recorded(tmp_path, name="A", cpu_details="family 2")
+    recorded(tmp_path, OTHERWISE, cores=1)  # this machine's, but older
     read = evidence("99-gap", tmp_path)
     assert (read.here, read.processor) == ("holds", here(tmp_path))
     told_apart = {one.processor: one.here for one in read.others}
@@ -220,12 +208,6 @@ def test_processors_that_differ_are_shown_apart(tmp_path):
     assert shown.count("| small |") == 2, "two processors measured the same, in one table"
     both = f"Recorded on {here(tmp_path)}, 2026-11-01, and on A (family 2), 2026-11-01: *holds*."
     assert both in shown.replace(read.date[:10], "2026-11-01")
-
-
-def test_only_the_newest_record_of_a_processor_counts(tmp_path):
-    recorded(tmp_path)
-    recorded(tmp_path, OTHERWISE, cores=1)  # of the same name, but older
-    assert evidence("99-gap", tmp_path).others == ()
 
 
 def test_the_build_asks_every_processor(tmp_path):
@@ -265,9 +247,6 @@ def test_a_claim_of_the_processor_agrees_with_every_answer():
     assert not CLAIM.agrees("fails")
     assert "99-gap  holds (depends on the processor)" in table([run(depends)])
     assert "99-gap  holds, NOT ties" in table([run(replace(CLAIM, verdict="ties"))])
-
-
-def test_what_does_not_exist_is_said():
     assert "expected a notebook or a claim of one; got 98" in choose(["98"])
 
 

@@ -1,4 +1,4 @@
-"""An experiment in a process of its own, as a reader's kernel that has done nothing else."""
+"""What experiments are made of: calls in turns, processes of their own, ranks for all claims."""
 
 from __future__ import annotations
 
@@ -7,10 +7,40 @@ import os
 import pickle
 import subprocess
 import sys
+import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-PROGRAM = "from helpers.claims.apart import main; main()"
+if TYPE_CHECKING:
+    from helpers.cluster import Cluster, Network
+
+PROGRAM = "from helpers.claims.experiments import main; main()"
+_started: dict[tuple[int, Network | None], Cluster] = {}
+
+
+def in_turn(
+    ours: Callable[[], object],
+    rival: Callable[[], object],
+    rounds: int = 5,
+    threads: int | None = 1,
+) -> tuple[float, float]:
+    """Return the best seconds of two calls that take turns, after a round that does not count.
+
+    One thread is timed by its own processor time, so that other work on the machine does not count;
+    several (``threads=None``: as many as each call takes) by the clock on the wall.
+    """
+    from threadpoolctl import threadpool_limits
+
+    clock = time.thread_time if threads == 1 else time.perf_counter
+    best = [float("inf")] * 2
+    with threadpool_limits(threads):
+        for turn in range(rounds + 1):
+            for side, call in enumerate((ours, rival)):
+                began = clock()
+                call()
+                if turn:
+                    best[side] = min(best[side], clock() - began)
+    return best[0], best[1]
 
 
 def apart(experiment: Callable[..., Any]) -> Callable[..., Any]:
@@ -55,3 +85,21 @@ def main() -> None:
         found = None, error
     with answer:
         answer.write(pickle.dumps(found))
+
+
+def ranks(n: int = 4, network: Network | None = None) -> Cluster:
+    """Return a cluster of these ranks that all experiments of this process share.
+
+    Between calls its ranks sleep: what one claim leaves running disturbs no other.
+    """
+    from helpers.cluster import Cluster
+
+    if (n, network) not in _started:
+        _started[n, network] = Cluster(n=n, network=network, preload=("torch",))
+    return _started[n, network]
+
+
+def end() -> None:
+    """Stop all of them; the next call starts anew."""
+    while _started:
+        _started.popitem()[1].stop()
