@@ -97,12 +97,15 @@ CASES = {
     "momentum": Case(
         right=momentum,
         also=[by_one_update, lambda *a: iter(momentum(*a))],
-        wrong=[lambda w, v, g, rate: [autodiff.add_update(w, -rate * v),
-                                      autodiff.update(v, 0.9 * v + g)],
-               lambda w, v, g, rate: [0.9 * v + g, w - rate * (0.9 * v + g)],
-               lambda w, v, g, rate: [autodiff.add_update(w, -rate * (0.9 * v + g))],
-               lambda w, v, g, rate: autodiff.update(v, 0.9 * v + g),
-               lambda w, v, g, rate: momentum(w, v, g, -rate)],
+        wrong=[
+            lambda w, v, g, rate: [
+                autodiff.add_update(w, -rate * v),
+                autodiff.update(v, 0.9 * v + g),
+            ],
+            lambda w, v, g, rate: [0.9 * v + g, w - rate * (0.9 * v + g)],
+            lambda w, v, g, rate: [autodiff.add_update(w, -rate * (0.9 * v + g))],
+            lambda w, v, g, rate: autodiff.update(v, 0.9 * v + g),
+        ],
     ),
     "sqrt_schedule": Case(
         right=checkpoint.in_segments,
@@ -110,13 +113,14 @@ CASES = {
         wrong=[
             lambda n, m: checkpoint.keep_all(n),
             lambda n, m: checkpoint.optimal(n, 2),
-            lambda n, m: [a for i, a in enumerate(checkpoint.in_segments(n, m))
-                          if a.kind != "forward" or i < n],
-            lambda n, m: [a for a in checkpoint.in_segments(n, m) if a.kind != "forget"],
+            lambda n, m: [
+                a
+                for i, a in enumerate(checkpoint.in_segments(n, m))
+                if a.kind != "forward" or i < n
+            ],
             lambda n, m: [Action("backward", i) for i in range(n, 0, -1)],
-            lambda n, m: list(range(n)),
             in_tuples,  # the next cells ask each for its `kind`
             lambda n, m: iter(checkpoint.in_segments(n, m)),  # and go through them twice
         ],
     ),
-}  # fmt: skip
+}

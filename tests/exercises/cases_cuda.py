@@ -235,7 +235,6 @@ __global__ void packed_sum(const float *x, float *total) {
 }
 """
 PAIRS = "int left = 2 * step * t; if (left < 256) part[left] += part[left + step];"
-HALVES = "if (t < half) part[t] += part[t + half];"  # other additions, as few
 
 
 def resident(threads, registers, shared, system=1024, blocks=32):
@@ -253,12 +252,6 @@ CASES = {
                 + TREE.replace("__syncthreads();", "", 1).rstrip("}")
                 + "__syncthreads(); }"
             ),
-            SUM  # from the first addition on one warp works
-            % (
-                "__syncthreads();"
-                + TREE.replace("__syncthreads();", "", 1).rstrip("}")
-                + "__syncwarp(); }"
-            ),
             SUM % "for (int t = threadIdx.x, s = 1; s < 64; s *= 2) { __syncthreads(); "
             "if (t % (2 * s) == 0) atomicAdd(&part[t], part[t + s]); }",
             SUM % "__syncthreads(); if (threadIdx.x < 32) { "
@@ -268,7 +261,6 @@ CASES = {
         ],
         wrong=[
             SUM % TREE.replace("__syncthreads();", ""),
-            SUM % TREE.replace("__syncthreads();", "__syncwarp();"),
             SUM % TREE.replace("half = 32", "half = 16"),
             SUM % TREE.replace("half /= 2", "half += 0"),  # never ends
             SUM % TREE.replace("if (threadIdx.x < half) ", "if (threadIdx.x <= half) "),
@@ -277,14 +269,10 @@ CASES = {
                 "__syncthreads(); if (threadIdx.x == 0) "
                 "for (int k = 1; k < 64; k++) part[0] += part[k];"
             ),
-            SUM % "if (threadIdx.x == 0) for (int k = 1; k < 64; k++) "  # no tree
-            "part[0] += x[blockIdx.x * 64 + k];",
             SUM % "if (threadIdx.x == 0) { float sum = 0; "
             "for (int k = 0; k < 64; k++) sum += x[blockIdx.x * 64 + k]; part[0] = sum; }",
             SUM % "__syncthreads(); if (threadIdx.x) atomicAdd(&part[0], part[threadIdx.x]); "
             "__syncthreads();",
-            SUM % "for (int k = 63; k > 0; k--) { __syncthreads(); "
-            "if (threadIdx.x == k - 1) part[k - 1] += part[k]; }",  # a chain
         ],
     ),
     "my_convolution": Case(
@@ -298,7 +286,6 @@ CASES = {
             ),
             MINE.replace("__syncthreads();", ""),
             MINE.replace("bool inside = y >= 0 && y < height", "bool inside = y < height"),
-            MINE.replace("e += 256", "e += 512"),
             MINE.replace("e < 12 * 36", "e <= 12 * 36"),
             MINE.replace("int e = threadIdx.y * 32 + threadIdx.x", "int e = 0").replace(
                 "e += 256", "e++"
@@ -315,9 +302,7 @@ CASES = {
             SCAN % DOWN.replace("if (t == 0) part[255] = 0;", ""),
             SCAN % DOWN.replace("if (t == 0) part[255] = 0;", "if (t == 127) part[255] = 0;"),
             SCAN % DOWN.replace("__syncthreads(); // step", ""),
-            SCAN % DOWN.replace("__syncthreads(); // step", "__syncwarp();"),
             SCAN % DOWN.replace("__syncthreads(); // end", ""),
-            SCAN % DOWN.replace("step = 128", "step = 64"),
             SCAN % DOWN.replace("part[right] += left", "part[right] = left"),
             SCAN % UP_TO,
             SCAN % ALONE,
@@ -330,13 +315,10 @@ CASES = {
         also=[
             PACKED % "for (int k = t; k < 128 / step; k += 256) "
             "part[2 * step * k] += part[step * (2 * k + 1)];",
-            PACKED % f"int half = 128 / step; {HALVES}",
-            PACKED % f"if (t >= 128 / step) continue; {PAIRS}",
             PACKED % "int l = 2 * step * t; if (l < 256) atomicAdd(&part[l], part[l + step]);",
         ],
         wrong=[
             PACKED % "if (t % (2 * step) == 0) part[t] += part[t + step];",  # right, but apart
-            PACKED % "if (t % (2 * step) == 0) atomicAdd(&part[t], part[t + step]);",
             PACKED % "if (t < 32) for (int u = 2 * step * t; u < 256; u += 64 * step) "
             "part[u] += part[u + step];",
             PACKED % "if (t % (2 * step) == step) part[t - step] += part[t]; __syncthreads();",
@@ -344,11 +326,7 @@ CASES = {
             PACKED % PAIRS.replace("left < 256", "left <= 256"),
             PACKED % "int left = step * t; if (left < 256) part[left] += part[left + step];",
             (PACKED % PAIRS).replace("__syncthreads();", ""),
-            (PACKED % PAIRS).replace("__syncthreads();", "__syncwarp();"),
             PACKED % "if (t == 0 && step == 1) for (int k = 1; k < 256; k++) part[0] += part[k];",
-            PACKED % "part[t] += 2 * step * t < 256 ? part[2 * step * t + step] : 0;",
-            PACKED % "if (t == 0 && step == 1) for (int k = 1; k < 256; k++) "
-            "part[0] += x[blockIdx.x * 256 + k];",
             PACKED % "if (t == 0 && step == 128) { float sum = 0; "
             "for (int k = 0; k < 256; k++) sum += x[blockIdx.x * 256 + k]; part[0] = sum; }",
         ],
@@ -359,7 +337,6 @@ CASES = {
         wrong=[
             GLOBAL_ONLY,
             HISTOGRAM.replace("__syncthreads(); // counted", ""),
-            HISTOGRAM.replace("__syncthreads(); // counted", "__syncwarp();"),
             HISTOGRAM.replace("__syncthreads(); // zeroed", ""),
             HISTOGRAM.replace(
                 "for (int b = threadIdx.x; b < 256; b += blockDim.x) own[b] = 0;",
@@ -400,7 +377,6 @@ CASES = {
         wrong=[
             lambda columns: 32 if columns == 32 else 1,
             lambda columns: columns % 32 or 32,
-            lambda columns: 1 if columns % 2 else 32,
         ],
     ),
     "resident_warps": Case(
@@ -422,9 +398,7 @@ CASES = {
         wrong=[
             AXPY % "y[i] = a * x[i] + y[i];",
             AXPY % "if (i == 0) for (int k = 0; k < n; k++) y[k] = a * x[k] + y[k];",
-            AXPY % "if (i <= n) y[i] = a * x[i] + y[i];",
             AXPY % "if (i < n) y[i] = a * x[i];",
-            AXPY % "if (i < n) y[i] = 2.5f * x[i] + y[i];",
             AXPY % "if (i < n) y[i] = a * x[i] + y[i]",
             "__global__ void other(float *x) {}",
         ],
@@ -443,7 +417,6 @@ CASES = {
             ),
             AVERAGE % "tile[threadIdx.x + R] = x[first + R + threadIdx.x];",
             AVERAGE % "for (int k = threadIdx.x; k < 32 + 2 * R; k += 32) tile[k] = x[first + k];",
-            AVERAGE % LOAD.replace("k += 32", "k += 64"),
             AVERAGE % LOAD.replace("k < 32 + 2 * R", "k <= 32 + 2 * R"),  # writes tile[36]
             AVERAGE % ("if (threadIdx.x == 0) " + LOAD.replace("k += 32", "k++")),
             AVERAGE % LOAD.replace("int k = threadIdx.x", "int k = 0").replace("k += 32", "k++"),

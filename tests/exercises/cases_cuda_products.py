@@ -90,11 +90,9 @@ CASES = {
             DIRECT,
             PRODUCT.replace("__syncthreads(); // whole", ""),
             PRODUCT.replace("__syncthreads(); // read", ""),
-            PRODUCT.replace("__syncthreads(); // read", "__syncwarp();"),
             PRODUCT.replace("i < m && from + x < k ?", "from + x < k ?"),
             PRODUCT.replace("i < m && from + x < k ?", "i < m ?"),
             PRODUCT.replace("from + y < k && j < n ?", "from + y < k ?"),
-            PRODUCT.replace("from + y < k && j < n ?", "j < n ?"),
             PRODUCT.replace("float sum = 0;", "float sum = 0; if (i >= m || j >= n) return;"),
             PRODUCT.replace("sum += left[y][p] * right[p][x]", "sum += left[p][y] * right[x][p]"),
             PRODUCT.replace("from < k", "from + 15 < k"),
@@ -104,24 +102,16 @@ CASES = {
         right=COARSE % (LOADS + SUMS),
         also=[
             COARSE % (IN_A_ROW + OF_COLUMNS),
-            COARSE
-            % (LOADS + SUMS.replace("left[y][p] * right[p]", "left[p][y] * right[p]")).replace(
-                "left[y][x] =", "left[x][y] ="
-            ),  # A's tile turned round
         ],
         wrong=[
             COARSE % TILE_BY_TILE,
             COARSE % UNTILED,
             COARSE % (LOADS + SUMS).replace("__syncthreads(); // whole", ""),
             COARSE % (LOADS + SUMS).replace("__syncthreads(); // read", ""),
-            COARSE % (LOADS + SUMS).replace("__syncthreads(); // read", "__syncwarp();"),
             COARSE % (LOADS + SUMS).replace("i < m && from + x < k ?", "i < m ?"),
-            COARSE % (LOADS + SUMS).replace("from + y < k && j + 16 * q < n ?", "from + y < k ?"),
             COARSE
             % (LOADS + SUMS).replace("from + y < k && j + 16 * q < n ?", "from + y < k && j < n ?"),
-            COARSE % (LOADS + SUMS).replace("from + y < k && j + 16 * q < n ?", "j + 16 * q < n ?"),
             COARSE % (LOADS + SUMS).replace("sum[q] += left", "sum[q] = left"),
-            COARSE % (LOADS + SUMS.replace("right[p][x + 16 * q]", "right[p][x]")),
             COARSE % (LOADS + SUMS.replace("right[p][x + 16 * q]", "right[p][C * x + q]")),
             COARSE % (LOADS + SUMS).replace("q < C", "q < 4"),  # right for C = 4 alone
             COARSE % (LOADS + SUMS).replace("q < C", "q <= C"),

@@ -14,16 +14,6 @@ def one_sync(model, loss, batches, sync=lambda model: model, each=False, count=N
     return model if each else sync(model)
 
 
-def divided_before_sync(model, loss, batches, sync):
-    model.zero_grad()
-    for x, y in batches:
-        loss(model(x), y).backward()
-    for parameter in model.parameters():
-        parameter.grad /= len(batches)
-    sync(model)
-    return model
-
-
 def divided_after_sync(model, loss, batches, sync):
     for batch in batches:
         loss(model(batch[0]), batch[1]).backward()
@@ -46,23 +36,11 @@ def by_autograd(model, loss, batches, sync):
     return sync(model)
 
 
-def last_batch_only(model, loss, batches, sync):
-    for x, y in batches:
-        model.zero_grad()
-        loss(model(x), y).backward()
-    return sync(model)
-
-
 def one_large_batch(model, loss, batches, sync):
     import torch
 
     x, y = (torch.cat(parts) for parts in zip(*batches, strict=True))
     loss(model(x), y).backward()
-    return sync(model)
-
-
-def one_backward(model, loss, batches, sync, call=None):
-    (sum(loss((call or model)(x), y) for x, y in batches) / len(batches)).backward()
     return sync(model)
 
 
@@ -208,15 +186,14 @@ CASES = {
     "accumulate": Case(
         right=one_sync,
         also=[
-            *(divided_before_sync, divided_after_sync, by_autograd),
+            *(divided_after_sync, by_autograd),
             lambda model, *given: one_sync(model, *given, call=model.forward),  # past the hooks
         ],
         wrong=[
             lambda *given: one_sync(*given, count=1),
             lambda *given: one_sync(*given, each=True),
             lambda model, loss, batches, sync: one_sync(model, loss, batches),  # forgets to
-            *(last_batch_only, one_large_batch, one_backward),
-            lambda model, *given: one_backward(model, *given, call=model.forward),
+            one_large_batch,
             lambda model, loss, batches, sync: one_sync(sync(model), loss, batches),  # too early
             *(makes_a_step, lambda *given: one_sync(*given) and None),
         ],
@@ -253,9 +230,7 @@ CASES = {
             lambda k, workers, compute, rest: (1 / (k * compute + rest),) * 2,
             lambda k, workers, compute, rest: speeds(k, workers, compute, rest)[::-1],
             lambda k, workers, compute, rest: speeds(k, workers, compute + rest, 0.0),  # rest too
-            lambda k, workers, compute, rest: speeds(k, workers + 1, compute, rest),
             lambda k, workers, compute, rest: speeds(k, workers, compute, rest)[0],
-            lambda k, workers, compute, rest: (workers / (compute + rest),) * 2,
         ],
     ),
 }

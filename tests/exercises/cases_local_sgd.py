@@ -21,11 +21,6 @@ def by_objects(values, comm, step, period, meets_at=-1):
         values[:] = np.mean(comm.allgather(values), axis=0)
 
 
-def takes_rank_0(values, comm, step, period):
-    if (step + 1) % period == 0:
-        comm.Bcast(values, root=0)
-
-
 def changes_its_own_name(values, comm, step, period):
     """Rebinds its own name: the parameters do not change."""
     if (step + 1) % period == 0:
@@ -94,11 +89,6 @@ def with_the_largest(W, part):
     return int(np.log(part) // np.log(np.sort(np.linalg.eigvalsh(W))[-1] - 1e-12))
 
 
-def by_the_gap(W, part):
-    gap = 1 - np.sort(np.abs(np.linalg.eigvalsh(W)))[-2]
-    return int(np.log(part) / np.log(gap) if 0 < gap < 1 else 0) + 1
-
-
 def best(needed, compute, average):
     left = {H: steps for H, steps in needed.items() if steps is not None}
     return min(left, key=lambda H: left[H] * (compute + average / H))
@@ -165,14 +155,16 @@ CASES = {
             lambda *given: by_objects(*given, meets_at=0),  # one step early
             lambda *given: meets(*given, count=1),
             lambda values, comm, step, period: meets(values, comm, step, 1),
-            *(takes_rank_0, changes_its_own_name),
+            changes_its_own_name,
             lambda *given: meets(*given, count=4),
             of_the_world,
         ],
     ),
     "consensus_distance": Case(
         right=distance,
-        also=[by_trace, lambda values: np.var(values, axis=0).sum()],
+        also=[
+            by_trace,
+        ],
         wrong=[
             lambda values: float(np.square(values - values.mean(0)).mean()),
             lambda values: math.sqrt(distance(values)),
@@ -181,7 +173,10 @@ CASES = {
     ),
     "outer_step": Case(
         right=nesterov,
-        also=[in_place, lambda *a: np.array(nesterov(*a)), lambda *a: iter(nesterov(*a))],
+        also=[
+            in_place,
+            lambda *a: iter(nesterov(*a)),
+        ],
         wrong=[
             lambda *given: nesterov(*given, ahead=0),
             lambda anchor, mean, *given: (  # uphill
@@ -198,7 +193,6 @@ CASES = {
         wrong=[
             rounded_up,
             with_the_largest,
-            by_the_gap,
             lambda W, part: mixings(W, part, size=np.real),
         ],
     ),
@@ -207,7 +201,6 @@ CASES = {
         also=[lambda *a: np.float64(best(*a))],
         wrong=[
             lambda needed, *link: best(needed, 1, 0),  # the fewest steps
-            lambda needed, *link: max(H for H in needed if needed[H]),
             lambda needed, *link: best({H: needed[H] or 0 for H in needed}, *link),
             takes_out_what_never_got_there,
         ],

@@ -139,7 +139,6 @@ CASES = {
         also=[lambda p, m: 1 - m / (m + p - 1)],
         wrong=[
             lambda p, m: (p - 1) / m,
-            lambda p, m: (p - 1) / (m + p),
             lambda p, m: str((p - 1) / (m + p - 1)),
             lambda p, m: 1 / p,
         ],
@@ -149,12 +148,9 @@ CASES = {
         also=[
             lambda *a: " ".join(one_by_one(*a)),
             lambda *a: iter(one_by_one(*a)),
-            lambda *a: np.array(one_by_one(*a)),
-            lambda *a: (text for text in one_by_one(*a)),
         ],
         wrong=[
             lambda rank, p, m: [f"F{i}" for i in range(m)] + [f"B{i}" for i in range(m)],
-            lambda rank, p, m: [text for i in range(m) for text in (f"F{i}", f"B{i}")],
             lambda rank, p, m: one_by_one(rank, p, m)[:-1],
             lambda rank, p, m: one_by_one(p - 1 - rank, p, m),
             *(lambda rank, p, m: list(range(m)), raises_later),
@@ -179,7 +175,6 @@ CASES = {
             equal,
             lambda costs, p: best(costs, p, least=lambda sums: max(sums) - min(sums)),
             before_the_mean,
-            lambda costs, p: [1] * (p - 1) + [len(costs) - p + 1],
             lambda costs, p: [len(costs) // p] * p,
             lambda costs, p: 3,
         ],
@@ -189,21 +184,23 @@ CASES = {
         also=[
             greedy,
             lambda *a: (" ".join(order) for order in right_schedule(*a)),
-            lambda *a: [np.array(order) for order in right_schedule(*a)],
-            lambda *a: tuple(map(iter, right_schedule(*a))),
         ],
         wrong=[
             *(lines(make) for make in families.FAMILIES.values()),
-            *(in_two(make, whole) for make in (families.gpipe, families.one_f_one_b)
-              for whole in (False, True)),
+            *(
+                in_two(make, whole)
+                for make in (families.gpipe, families.one_f_one_b)
+                for whole in (False, True)
+            ),
             *(ahead(1, more, put_off) for more in (0, 1, 2) for put_off in (False, True)),
             *(ahead(2, more, False) for more in (0, 1, 2)),
             lambda p, m, room: right_schedule(4, 8, 6),
             lambda *a: right_schedule(*a)[::-1],  # stuck
-            forgets, w_before_i,
+            forgets,
+            w_before_i,
             lambda p, m, room: 7,
             lambda p, m, room: list(range(p)),
             lambda p, m, room: dict(enumerate(right_schedule(p, m, room))),
         ],
     ),
-}  # fmt: skip
+}

@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-import torch
 
 from tests.exercises.case import Case
 
@@ -99,7 +98,6 @@ CASES = {
         wrong=[
             lambda f, c, w, fma: f / c / w,
             lambda f, c, w, fma: f / c / w / 2,
-            lambda f, c, w, fma: f / c / 2 / 2 / w,
             lambda f, c, w, fma: round(units(f, c, w, fma)),
         ],
     ),
@@ -110,9 +108,7 @@ CASES = {
             lambda read, written, size, allocate: size * (len(read) + len(written)),
             lambda read, written, size, fetch: size * (len(read) + len(written) * (1 + fetch)),
             lambda read, written, size, allocate: 8 * moved(read, written, 1, allocate),
-            lambda read, written, size, allocate: moved(read, written, size, not allocate),
             lambda read, written, size, allocate: size * len({*read, *written}),
-            lambda read, written, size, allocate: moved(read, written, 1, allocate),
         ],
     ),
     "predict_point": Case(
@@ -127,18 +123,14 @@ CASES = {
     "strides": Case(
         right=(RIGHT, "j"),
         also=[
-            ({loop: np.array(steps, object) for loop, steps in RIGHT.items()}, " J "),
-            ({loop: np.array(steps) for loop, steps in RIGHT.items()}, ["j"]),  # which are text
             ({"k": [1.0, "n", 0.0], "j": [0, 1, 1], "i": ["n", 0, "n"]}, ("j",)),
         ],
         wrong=[
             (RIGHT | {"k": ("n", 1, 0)}, "j"),
-            (RIGHT | {"j": (0, 1, "n")}, "j"),
             (RIGHT | {"i": ("N", 0, "N")}, "j"),
             ({"j": (0, 1, 1), "k": (1, "n", 0)}, "j"),
             (RIGHT, "k"),
-            *((RIGHT, "ikj"), (RIGHT, ["i", "j"]), (RIGHT, 1)),
-            (RIGHT | {"k": {1, "n", 0}}, "j"),
+            *((RIGHT, "ikj"), (RIGHT, 1)),
             (RIGHT | {"k": (1, 4, 0)}, "j"),
         ],
     ),
@@ -153,17 +145,17 @@ CASES = {
     "own_product": Case(
         long=True,
         right=TILE,
-        also=[SAYS, TILE.replace("+= 6", "+= 8").replace("r < 6", "r < 8").replace("[6]", "[8]")],
+        also=[
+            SAYS,
+        ],
         wrong=[
             "#include <stdlib.h>\n" + HEAD + " _Exit(0); }",
             TILE.replace("for (int64_t i = 0;", "static int64_t i = 0; for (;"),  # right only once
             TILE.replace("a[(i + r) * n + k]", "a[k * n + i + r]"),
             IJK,  # right, and slow
             HEAD + LOOPS % (*"kkk", *"jjj"),  # ikj itself: no faster than ikj
-            TILE.replace("i += 6", "i += 12"),
             TILE.replace("j += 16", "j += 15"),
             IJK.replace("c[i * n + j] +=", "c[(i + 1) * n + j] +="),
-            IJK.replace("j < n", "j <= n"),
             IJK.replace("i < n; i++", "i < n;"),  # never ends
             IJK.replace("c[i * n + j] +=", "c[(i << 40) + j] +="),
             IJK.replace("n + j];", "n + j]"),
@@ -175,16 +167,12 @@ CASES = {
         also=[
             tried_batches,
             lambda *answer: np.float32("inf") if batch(*answer) == math.inf else batch(*answer),
-            lambda *answer: np.array(float(batch(*answer))),
         ],
         wrong=[
             tried_a_few,
             *(none_where_none, lambda *answer: min(batch(*answer), 10**9)),
             lambda n, ridge, weight, value: math.ceil(ridge * weight / 2),
-            lambda n, ridge, weight, value: batch(n, ridge, 4, 4),
-            lambda n, ridge, weight, value: batch(n, ridge, value, weight),
             lambda n, ridge, weight, value: batch(n, ridge, value, value),
-            lambda n, ridge, weight, value: batch(n, ridge, weight, weight),
             lambda n, ridge, weight, value: batch(n, ridge, weight, value / 2),  # no result moved
             lambda n, ridge, weight, value: batch(n, ridge, weight, value) - 1,
             lambda n, ridge, weight, value: batch(n, ridge, weight, value) + 1,
@@ -197,12 +185,10 @@ CASES = {
         right=factors,
         also=[
             lambda *answer: np.array(factors(*answer)),
-            lambda *answer: torch.tensor(factors(*answer)),
             lambda *answer: iter(factors(*answer)),
         ],
         wrong=[
             lambda k1, k2, s, g: (k2**2 / k1**2 / s**2 / g**2, k2**2 / k1**2 / g, 1 / s**2),
-            lambda k1, k2, s, g: (k2**2 / k1**2 / s**2 / g, k1**2 / k2**2 / g, 1 / s**2),
             lambda k1, k2, s, g: (k2**2 / k1**2 / s**2 / g, k2**2 / k1**2 / g, 1 / s),
             lambda k1, k2, s, g: k2 / k1,
             lambda *answer: factors(*answer)[:2],

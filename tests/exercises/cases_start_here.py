@@ -31,10 +31,6 @@ def halves_of_items(items, ranks):
     return [items / ranks + (rank < items % ranks) for rank in range(ranks)]
 
 
-def scalar(items, ranks):
-    return items / ranks
-
-
 CASES = {
     "at_least": Case(
         right=lambda ranks, cores, alone: max(alone, ranks * alone / cores),
@@ -42,22 +38,21 @@ CASES = {
         wrong=[
             lambda ranks, cores, alone: ranks * alone / cores,
             lambda ranks, cores, alone: -(-ranks // cores) * alone,
-            lambda ranks, cores, alone: ranks * alone,
-            lambda ranks, cores, alone: alone,
             lambda ranks, cores, alone: max(1, ranks / cores),
             lambda ranks, cores, alone: "twice",
         ],
     ),
     "cores": Case(
         right=usable_cores(),
-        also=[np.int64(usable_cores()), float(usable_cores())],
+        also=[
+            np.int64(usable_cores()),
+        ],
         wrong=[usable_cores() + 1, 0, "two", True, usable_cores() + 0.5],
     ),
     "shares": Case(
         right=even,
         wrong=[
-            *(forgetful, generous, rest_to_the_last, scalar),
-            *(lambda items, ranks: [items], lambda items, ranks: "even", halves_of_items),
+            *(forgetful, generous, rest_to_the_last, lambda items, ranks: "even", halves_of_items),
             lambda items, ranks: [str(part) for part in even(items, ranks)],
         ],
         also=[cut_by_borders, lambda items, ranks: [float(n) for n in even(items, ranks)]],
