@@ -2,7 +2,8 @@
 
 The folder gets ``nbgrader_config.py`` and ``source/NN_topic/NN_topic.ipynb`` (the solved notebooks,
 from which nbgrader releases), each with the glossary beside it. What is there already is left as it
-is. With ``--written yes`` (``WRITTEN=yes``) each notebook ends with a question to grade by hand.
+is. With ``--written yes`` (``WRITTEN=yes``) each notebook ends with a question to grade by hand,
+with ``--variant 7`` (``VARIANT=7``) the exercises have other names and numbers.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from nbformat.v4 import new_markdown_cell
 from helpers.paths import ROOT
 from tools.notebooks import SourceError, sources
 from tools.run import location
+from tools.variants import vary
 
 CONFIG = '''\
 """nbgrader's settings for this course (made by `make course`; edit it as you like)."""
@@ -67,17 +69,35 @@ notebook; say which they are.
 
 
 def make(
-    folder: Path, only: tuple[str, ...] = (), root: Path = ROOT, *, written: bool = False
+    folder: Path,
+    only: tuple[str, ...] = (),
+    root: Path = ROOT,
+    *,
+    written: bool = False,
+    variant: int = 0,
 ) -> list[Path]:
     """Write what is absent in ``folder``; return the paths written.
 
-    With ``written`` each notebook gets the question that a person grades. Raises SourceError for
-    an ``only`` that no notebook answers to.
+    With ``written`` each notebook gets the question that a person grades; ``variant`` decides
+    which names and numbers the exercises have. Raises SourceError for an ``only`` that no notebook
+    answers to, and for a folder of another variant.
     """
+    made_for = folder / "variant.txt"
+    there = made_for.read_text("utf-8").strip() if made_for.exists() else "0"
+    if (folder / "source").exists() and there != str(variant):
+        raise SourceError(
+            f"{folder} holds variant {there} of the course, and make course replaces nothing: "
+            f"expected VARIANT={there} or another folder, got VARIANT={variant}"
+        )
     glossary = root / "notebooks" / "glossary.md"
     wanted = {folder / "nbgrader_config.py": CONFIG.format(root=str(root), name=folder.name)}
     for source in sources(root, only):
         text = location(source.stem, "solved", root).read_text(encoding="utf-8")
+        if variant:
+            wanted[made_for] = f"{variant}\n"
+            notebook = nbformat.reads(text, 4)
+            vary(notebook, source.stem, variant)
+            text = nbformat.writes(notebook)
         if written:
             text = with_question(text)
         assignment = folder / "source" / source.stem
@@ -124,13 +144,18 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("only", nargs="*", metavar="NN", help="numbers or names (default: all)")
     parser.add_argument("--written", metavar="yes", help="a question that a person grades")
+    parser.add_argument("--variant", default="0", help="a whole number: other names and numbers")
     options = parser.parse_args(arguments)
+    if not re.fullmatch(r"[0-9]{1,18}", options.variant):
+        expected = "expected a whole number, such as 48213 (0: as published)"
+        print(f"VARIANT={options.variant}: {expected}", file=sys.stderr)
+        return 1
     if options.written not in (None, "yes"):
         print(f"WRITTEN={options.written}: expected yes, or nothing", file=sys.stderr)
         return 1
     folder, only = options.folder.expanduser().resolve(), tuple(options.only)
     try:
-        written = make(folder, only, written=options.written == "yes")
+        written = make(folder, only, written=options.written == "yes", variant=int(options.variant))
     except SourceError as error:
         print(error, file=sys.stderr)
         return 1

@@ -84,10 +84,10 @@ def nbgrader(home: Path, *commands: list[str]) -> None:
         raise GradingError(done.stdout)
 
 
-def open_course(place: Path, names: Iterable[str]) -> Path:
+def open_course(place: Path, names: Iterable[str], variant: int = 0) -> Path:
     """Make a teacher's folder, the exchange and two students' folders; return the teacher's."""
     teacher = place / "course"
-    course.make(teacher, tuple(names))
+    course.make(teacher, tuple(names), variant=variant)
     with (teacher / "nbgrader_config.py").open("a") as config:
         config.write(f"c.Exchange.root = {str(place / 'exchange')!r}\n")
     for name in (SOLVER, IDLER):
@@ -96,8 +96,12 @@ def open_course(place: Path, names: Iterable[str]) -> Path:
     return teacher
 
 
-def grade(place: Path, teacher: Path, name: str) -> Marks:
-    """Take one notebook from release to grades."""
+def grade(place: Path, teacher: Path, name: str, *, copied: bool = False) -> Marks:
+    """Take one notebook from release to grades.
+
+    The first student types the solutions of the teacher's folder. The second does nothing, or has
+    ``copied`` the published solutions, which in a variant of the course are worth nothing.
+    """
     from nbgrader.api import Gradebook
 
     desks = {student: str(place / student) for student in (SOLVER, IDLER)}
@@ -107,7 +111,9 @@ def grade(place: Path, teacher: Path, name: str) -> Marks:
         [str(teacher), "release_assignment", name],
         *([desk, "fetch_assignment", name] for desk in desks.values()),
     )
-    solve(place / SOLVER / name / f"{name}.ipynb")
+    solve(place / SOLVER / name / f"{name}.ipynb", teacher / "source" / name / f"{name}.ipynb")
+    if copied:
+        solve(place / IDLER / name / f"{name}.ipynb", location(name, "solved"))
     nbgrader(
         place,
         *([desk, "submit", name, f"--student={student}"] for student, desk in desks.items()),
@@ -120,12 +126,12 @@ def grade(place: Path, teacher: Path, name: str) -> Marks:
         return Marks(ada.max_score, ada.score, ben.score, by_hand)
 
 
-def solve(path: Path) -> None:
-    """Put the solutions into the exercises, as a student who knows everything types them."""
+def solve(path: Path, solved: Path) -> None:
+    """Put the solutions of a solved notebook into the exercises, as a student types them."""
     notebook = nbformat.read(path, 4)
     answers = {
         cell.metadata.nbgrader.grade_id: cell.source
-        for cell in nbformat.read(location(path.stem, "solved"), 4).cells
+        for cell in nbformat.read(solved, 4).cells
         if cell.metadata.get("nbgrader", {}).get("solution")
     }
     for cell in notebook.cells:

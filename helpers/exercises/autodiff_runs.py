@@ -151,8 +151,8 @@ def _is_action(what: str, given: Any) -> None:
 
 
 @exercise
-def momentum(answer):
-    """answer(w, v, g, rate) -> the updates v ← 0.9 v + g and w ← w − rate · v, with the new v."""
+def momentum(answer, keep=0.9):
+    """answer(w, v, g, rate) -> the updates v ← keep v + g and w ← w − rate · v, with the new v."""
     import numpy as np
 
     from helpers import autodiff
@@ -174,7 +174,7 @@ def momentum(answer):
             wrong(f"these updates cannot be put in order: {error}")
         for number in (1, 2, 3):
             step(target)
-            speed = 0.9 * speed + 2 * (weight - target)
+            speed = keep * speed + 2 * (weight - target)
             weight = weight - rate * speed
             close(v.value, speed, f"v after step {number}, at a rate of {rate}")
             close(w.value, weight, f"w after step {number}, at a rate of {rate}")

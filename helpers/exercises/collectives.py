@@ -13,10 +13,10 @@ PICKLE = 300  # bytes that pickling adds to a message, at most: long arrays are 
 
 
 @exercise
-def chunk_to_send(answer):
-    """answer(rank, step, N) -> the chunk that the rank sends in step 0, 1, ... of the allgather."""
+def chunk_to_send(answer, first=0):
+    """answer(rank, step, N) -> the chunk to send in step 0, 1, ... to share chunk rank + first."""
     for N in (2, 3, 4, 7):
-        held = [{rank} for rank in range(N)]  # finished chunks on each rank
+        held = [{(rank + first) % N} for rank in range(N)]  # finished chunks on each rank
         for step in range(N - 1):
             sent = [call(answer, rank, step, N) for rank in range(N)]
             for rank, chunk in enumerate(sent):

@@ -78,8 +78,8 @@ def feed_back(answer):
 
 
 @exercise
-def expected_wait(answer):
-    """answer(needed, workers, least, mean) -> seconds until the needed-th of all workers."""
+def expected_wait(answer, scale=1):
+    """answer(needed, workers, least, mean) -> mean time of the needed-th, × scale."""
     for needed, workers, least, mean in (
         (3, 3, 0.0, 1.0),
         (3, 4, 0.5, 2.0),
@@ -87,8 +87,8 @@ def expected_wait(answer):
         (8, 10, 0.1, 0.3),
     ):
         want = least + mean * sum(1 / k for k in range(workers - needed + 1, workers + 1))
-        what = f"N = {needed} of W = {workers}, t₀ = {least}, m = {mean}: the seconds"
-        close(call(answer, needed, workers, least, mean), want, what, rtol=1e-6)
+        what = f"N = {needed} of W = {workers}, t₀ = {least} s, m = {mean} s: the mean"
+        close(call(answer, needed, workers, least, mean), scale * want, what, rtol=1e-6)
 
 
 @exercise

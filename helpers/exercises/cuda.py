@@ -47,14 +47,14 @@ def moving_average(answer):
 
 
 @kernel_exercise
-def brighten(answer):
+def brighten(answer, high=32):
     """brighten(image, out, height, width): out = 1.2 image, each warp's access coalesced."""
     with compiled(answer) as module:
         for height, width in ((64, 64), (33, 70)):
             image = np.random.default_rng(2).random((height, width), np.float32)
             out = np.zeros_like(image)
-            grid = (-(-width // 32), -(-height // 32))
-            record = run(module, "brighten", grid, (32, 32), image, out, height, width,
+            grid = (-(-width // 32), -(-height // high))
+            record = run(module, "brighten", grid, (32, high), image, out, height, width,
                           record=True)  # fmt: skip
             close(out, 1.2 * image, f"out for {height} × {width}", rtol=1e-5, atol=1e-6)
             shared_out(record, "out", "write", 1, f"{height} × {width}")
@@ -271,8 +271,8 @@ def wavefronts(answer):
 
 
 @exercise
-def resident_warps(answer):
-    """answer(threads, registers, shared) -> warps on a multiprocessor of an A100 at a time."""
+def resident_warps(answer, arch="sm_80"):
+    """answer(threads, registers, shared) -> warps on a multiprocessor at a time, of an A100."""
     from helpers.cuda.occupancy import occupancy
 
     for threads, registers, shared in (
@@ -284,6 +284,6 @@ def resident_warps(answer):
         (128, 32, 20 * 1024),  # the same, by the system's share
         (1024, 40, 4096),  # registers, one block
     ):
-        want = occupancy(threads, registers, shared, "sm_80").warps
+        want = occupancy(threads, registers, shared, arch).warps
         what = f"warps of blocks of {threads} threads, {registers} registers, {shared} bytes"
         equal(call(answer, threads, registers, shared), want, what)

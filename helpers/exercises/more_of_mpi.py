@@ -9,9 +9,10 @@ from helpers.exercises.core import NotAttempted, call, equal, exercise, wrong
 
 
 @exercise
-def document_frequency(mapper, reducer):
-    """mapper(text) yields pairs, reducer(key, values) -> in how many texts the word occurs."""
+def document_frequency(mapper, reducer, least=1):
+    """mapper(text) yields pairs, reducer(key, values) -> in how many texts a word is so often."""
     texts = ["a rose is a rose", "a red rose", "blue", "blue", "is it blue or is it red", "", "Red"]
+    texts.append("on and on and on and off")
     gathered = defaultdict(list)
     for text in texts:
         for pair in list(call(_listed(mapper), text)):
@@ -20,7 +21,8 @@ def document_frequency(mapper, reducer):
             except (TypeError, ValueError):
                 wrong(f"mapper({text!r}) gave {pair!r}: expected pairs (word, value)")
             gathered[key].append(value)
-    want = Counter(word for text in texts for word in set(text.split()))
+    words = [Counter(text.split()) for text in texts]
+    want = Counter(word for one in words for word, times in one.items() if times >= least)
     if set(gathered) != set(want):
         odd = sorted(set(gathered) ^ set(want), key=repr)[0]
         wrong(f"the keys are not the words of the texts: look at {odd!r}")

@@ -20,16 +20,16 @@ BEGINS = {"isend", "issend", "ibsend", "irsend", "irecv", "start", "startall"}  
 
 
 @exercise
-def statements(answer):
-    """The letters of the statements that hold, such as "AB"."""
-    chosen = letters(answer, "ABCDE")
+def statements(answer, order="ABCDE"):
+    """The letters of the statements that hold, such as "AB"; they may stand in another order."""
+    chosen = {order["ABCDE".index(letter)] for letter in letters(answer, "ABCDE")}
     if judged_wrong := len(chosen ^ {"A", "C", "E"}):
         wrong(f"{judged_wrong} of your 5 judgements are not right ({len(chosen)} chosen)")
 
 
 @exercise(time_limit=60.0)
-def shift(answer, cluster):
-    """answer(value, comm) -> the value of the left neighbour on a ring, of any size of value."""
+def shift(answer, cluster, by=1):
+    """answer(value, comm) -> what the rank ``by`` to the left has, a value of any size."""
     import numpy as np
 
     words = ["one", "two", "three", "four"]
@@ -52,10 +52,10 @@ def shift(answer, cluster):
     for (n, size), there in zip(sizes, found, strict=True):
         for rank, outcome in enumerate(there):
             if size:
-                want = np.full(size, float((rank - 1) % n))
+                want = np.full(size, float((rank - by) % n))
                 close(outcome.returned, want, f"rank {rank}, an array of 4 MB")
             else:
-                equal(outcome.returned, words[(rank - 1) % n], f"what rank {rank} of {n} returned")
+                equal(outcome.returned, words[(rank - by) % n], f"what rank {rank} of {n} returned")
     for there in found:
         for outcome in there:
             if outcome.calls["sendrecv"] or outcome.calls["sendrecv_replace"]:
@@ -156,17 +156,17 @@ def hand_out(answer, cluster):
             )
 
 
-def _generation(board):
-    """One step of Conway's game on a torus."""
+def _generation(board, born, stays):
+    """One step of a game like Conway's on a torus."""
     import numpy as np
 
     steps = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j]
     around = sum(np.roll(board, shift, (0, 1)).astype(int) for shift in steps)
-    return (around == 3) | (board & (around == 2))
+    return (around == born) | (board & (around == stays))
 
 
 @exercise(time_limit=60.0)
-def life(answer, cluster):
+def life(answer, cluster, born=3, stays=2):
     """answer(board, steps, comm) -> this rank's rows of the board after so many steps."""
     import numpy as np
 
@@ -183,7 +183,7 @@ def life(answer, cluster):
     found = outcomes(cluster, answer, cases)
     for (n, shape, steps), board, there in zip(trials, boards, found, strict=True):
         for _ in range(steps):
-            board = _generation(board)
+            board = _generation(board, born, stays)
         for rank, (outcome, rows) in enumerate(zip(there, np.array_split(board, n), strict=True)):
             what = f"a board of {shape[0]} × {shape[1]}, {steps} steps: the rows of rank {rank}"
             close(outcome.returned, rows.astype(float), f"{what} of {n}")
@@ -195,8 +195,8 @@ def life(answer, cluster):
 
 
 @exercise(time_limit=60.0)
-def grid_sums(answer, cluster):
-    """answer(value, comm) -> (sum over my row, sum over my column) of a grid with two columns."""
+def grid_sums(answer, cluster, columns=2):
+    """answer(value, comm) -> (sum over my row, sum over my column) of a grid of some columns."""
 
     def compare(ranks, sizes) -> None:
         cases = [Case(n, lambda r: (10**r,)) for n in sizes]
@@ -204,12 +204,12 @@ def grid_sums(answer, cluster):
             for rank, outcome in enumerate(there):
                 expected = f"on rank {rank} of {n}: expected (row sum, column sum)"
                 pair = several(outcome.returned, 2, expected)
-                row = sum(10**r for r in range(n) if r // 2 == rank // 2)
-                column = sum(10**r for r in range(n) if r % 2 == rank % 2)
+                row = sum(10**r for r in range(n) if r // columns == rank // columns)
+                column = sum(10**r for r in range(n) if r % columns == rank % columns)
                 equal(pair[0], row, f"the sum over the row of rank {rank} of {n}")
                 equal(pair[1], column, f"the sum over the column of rank {rank} of {n}")
 
-    compare(cluster, (4, 2))
+    compare(cluster, (4, 2) if columns == 2 else (columns,))
     with more_ranks(6) as six:  # three rows: more than an answer for four may have foreseen
         if six:
             compare(six, (6,))

@@ -184,8 +184,8 @@ def _one_gate_gradients(answer) -> None:
 
 
 @exercise
-def bias_for_half_life(answer):
-    """answer(steps) -> bias of the update gate at which σ(bias)^steps = 1/2."""
+def bias_for_half_life(answer, share=0.5):
+    """answer(steps) -> bias of the update gate at which σ(bias)^steps = share."""
     for steps in (1, 10, 100):
         got = call(answer, steps)
         try:
@@ -193,7 +193,7 @@ def bias_for_half_life(answer):
         except (TypeError, ValueError):
             wrong(f"expected a number, not an array or a text; got {got!r}")
         left = (1 / (1 + math.exp(min(700.0, -bias)))) ** steps
-        if not math.isclose(left, 0.5, rel_tol=1e-4):
+        if not math.isclose(left, share, rel_tol=1e-4):
             wrong(
                 f"with the bias {bias:.3f} a state keeps {left:.3f} of itself after {steps} steps"
             )

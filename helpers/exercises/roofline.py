@@ -62,12 +62,15 @@ def predict_point(answer):
 
 
 @exercise
-def strides(answer, inner):
+def strides(answer, inner, layout="rows"):
     """answer: dict from loop name to the strides (in elements) of A, B, C; inner: the loop's name.
 
-    ``inner`` is the innermost loop in which no matrix jumps a row.
+    ``inner`` is the innermost loop in which no matrix jumps a row, or a column where the
+    ``layout`` is by columns.
     """
     want = {"i": ("n", 0, "n"), "j": (0, 1, 1), "k": (1, "n", 0)}
+    if layout == "columns":
+        want = {"i": (1, 0, 1), "j": (0, "n", "n"), "k": ("n", 1, 0)}
     if not isinstance(answer, dict) or set(answer) != set(want):
         wrong(f"expected a dict with the keys 'i', 'j' and 'k', got {answer!r}")
     for loop, steps in want.items():
@@ -88,14 +91,14 @@ def strides(answer, inner):
 
 
 @exercise
-def choose_tile(answer):
-    """answer(cache, size, multiple) -> the largest side of three square tiles that fit."""
+def choose_tile(answer, tiles=3):
+    """answer(cache, size, multiple) -> the largest side of so many square tiles that fit."""
     for cache, size, multiple in ((32768, 4, 1), (32768, 4, 8), (524288, 8, 16), (1200, 4, 1)):
-        most = max(t for t in range(0, 2000, multiple) if 3 * t * t * size <= cache)
+        most = max(t for t in range(0, 2000, multiple) if tiles * t * t * size <= cache)
         what = f"{cache} bytes, {size} an element, a multiple of {multiple}"
         got = call(answer, cache, size, multiple)
-        if isinstance(got, (int, float)) and 3 * got * got * size > cache:
-            wrong(f"{what}: three tiles of side {got} do not fit")
+        if isinstance(got, (int, float)) and tiles * got * got * size > cache:
+            wrong(f"{what}: {tiles} tiles of side {got} do not fit")
         equal(got, most, f"side of the tile for {what}")
 
 

@@ -17,10 +17,10 @@ WHOLES = {"reduce", "Reduce", "gather", "allgather"}  # of a whole array, never 
 
 
 @exercise
-def bytes_of_a_stage(answer):
+def bytes_of_a_stage(answer, optimizer=12):
     """answer(stage, ranks) -> bytes for each parameter on one rank, mixed precision and Adam."""
     for stage, ranks in ((0, 4), (1, 4), (2, 4), (3, 4), (1, 1), (2, 3), (3, 64), (1, 10)):
-        shards = [2, 2, 12]
+        shards = [2, 2, optimizer]
         for part, first in ((2, 1), (1, 2), (0, 3)):
             if stage >= first:
                 shards[part] /= ranks

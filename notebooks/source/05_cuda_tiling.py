@@ -150,7 +150,7 @@ add["vector_add"][1, 2048](a, b, c, 10)
 # %% [markdown]
 # ### Exercise 1: a times x plus y
 #
-# *Difficulty ●○○, 5 minutes.* BLAS calls this function `axpy`. Complete the kernel so that $y_i \leftarrow a\,x_i + y_i$ for $i < n$, on any grid that has a thread for each element. Each thread handles one element.
+# *Difficulty ●○○, 5 minutes.* BLAS calls this function *axpy*. Complete the kernel so that $y_i \leftarrow a\,x_i + y_i$ for $i < n$, on any grid that has a thread for each element. Each thread handles one element.
 #
 # <details><summary>Hint</summary>
 #
