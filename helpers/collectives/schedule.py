@@ -7,7 +7,7 @@
 A :class:`Schedule` comes from the algorithm's own code run without messages (:func:`model`, for any
 number of ranks) or from the trace of a run that just happened (:func:`from_trace`). A step is the
 time of one message: in each step a rank sends at most one and receives at most one, see
-:mod:`helpers.tracing.rounds`.
+:mod:`helpers.tracing.trace`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from helpers.collectives.dry_run import dry_run
 from helpers.collectives.hosts import Hosts, one_host
 from helpers.collectives.parts import FIRST_TAG, Communicator, lengths, split
 from helpers.collectives.registry import COLLECTIVES, find
-from helpers.tracing.rounds import rounds
-from helpers.tracing.trace import Message, Trace
+from helpers.tracing.trace import Message, Trace, rounds
 
 __all__ = ["COLLECTIVES", "Schedule", "Transfer", "from_trace", "model", "perform"]
 

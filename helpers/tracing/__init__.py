@@ -23,10 +23,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from helpers.tracing.activity import Call, Recorder
-    from helpers.tracing.chrome import save_chrome
     from helpers.tracing.clock import Clock, measure_offset
     from helpers.tracing.communicator import TracedComm, install, uninstall
-    from helpers.tracing.recording import build, gather, record
+    from helpers.tracing.recording import build, gather, record, save_chrome
     from helpers.tracing.trace import Event, Message, Trace
 
 __all__ = [
@@ -59,7 +58,7 @@ _HOME = {
     "install": "communicator",
     "measure_offset": "clock",
     "record": "recording",
-    "save_chrome": "chrome",
+    "save_chrome": "recording",
     "uninstall": "communicator",
 }
 

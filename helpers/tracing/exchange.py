@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from time import perf_counter_ns as now
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from mpi4py import MPI
 
 from helpers.tracing.activity import EXCHANGE, Watched
 from helpers.tracing.point_to_point import Method, Table, keep
-from helpers.tracing.requests import got, traced_request
+from helpers.tracing.requests import got, timed, traced_request
 from helpers.tracing.sizes import nbytes
 
 _BYTE, _Status = MPI.BYTE, MPI.Status
@@ -55,22 +55,12 @@ def _exchange(name: str, plain: Method) -> Method:
         recvtag: int,
         status: Any,
     ) -> Any:
-        recorder, peer = self.recorder, self._world.get(dest, dest)
-        recording, begin = recorder.events is not None, now()
-        if recording and status is None:
-            status = _Status()
-        peers = (peer, self._world.get(source, source))
-        recorder.current = (name, peers, sendtag, begin, self._members)
-        try:
+        def move(status: Any) -> Any:
             if source == _ANY_SOURCE:
-                result = _from_anyone(self, sendbuf, dest, sendtag, recvbuf, recvtag, status)
-            else:
-                result = plain(self, sendbuf, dest, sendtag, recvbuf, source, recvtag, status)
-        finally:
-            recorder.current = None
-        if recording:
-            _keep_exchange(self, name, peer, sendtag, begin, now(), nbytes(sendbuf), status)
-        return result
+                return _from_anyone(self, sendbuf, dest, sendtag, recvbuf, recvtag, status)
+            return plain(self, sendbuf, dest, sendtag, recvbuf, source, recvtag, status)
+
+        return _kept(self, name, dest, sendtag, source, status, move, lambda: nbytes(sendbuf))
 
     return call
 
@@ -81,22 +71,12 @@ def _exchange_replace(name: str, plain: Method) -> Method:
     def call(
         self: Watched, buf: Any, dest: int, sendtag: int, source: int, recvtag: int, status: Any
     ) -> Any:
-        recorder, peer = self.recorder, self._world.get(dest, dest)
-        recording, begin = recorder.events is not None, now()
-        if recording and status is None:
-            status = _Status()
-        peers = (peer, self._world.get(source, source))
-        recorder.current = (name, peers, sendtag, begin, self._members)
-        try:
+        def move(status: Any) -> Any:
             if source == _ANY_SOURCE:
-                result = _from_anyone(self, _copied(buf), dest, sendtag, buf, recvtag, status)
-            else:
-                result = plain(self, buf, dest, sendtag, source, recvtag, status)
-        finally:
-            recorder.current = None
-        if recording:
-            _keep_exchange(self, name, peer, sendtag, begin, now(), nbytes(buf), status)
-        return result
+                return _from_anyone(self, _copied(buf), dest, sendtag, buf, recvtag, status)
+            return plain(self, buf, dest, sendtag, source, recvtag, status)
+
+        return _kept(self, name, dest, sendtag, source, status, move, lambda: nbytes(buf))
 
     return call
 
@@ -114,36 +94,44 @@ def _exchange_pickled(name: str, plain: Method) -> Method:
         recvtag: int,
         status: Any,
     ) -> Any:
-        recorder, peer = self.recorder, self._world.get(dest, dest)
-        recording, begin = recorder.events is not None, now()
-        if recording:
-            data = MPI.pickle.dumps(sendobj)
-            status = _Status() if status is None else status
-        peers = (peer, self._world.get(source, source))
-        recorder.current = (name, peers, sendtag, begin, self._members)
+        data = None if self.recorder.events is None else MPI.pickle.dumps(sendobj)
         if source == _ANY_SOURCE:
             recvbuf = None  # with a buffer mpi4py posts a receive, which may lose its message
-        try:
-            if recording:
-                request = _Comm.Isend(self, [data, _BYTE], dest, sendtag)
-                result = _Comm.recv(self, recvbuf, source, recvtag, status)
-                request.Wait()
-            else:
-                result = plain(self, sendobj, dest, sendtag, recvbuf, source, recvtag, status)
-        finally:
-            recorder.current = None
-        if recording:
-            _keep_exchange(self, name, peer, sendtag, begin, now(), len(data), status)
-        return result
+
+        def move(status: Any) -> Any:
+            if data is None:
+                return plain(self, sendobj, dest, sendtag, recvbuf, source, recvtag, status)
+            request = _Comm.Isend(self, [data, _BYTE], dest, sendtag)
+            result = _Comm.recv(self, recvbuf, source, recvtag, status)
+            request.Wait()
+            return result
+
+        return _kept(self, name, dest, sendtag, source, status, move, lambda: len(data or b""))
 
     return call
 
 
-def _keep_exchange(
-    comm: Watched, name: str, peer: Any, tag: int, begin: int, end: int, size: int, status: Any
-) -> None:
-    received = got(comm, status)
-    comm.recorder.add((name, EXCHANGE, comm.identity, peer, tag, size, begin, end, None, received))
+def _kept(
+    comm: Watched,
+    name: str,
+    dest: int,
+    tag: int,
+    source: int,
+    status: Any,
+    move: Callable[[Any], Any],
+    size: Callable[[], int],
+) -> Any:
+    """Do an exchange, given its status; while recording, keep it."""
+    recorder, peer = comm.recorder, comm._world.get(dest, dest)
+    recording = recorder.events is not None
+    if recording and status is None:
+        status = _Status()
+    peers = (peer, comm._world.get(source, source))
+    result, begin, end = timed(comm, name, peers, tag, move, status)
+    if recording:
+        received = got(comm, status)
+        recorder.add((name, EXCHANGE, comm.identity, peer, tag, size(), begin, end, None, received))
+    return result
 
 
 def _iexchange(name: str, plain: Method) -> Method:
@@ -158,19 +146,8 @@ def _iexchange(name: str, plain: Method) -> Method:
         source: int,
         recvtag: int,
     ) -> Any:
-        recorder, peer = self.recorder, self._world.get(dest, dest)
-        recording, begin = recorder.events is not None, now()
-        peers = (peer, self._world.get(source, source))
-        recorder.current = (name, peers, sendtag, begin, self._members)
-        try:
-            result = plain(self, sendbuf, dest, sendtag, recvbuf, source, recvtag)
-        finally:
-            recorder.current = None
-        if not recording:
-            return traced_request(result, self, name, peers, sendtag)
-        end, size = now(), nbytes(sendbuf)
-        kept = (name, EXCHANGE, self.identity, peer, sendtag, size, begin, end, None, None)
-        return keep(self, kept, result)
+        arguments = (sendbuf, dest, sendtag, recvbuf, source, recvtag)
+        return _begun(self, name, dest, sendtag, source, plain, arguments)
 
     return call
 
@@ -179,21 +156,25 @@ def _iexchange_replace(name: str, plain: Method) -> Method:
     """Isendrecv_replace."""
 
     def call(self: Watched, buf: Any, dest: int, sendtag: int, source: int, recvtag: int) -> Any:
-        recorder, peer = self.recorder, self._world.get(dest, dest)
-        recording, begin = recorder.events is not None, now()
-        peers = (peer, self._world.get(source, source))
-        recorder.current = (name, peers, sendtag, begin, self._members)
-        try:
-            result = plain(self, buf, dest, sendtag, source, recvtag)
-        finally:
-            recorder.current = None
-        if not recording:
-            return traced_request(result, self, name, peers, sendtag)
-        end, size = now(), nbytes(buf)
-        kept = (name, EXCHANGE, self.identity, peer, sendtag, size, begin, end, None, None)
-        return keep(self, kept, result)
+        arguments = (buf, dest, sendtag, source, recvtag)
+        return _begun(self, name, dest, sendtag, source, plain, arguments)
 
     return call
+
+
+def _begun(
+    comm: Watched, name: str, dest: int, tag: int, source: int, plain: Method, arguments: tuple
+) -> Any:
+    """Begin an exchange; return its request."""
+    recording, peer = comm.recorder.events is not None, comm._world.get(dest, dest)
+    peers = (peer, comm._world.get(source, source))
+    result, begin, end = timed(comm, name, peers, tag, plain, comm, *arguments)
+    if not recording:
+        return traced_request(result, comm, name, peers, tag)
+    size = nbytes(arguments[0])
+    return keep(
+        comm, (name, EXCHANGE, comm.identity, peer, tag, size, begin, end, None, None), result
+    )
 
 
 TABLE: Table = (

@@ -60,22 +60,5 @@ def _receiver(name: str) -> Callable:
     return functools.wraps(plain)(call)
 
 
-def _prober(name: str, on_comm: str) -> classmethod:
-    """Make Message.Probe and its relatives, which are a communicator's matched probes."""
-    plain = getattr(_Message, name)
-
-    def call(cls: type, comm: MPI.Comm, *arguments: Any, **keywords: Any) -> Any:
-        return getattr(comm, on_comm)(*arguments, **keywords)
-
-    return classmethod(functools.wraps(plain)(call))
-
-
 for _name in ("Recv", "recv", "Irecv", "irecv"):
     setattr(TracedMessage, _name, _receiver(_name))
-for _name, _on_comm in {
-    "Probe": "Mprobe",
-    "probe": "mprobe",
-    "Iprobe": "Improbe",
-    "iprobe": "improbe",
-}.items():
-    setattr(TracedMessage, _name, _prober(_name, _on_comm))

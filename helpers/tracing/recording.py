@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from helpers.tracing.activity import Call
@@ -100,3 +102,40 @@ def build(
         communicators,
         tuple((dropped or {}).get(rank, 0) for rank in ranks),
     )
+
+
+def save_chrome(trace: Trace, path: str | Path) -> Path:
+    """Write a trace to a file to be opened in ui.perfetto.dev.
+
+    In Google's Trace Event Format (2016): times are in µs; a rank is a thread; a message is a flow,
+    drawn as an arrow from the sending call to the call that completed the receive.
+    """
+    path = Path(path)
+    path.write_text(json.dumps({"traceEvents": _items(trace), "displayTimeUnit": "ms"}))
+    return path
+
+
+def _items(trace: Trace) -> list[dict]:
+    """Return names of the lanes, a box for each call, and two ends of an arrow for each message."""
+    items: list[dict] = [{"ph": "M", "name": "process_name", "args": {"name": "MPI ranks"}}]
+    for rank in trace.ranks:
+        named = {"thread_name": {"name": f"rank {rank}"}, "thread_sort_index": {"sort_index": rank}}
+        items += [{"ph": "M", "name": k, "tid": rank, "args": v} for k, v in named.items()]
+    for event in trace.events:
+        told = {
+            "peer": event.peer,
+            "tag": event.tag,
+            "bytes": event.bytes,
+            "waiting_us": round(event.waiting * 1e6, 3),
+            "communicator": event.comm,
+        }
+        told = {name: value for name, value in told.items() if value is not None}
+        box = {"name": event.call, "cat": event.kind, "tid": event.rank, "args": told}
+        items.append({"ph": "X", "ts": event.begin * 1e6, "dur": event.duration * 1e6, **box})
+    for number, message in enumerate(trace.messages):
+        end = trace.events[message.completed_in]
+        at = end.begin + 0.99 * end.duration  # it binds to the box around its end: inside
+        flow = {"name": "message", "cat": "message", "id": number}
+        items.append({**flow, "ph": "s", "tid": message.source, "ts": message.begin * 1e6})
+        items.append({**flow, "ph": "f", "bp": "e", "tid": message.dest, "ts": at * 1e6})
+    return [item | {"pid": 0} for item in items]

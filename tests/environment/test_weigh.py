@@ -37,7 +37,7 @@ def test_each_line_is_of_one_kind():
         ("tracing.trace.Trace", True),  # in __all__, defined elsewhere
         ("tracing.trace.Trace.steps", True),
         ("tracing.trace.Trace._sum", False),
-        ("tracing.rounds.rounds", False),
+        ("tracing.trace.rounds", False),
         ("plots.pagerank.bars", True),  # a notebook's draw.bars
         ("plots.roofline_html.interactive", True),  # its draw.interactive, imported there
         ("plots.style.ink", False),  # of a module that notebooks import

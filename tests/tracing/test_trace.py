@@ -13,7 +13,7 @@ from helpers.tracing.clock import Clock
 from tests.cluster.ways import PART
 from tests.mpi.runner import run_ranks
 
-RANKS = [1, 2, 4, pytest.param(5, marks=PART)]
+RANKS = [2, 4, pytest.param(5, marks=PART)]
 
 
 @functools.cache
@@ -29,8 +29,7 @@ def everything():
     patterns = [chain, star, ring, ring_by_requests, scatter_by_hand]
     patterns += [doubling] if n & (n - 1) == 0 else []
     others = {
-        1: [errors],
-        2: [unmatched, late_sender, late_to_a_collective, many, shifted_clock],
+        2: [errors, unmatched, late_sender, late_to_a_collective, many, shifted_clock],
         4: [in_groups],
     }
     found = {each.__name__: pattern(each.__name__) for each in patterns}
@@ -122,9 +121,8 @@ def test_receives_from_anyone_find_their_senders(n):
     ]
     assert trace.steps() == n - 1  # one port: they come one after another
     waits = [e for e in trace.of(0) if e.call == "Waitall"]
-    if n > 1:
-        assert len(waits[0].completes) == n - 1
-        assert all(trace.messages[0].completed_in == m.completed_in for m in trace.messages)
+    assert len(waits[0].completes) == n - 1
+    assert len({message.completed_in for message in trace.messages}) == 1
 
 
 @pytest.mark.mpi
@@ -257,14 +255,13 @@ def many(calls=50):
     from mpi4py import MPI
 
     with traces.record(MPI.COMM_WORLD) as comm:
-        inner = []
         for k in range(calls):
             comm.bcast(k)
         with traces.record(comm) as again:
             again.barrier()
-        inner.append(traces.gather(again))
+        inner = traces.gather(again)
         comm.barrier()
-    return traces.gather(comm), inner[0]
+    return traces.gather(comm), inner
 
 
 @pytest.mark.mpi
@@ -279,33 +276,25 @@ def errors():
 
     from helpers.tracing.communicator import TracedComm
 
-    messages = []
+    with traces.record(MPI.COMM_SELF) as comm:
+        pass
+    empty, messages = traces.gather(comm), []
     for call in (
         lambda: traces.gather(MPI.COMM_WORLD),
         lambda: traces.gather(TracedComm(MPI.COMM_WORLD)),
+        lambda: traces.gather(comm, root=3),
+        lambda: empty.of(9),
     ):
         try:
-            call()
-            messages.append("")
+            messages.append(str(call()))
         except ValueError as error:
             messages.append(str(error))
-    with traces.record(MPI.COMM_SELF) as comm:
-        pass
-    empty = traces.gather(comm)
-    try:
-        traces.gather(comm, root=3)
-    except ValueError as error:
-        messages.append(str(error))
-    try:
-        empty.of(9)
-    except ValueError as error:
-        messages.append(str(error))
     return messages, len(empty.events), empty.duration, empty.steps()
 
 
 @pytest.mark.mpi
 def test_misuse_is_answered():
-    messages, *empty = on(1)[0]["errors"]
+    messages, *empty = on(2)[0]["errors"]
     for message, part in zip(messages, ("nothing was rec", "nothing", "3", "9"), strict=True):
         assert part in message
     assert empty == [0, 0.0, 0]
