@@ -28,7 +28,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from helpers import records
-from helpers.machine.launcher import start_ranks
+from helpers.machine.mpi import start_ranks
 from helpers.paths import ROOT
 from helpers.waiting import doze
 

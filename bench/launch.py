@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 
-from helpers.machine.launcher import run_ranks
+from helpers.machine.mpi import run_ranks
 from helpers.paths import ROOT
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 import psutil
 
 from helpers import records
-from helpers.cluster.start.forkserver.pmi import SHARED_MEMORY, fnv1a, name_of
+from helpers.cluster.start.forkserver.family import SHARED_MEMORY, fnv1a, name_of
 from helpers.paths import ROOT
 from helpers.records import Row
 

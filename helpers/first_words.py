@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from helpers.cluster.start.forkserver.pmi import KeyValueSpace
+from helpers.cluster.start.forkserver.family import KeyValueSpace
 from helpers.machine.guard import kill_tree
 from helpers.machine.shared_memory import ucx_transports
 from helpers.waiting import at_most

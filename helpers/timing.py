@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 
@@ -107,3 +108,23 @@ def _calls_filling(
         if time.perf_counter() - begin >= min_time:
             return calls
         calls *= 2
+
+
+CONFIDENCE = 0.95
+
+
+def student(values: Sequence[float]) -> tuple[float, float, float]:
+    """Return the mean and Student's interval for it at 95 %: ``(mean, low, high)``.
+
+    The interval of a single value has no ends.
+    """
+    if not values:
+        raise ValueError(f"an interval expects one value at least; got {values!r}")
+    mean = statistics.fmean(values)
+    if len(values) < 2:
+        return mean, -math.inf, math.inf
+    from scipy.stats import t
+
+    error = statistics.stdev(values) / math.sqrt(len(values))
+    half = float(t.ppf((1 + CONFIDENCE) / 2, len(values) - 1)) * error
+    return mean, mean - half, mean + half

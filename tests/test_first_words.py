@@ -7,7 +7,7 @@ import psutil
 import pytest
 
 from helpers import first_words
-from helpers.cluster.start.forkserver.pmi import SHARED_MEMORY
+from helpers.cluster.start.forkserver.family import SHARED_MEMORY
 from helpers.first_words import Exchange, folded, start, words
 
 pytestmark = pytest.mark.mpi

@@ -138,20 +138,10 @@ def test_the_newest_record_that_holds_it_answers(tmp_path):
     assert records.newest(tmp_path / "absent", "sgd", lambda one, rows: one) is None
 
 
-def test_a_good_record_passes():
-    assert records.validate(a_record().as_dict()) == a_record().as_dict()
-    assert Record.from_dict(a_record().as_dict()) == a_record()
-
-
 def test_a_file_that_is_no_record_is_named(tmp_path):
     (tmp_path / "a.json").write_text("{", encoding="utf-8")
     with pytest.raises(RecordError, match=r"a\.json: not JSON"):
         records.load(tmp_path)
-
-
-def test_only_rows_enter_a_record():
-    with pytest.raises(RecordError, match="suite 'sgd': expected a Row, got 3"):
-        records.record({"sgd": [3]}, "make bench")
 
 
 def test_a_record_of_this_machine_is_valid():

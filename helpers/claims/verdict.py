@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from helpers.claims.claim import Claim, ClaimError, Share
-from helpers.intervals import CONFIDENCE, student
+from helpers.timing import CONFIDENCE, student
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from helpers.cluster.kernel.cluster import Cluster
 from helpers.cluster.start.forked import Forked, Spawned, keep_warm
 from helpers.cluster.start.guarded import Mpiexec
 from helpers.cluster.start.network import Network
-from helpers.cluster.start.slurm.processes import Slurm
+from helpers.cluster.start.slurm import Slurm
 from helpers.cluster.start.ssh import Ssh
 from helpers.machine.shared_memory import unlink_when_alone
 

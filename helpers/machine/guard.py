@@ -24,6 +24,16 @@ OPEN_MPI = "/dev/shm/sm_segment."  # and of those of Open MPI's ranks
 GENTLE_SECONDS = 0.5
 CLEARING_SECONDS = 5.0  # that Open MPI's launcher has: it removes a folder and the ranks' memory
 OLD_SECONDS = 300.0
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 1, 4, 36
+
+
+def prctl(option: int, value: int) -> None:
+    """Tell Linux something about this process."""
+    import ctypes  # a guard begins without
+
+    if ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"prctl({option}, {value}): {os.strerror(number)}")
 
 
 def descendants(*roots: int) -> list[int]:

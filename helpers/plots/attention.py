@@ -7,9 +7,9 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from helpers.intervals import student
 from helpers.plots import style
 from helpers.plots.shapes import arrow, box
+from helpers.timing import student
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

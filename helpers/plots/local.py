@@ -32,7 +32,7 @@ def fastest(rows, axes=None):
 
     ``rows`` are dicts with ``rate`` (bit/s), ``H``, ``predicted`` and ``measured`` (s, or None).
     """
-    from helpers.cluster.start.network.description import readable
+    from helpers.cluster.start.network import readable
 
     (ax,) = axes = ensure_panels(axes, 1, figsize=(9.5, 4.8))
     for i, rate in enumerate(sorted({row["rate"] for row in rows})):

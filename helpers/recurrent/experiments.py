@@ -15,10 +15,10 @@ import torch
 from torch import Tensor, nn
 from torch.func import stack_module_state
 
-from helpers.intervals import student
 from helpers.recurrent.layers import GRU, Cell
 from helpers.recurrent.readers import VARIANTS, Reader, half_life_bias, stacked
 from helpers.recurrent.tasks import ForgetOnCue, LongCopy, Task
+from helpers.timing import student
 
 __all__ = ["VARIANTS", "Comparison", "Scores", "comparisons", "half_life_bias", "train"]
 

@@ -21,8 +21,8 @@ from pathlib import Path
 
 import psutil
 
-from helpers.cluster.start.network import commands, keeper
-from helpers.cluster.start.network.namespaces import (
+from helpers.cluster.start.network import keeper, system
+from helpers.cluster.start.network.system import (
     HOST,
     MS_BIND,
     MS_NODEV,
@@ -37,7 +37,7 @@ HOSTS = (LOGIN, *NODES)
 OWN = tuple(f"{kind}-{node}" for node in NODES for kind in ("spool", "tmp"))  # folders of each
 NEEDED = {"slurmctld": "slurm-wlm", "slurmd": "slurm-wlm", "sbatch": "slurm-wlm"}
 NEEDED |= {"munged": "munge", "sshd": "openssh-server", "ip": "iproute2", "nsenter": "util-linux"}
-PATHS = os.pathsep.join([os.environ.get("PATH", os.defpath), *commands.SUPERUSER_PATHS])
+PATHS = os.pathsep.join([os.environ.get("PATH", os.defpath), *system.SUPERUSER_PATHS])
 START_SECONDS = 40.0
 # as a site has it, but for what asks for hardware, accounts and control groups that are not there
 SLURM = """\
@@ -248,9 +248,9 @@ def _start_slurm(folder: Path, mpi: str, hosts: dict[str, int]) -> None:
     key.chmod(0o600)
     files = [f"--{name}-file={folder}/munge.{name}" for name in ("log", "seed", "pid")]
     _daemon(None, folder, "munged", "--foreground", "--force", f"--key-file={key}", *files)
-    text = SLURM.format(folder=folder, mpi=mpi, login=LOGIN, address=commands.address(0))
+    text = SLURM.format(folder=folder, mpi=mpi, login=LOGIN, address=system.address(0))
     for number, node in enumerate(NODES, 1):
-        text += f"NodeName={node} NodeAddr={commands.address(number)} CPUs=4 State=UNKNOWN\n"
+        text += f"NodeName={node} NodeAddr={system.address(number)} CPUs=4 State=UNKNOWN\n"
     (folder / "slurm.conf").write_text(text)
     # starts where no file system of control groups is mounted
     (folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")

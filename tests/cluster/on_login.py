@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 from helpers.cluster import Cluster, ClusterError, Slurm, Ssh
-from helpers.cluster.kernel.progress import Progress
+from helpers.cluster.kernel.starting import Progress
 from tests.cluster.test_cluster import on_ranks
 
 WORLD = "return rank, size, comm.allreduce(rank), MPI.Get_processor_name()"

@@ -1,11 +1,16 @@
-"""What a rank prints is kept, and nothing of that can stop the rank."""
+"""What a rank prints is kept, and nothing of that can stop the rank; a widget is kept as words."""
+
+from __future__ import annotations
 
 import gc
 import io
 import sys
 import threading
 
-from helpers.cluster.rank.capture import Capture
+import ipywidgets
+import pytest
+
+from helpers.cluster.rank.capture import STILL, Capture, as_text
 
 
 class Hooks:
@@ -65,3 +70,29 @@ def test_closing_leaves_the_kernels_stream_open(monkeypatch):
         print("still here", flush=True)
     assert parts == [("stdout", "still here\n")]
     assert not streams[0].closed
+
+
+TQDM = ["50%", ipywidgets.FloatProgress(0.5), " 3/6 [00:01&lt;00:01]"]
+
+
+@pytest.mark.parametrize(
+    ("widget", "says"),
+    [
+        (
+            ipywidgets.HBox([ipywidgets.HTML(x) if isinstance(x, str) else x for x in TQDM]),
+            "50% 3/6 [00:01<00:01]",
+        ),
+        (ipywidgets.IntProgress(4, 0, 10, description="load"), "load 4/10"),
+        (ipywidgets.HTML("<b>1 &lt; 2</b>"), "1 < 2"),
+        (ipywidgets.HTML("<td>1</td><td>2</td><br>3"), "1 2 3"),
+        (ipywidgets.Label("a < b and c > d"), "a < b and c > d"),
+        (ipywidgets.Password(value="secret"), f"[Password] {STILL}"),
+        (ipywidgets.Tab([ipywidgets.Label("a"), ipywidgets.Label("b")]), "a b"),
+        (ipywidgets.IntSlider(3, description="ranks:"), f"[ranks: 3] {STILL}"),
+        (ipywidgets.VBox([ipywidgets.Label("x"), ipywidgets.Text("y")]), f"x [Text: y] {STILL}"),
+        (ipywidgets.Button(description="go"), f"[go] {STILL}"),
+        (ipywidgets.Output(), "as it was"),
+    ],
+)
+def test_a_widget_says_what_it_shows_and_a_control_that_it_stands_still(widget, says):
+    assert as_text(widget, "as it was") == says

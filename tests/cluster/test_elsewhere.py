@@ -62,7 +62,7 @@ def test_what_slurm_is_told():
 
 
 def test_without_slurm_one_sentence_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr("helpers.cluster.start.slurm.processes.mpi_library", lambda: "")
+    monkeypatch.setattr("helpers.cluster.start.slurm.mpi_library", lambda: "")
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     with pytest.raises(StartError, match=r"no program srun here: Slurm\(\) is for a login"):

@@ -15,8 +15,7 @@ import pytest
 
 from helpers.cluster import Cluster, RankDiedError, StartError
 from helpers.cluster.start import forked
-from helpers.cluster.start.forkserver.family import Family
-from helpers.cluster.start.forkserver.pmi import KeyValueSpace, fnv1a
+from helpers.cluster.start.forkserver.family import Family, KeyValueSpace, fnv1a
 from tests.cluster.test_cluster import on_ranks
 from tests.cluster.ways import PART, eventually
 
@@ -231,17 +230,6 @@ def test_ranks_killed_while_they_start_do_not_stop_the_next(cluster, waits):
 
 
 @pytest.mark.mpi
-@PART
-def test_two_clusters_of_one_kernel_share_the_process_and_nothing_else():
-    with Cluster(2) as one, Cluster(3) as other:
-        assert psutil.Process(one.pids[0]).ppid() == psutil.Process(other.pids[0]).ppid()
-        assert on_ranks(one, "return size") == [2, 2]
-        assert on_ranks(other, "return size") == [3, 3, 3]
-        one.stop()
-        assert on_ranks(other, "return comm.allreduce(1)") == [3, 3, 3]
-
-
-@pytest.mark.mpi
 @pytest.mark.parametrize("restarts", [2, pytest.param(20, marks=PART)])
 def test_many_restarts_leave_no_process_file_or_descriptor(cluster, restarts):
     cluster.restart()
@@ -256,21 +244,6 @@ def test_many_restarts_leave_no_process_file_or_descriptor(cluster, restarts):
     assert left_by_ranks_of(server.pid) == []
     assert server.memory_info().rss < memory + 4e6
     assert on_ranks(cluster, "return rank") == [0, 1, 2]
-
-
-@pytest.mark.mpi
-def test_the_controller_is_renewed_before_it_grows(monkeypatch):
-    monkeypatch.setattr(forked, "RENEW_AFTER", 3)
-    with Cluster(2) as cluster:
-        server = psutil.Process(cluster._processes._server.process.pid)
-        log = str(cluster._processes.folder / "controller.log")
-        seen = []
-        for _ in range(4):
-            seen += [child.pid for child in server.children() if output_of(child) == log]
-            cluster.restart()
-            assert on_ranks(cluster, "return comm.allreduce(1)") == [2, 2]
-        assert len(seen) == 4  # one at a time
-        assert len(set(seen)) == 2
 
 
 @pytest.mark.mpi

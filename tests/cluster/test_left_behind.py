@@ -159,43 +159,6 @@ def test_too_little_shared_memory_is_one_sentence(tmp_path, start, megabytes):
     assert [path.name for path in tmp_path.iterdir()] == ["program.py"]
 
 
-LARGE = """
-    from helpers.cluster import Cluster
-    def reduce(megabytes):
-        import torch, torch.distributed as dist
-        from helpers import torch_mpi
-        if not dist.is_initialized():
-            dist.init_process_group("mpi4py", init_method="mpi://")
-        x = torch.full((megabytes << 18,), dist.get_rank() + 1.0)
-        dist.all_reduce(x)
-        return float(x[0]), float(x[-1]), dist.get_backend()
-    if __name__ == "__main__":
-        with Cluster({ranks}, preload=("torch",)) as cluster:
-            assert cluster.run(reduce, {megabytes}, timeout=200) == [
-                ({total}, {total}, "mpi4py")] * {ranks}
-            print("yes")
-"""
-
-
-@PART
-@pytest.mark.parametrize(
-    ("ranks", "megabytes", "room"),
-    [
-        (2, int(os.environ.get("MEGABYTES", "128")), 64),
-        (12, 8, 40),
-        (12, 1, 15),
-    ],
-)
-def test_long_messages_of_the_backend_in_little_shared_memory(tmp_path, ranks, megabytes, room):
-    """All of 1 GB with MEGABYTES=1024.
-
-    The windows of 12 ranks would be 50 MB, and of 40 MB 24 are free: they are made smaller. Of 15
-    MB none is left for the smallest: messages go over the network.
-    """
-    options = {"ranks": ranks, "megabytes": megabytes, "total": ranks * (ranks + 1) / 2}
-    assert with_shared_memory(room, script(tmp_path, LARGE.format(**options)), tmp_path) == "yes\n"
-
-
 # -- kills -------------------------------------------------------------------------------------
 
 STARTS = """

@@ -6,7 +6,6 @@ import nbformat
 import pytest
 
 from tests.cluster.kernel import SETUP, plain
-from tests.cluster.ways import PART
 
 pytestmark = pytest.mark.mpi
 
@@ -144,14 +143,6 @@ def test_what_a_stuck_rank_had_printed_is_shown(cell):
     printed, outputs = cell(source)
     assert printed == "[0-2] got here\n"
     assert "Time limit" in errors(outputs)
-
-
-@PART
-def test_endless_printing_is_cut(cell):
-    source = "%%ranks --only 0 --timeout 60\nfor i in range(300_000): print('x' * 9)"
-    printed, _ = cell(source)
-    assert "output cut after" in printed
-    assert len(printed) < 400_000
 
 
 def test_a_trace_is_left_in_a_variable(cell):

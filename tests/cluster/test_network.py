@@ -14,7 +14,6 @@ from helpers.cluster import (
     Cluster,
     Network,
     RankDiedError,
-    RankError,
     RanksInterrupted,
     RankTimeoutError,
     StartError,
@@ -196,15 +195,6 @@ def test_clocks_of_hosts_agree(cluster):
         assert abs(clock.offset) <= max(clock.uncertainty, 1_000_000)
 
 
-@PART
-def test_two_networks_beside_each_other_and_beside_a_plain_cluster(cluster):
-    with Cluster(2, network=Network(2)) as other, Cluster(2) as plain:
-        assert on_ranks(other, "return comm.allreduce(rank)") == [1, 1]
-        assert on_ranks(plain, "return comm.allreduce(rank)") == [1, 1]
-        assert on_ranks(cluster, "return comm.allreduce(1)") == [4] * 4
-        assert len(set(plain.hosts)) == 1
-
-
 def test_where_the_system_refuses_one_sentence_says_so():
     code = "from helpers.cluster import Cluster, Network; Cluster(2, network=Network(2))"
     command = [sys.executable, "-c", code]
@@ -299,24 +289,6 @@ def test_a_kernel_that_ends_in_any_phase_leaves_nothing(tmp_path, end, processes
     assert left(tmp_path, below) == []
 
 
-RULE = (
-    "import socket\n"
-    "told = socket.socket(), socket.socket()\n"
-    "if rank == 0:\n"
-    "    told[0].bind(('', 7777)), told[0].listen()\n"
-    "comm.Barrier()\n"
-    "if rank == size - 1:\n"
-    "    told[1].connect(('host0', 7777))\n"
-    "comm.Barrier()\n"  # till then rank 0 listens
-    "return told[1].getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).decode()"
-)
-
-
-@PART
-def test_tcps_rule_is_reno_whatever_this_machines_is(cluster):
-    assert on_ranks(cluster, RULE, timeout=15)[-1].strip("\0") == "reno"
-
-
 FROM_ANYONE = {
     "Recv": "comm.Recv(box, ANY, 5, status)",
     "recv": "box = comm.recv(source=ANY, tag=5, status=status)",
@@ -391,17 +363,3 @@ def test_a_request_from_anyone_that_may_be_lost_is_said(cluster):
         on_ranks(cluster, body, timeout=2)
     assert "2 (host1)  Wait(Isendrecv)  ranks 3 (host1) and any rank" in str(caught.value)
     assert "MPICH 5.0 loses one from another host" in str(caught.value)
-
-
-@PART
-def test_a_halo_exchange_without_partners_names_them_all(cluster):
-    body = (
-        "import numpy\n"
-        "if rank == 0:\n"
-        "    MPI.Request.Waitall([\n"
-        "        comm.Isendrecv(b'', to, 1, numpy.zeros(2), to, 9) for to in (1, 2)])\n"
-        "if rank == 1: raise ValueError('no')"
-    )
-    with pytest.raises(RankError, match="no") as caught:
-        on_ranks(cluster, body, timeout=10)
-    assert "unhashable" not in str(caught.value)

@@ -5,9 +5,8 @@ import re
 import pytest
 
 from helpers.cluster import Cluster, Mpiexec, Network, Slurm
-from helpers.cluster.start.network import commands
-from helpers.cluster.start.network.keeper import Told, why_forbidden
-from helpers.cluster.start.stuck import Wait, table
+from helpers.cluster.start.network import system
+from helpers.cluster.start.network.keeper import why_forbidden
 
 
 @pytest.mark.parametrize(
@@ -70,19 +69,19 @@ def test_a_network_reads_as_one_says_it():
 
 
 def test_a_rate_for_tc():
-    line = commands.limit("eth0", 100e6)
+    line = system.limit("eth0", 100e6)
     assert line.startswith("qdisc add dev eth0 root tbf rate 100000000bit burst 3125 ")
-    assert "burst 3028 " in commands.limit("eth0", 10e6)
-    assert "burst 31250 " in commands.limit("eth0", 1e9)
+    assert "burst 3028 " in system.limit("eth0", 10e6)
+    assert "burst 31250 " in system.limit("eth0", 1e9)
 
 
 def test_a_missing_program_and_a_refusal_are_named(monkeypatch):
-    with pytest.raises(commands.CommandError, match=r"^ip: "):
-        commands.run("ip", ["link set no-such-device up"])
+    with pytest.raises(system.CommandError, match=r"^ip: "):
+        system.run("ip", ["link set no-such-device up"])
     monkeypatch.setenv("PATH", "/nowhere")
-    monkeypatch.setattr(commands, "SUPERUSER_PATHS", ())
-    with pytest.raises(commands.CommandError, match="no program tc here: 'sudo apt install"):
-        commands.run("tc", [])
+    monkeypatch.setattr(system, "SUPERUSER_PATHS", ())
+    with pytest.raises(system.CommandError, match="no program tc here: 'sudo apt install"):
+        system.run("tc", [])
 
 
 @pytest.mark.parametrize(
@@ -105,22 +104,3 @@ def test_what_forbids_hosts_is_named(tmp_path, monkeypatch, setting, value, told
 def test_a_container_says_how_it_is_started(tmp_path, monkeypatch):
     monkeypatch.setattr("helpers.cluster.start.network.keeper.CONTAINERS", (str(tmp_path),))
     assert "--privileged" in why_forbidden(PermissionError(1, "unshare: no"), tmp_path)
-
-
-def test_what_the_keeper_tells_comes_back_whole(tmp_path):
-    path = tmp_path / "network.json"
-    assert Told.read(path) is None
-    Told("", (5, 7), True).write(path)
-    assert Told.read(path) == Told("", (5, 7), True)
-    assert list(tmp_path.iterdir()) == [path]
-
-
-# -- what the reader sees ----------------------------------------------------------------------
-
-
-def test_the_table_of_waits_names_hosts():
-    hosts = ("host0", "host1")
-    text = table([Wait(1, "recv", 0, 7, 2, "comm.recv(0)", 3.0, hosts=hosts)])
-    assert "1 (host1)" in text
-    assert "rank 0 (host0)" in text
-    assert "host" not in table([Wait(1, "recv", 0, 7, 2, "comm.recv(0)", 3.0)])

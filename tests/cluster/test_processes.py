@@ -89,32 +89,28 @@ def test_the_kernel_itself_never_initialises_mpi(kernel):
     assert reply["status"] == "ok", reply
 
 
-@pytest.mark.parametrize("end", ["shutdown_kernel", pytest.param("restart_kernel", marks=PART)])
-def test_a_kernel_that_ends_takes_all_along(kernel, end):
+STUCK = """
+import threading
+stuck = threading.Thread(
+    target=lambda: cluster.run(lambda: comm.recv(source=1 - rank), timeout=100), daemon=True)
+stuck.start()
+stuck.join(0.6)
+"""
+
+
+@pytest.mark.parametrize(
+    "end", ["kill", "stop", "shutdown_kernel", pytest.param("restart_kernel", marks=PART)]
+)
+def test_ranks_that_are_stuck_in_mpi_end_with_their_cluster_and_kernel(kernel, end):
     below, folder = start_cluster(kernel)
-    getattr(kernel[0], end)()
-    assert_gone(below, folder)
-
-
-def test_kernel_killed_while_ranks_are_stuck_in_mpi(kernel):
-    below, folder = start_cluster(kernel)
-    kernel[1].execute("cluster.run(lambda: comm.recv(source=1 - rank), timeout=100)")
-    time.sleep(0.6)
-    kernel[0].signal_kernel(signal.SIGKILL)
-    assert_gone(below, folder)
-
-
-def test_stop_while_ranks_are_stuck_in_mpi(kernel):
-    below, folder = start_cluster(kernel)
-    code = """
-    import threading
-    stuck = threading.Thread(
-        target=lambda: cluster.run(lambda: comm.recv(source=1 - rank), timeout=100), daemon=True)
-    stuck.start()
-    stuck.join(0.6)
-    cluster.stop()
-    """
-    assert execute(kernel[1], code)["status"] == "ok"
+    manager, client, _ = kernel
+    assert execute(client, STUCK)["status"] == "ok"
+    if end == "kill":
+        manager.signal_kernel(signal.SIGKILL)
+    elif end == "stop":
+        assert execute(client, "cluster.stop()")["status"] == "ok"
+    else:
+        getattr(manager, end)()
     assert_gone(below, folder)
 
 

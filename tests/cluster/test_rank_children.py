@@ -20,17 +20,6 @@ def cluster():
         yield cluster
 
 
-def test_a_child_of_os_fork_ends_by_itself_and_mpi_goes_on(cluster):
-    body = (
-        "import os\n"
-        "pid = os.fork()\n"
-        "if pid == 0: os._exit(7)\n"
-        "code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])\n"
-        "return code, comm.allreduce(1)"
-    )
-    assert on_ranks(cluster, body) == [(7, 2)] * 2
-
-
 @pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=PART)])
 def test_multiprocessing_by_fork_and_by_spawn(cluster, method):
     body = (

@@ -15,7 +15,7 @@ import time
 import psutil
 import pytest
 
-from tests.cluster.lab import HOSTS, LOGIN, PATHS, Lab, why_not
+from tests.cluster.lab import LOGIN, PATHS, Lab, why_not
 from tests.cluster.on_login import QUEUED
 from tests.cluster.ways import eventually
 
@@ -263,11 +263,3 @@ def test_ssh_says_which_host_it_cannot_have(lab):
     assert kind == "StartError"
     assert text.startswith("host1 does not see ")
     assert told["left"] == []
-
-
-def test_the_lab_leaves_nothing_of_itself(tmp_path):
-    lab = Lab(tmp_path)
-    inside = lab.processes()
-    assert len(inside) > 2 * len(HOSTS)
-    lab.stop()
-    assert psutil.wait_procs([lab.first, *inside], timeout=5)[1] == []

@@ -58,7 +58,7 @@ def test_a_life_of_fresh_ranks(known):
         server = psutil.Process(cluster.pids[0]).parent()
         assert server.ppid() == os.getpid()
         ranks = [psutil.Process(pid) for pid in cluster.pids]
-        assert all("helpers.cluster.start.forkserver.fresh" in each.cmdline() for each in ranks)
+        assert all("helpers.cluster.start.forkserver.birth" in each.cmdline() for each in ranks)
         body = "import os; return comm.allreduce(rank), size, os.environ['OMP_NUM_THREADS']"
         assert on_ranks(cluster, body) == [(1, 2, "1")] * 2
         below = [server, *server.children(recursive=True)]

@@ -1,7 +1,11 @@
-"""Ctrl-C while ranks are ended: they are ended all the same, and the interrupt is not lost."""
+"""Ctrl-C while ranks are ended: they are ended, and it is not lost; how a kernel ends."""
+
+from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -9,7 +13,7 @@ import psutil
 import pytest
 
 from helpers.cluster import Cluster
-from helpers.cluster.kernel.uninterrupted import uninterrupted
+from helpers.cluster.kernel.gathering import uninterrupted
 
 pytestmark = pytest.mark.mpi
 
@@ -71,3 +75,32 @@ def test_ranks_are_ended_and_the_program_is_interrupted(how):
     with pytest.raises(KeyboardInterrupt):
         run()
     assert psutil.wait_procs(ranks, timeout=10)[1] == []
+
+
+SESSION = """
+import gc, os
+from IPython.core.interactiveshell import InteractiveShell
+
+shell = InteractiveShell.instance()
+before = gc.get_freeze_count()
+shell.run_cell("%load_ext helpers.cluster")
+print("left out", gc.get_freeze_count() > before + 10_000)
+
+class Told:
+    def __init__(self, word):
+        self.word, self.itself = word, self  # only garbage collection ends a circle
+
+    def __del__(self, write=os.write):
+        write(1, self.word)
+
+Told(b"one ")
+gc.collect()
+shell.user_ns["at_the_end"] = Told(b"two")
+"""
+
+
+def test_imports_are_left_out_of_collection_and_what_a_reader_makes_is_not():
+    done = subprocess.run(
+        [sys.executable, "-u", "-c", SESSION], capture_output=True, text=True, timeout=120
+    )
+    assert (done.stdout, done.returncode) == ("left out True\none two", 0), done.stderr

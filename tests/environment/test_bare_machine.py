@@ -43,12 +43,6 @@ def test_only_what_the_pages_section_names_may_stay():
     assert bare_machine.undocumented(named, "# No such section") == sorted(named)
 
 
-def test_the_page_names_what_it_leaves():
-    page = bare_machine.ON_DISK.read_text(encoding="utf-8")
-    left = ["/tmp/torchinductor_student", "~/.cache/pip/x", "~/.dgl"]
-    assert bare_machine.undocumented(left, page) == ["~/.dgl"]
-
-
 def test_what_is_left_is_found(machine, monkeypatch):
     monkeypatch.setattr(bare_machine, "processes", lambda machine: {})
     home = machine / "home/student"

@@ -64,19 +64,6 @@ def test_what_hides_it_is_named(python, tmp_path, name):
     assert last.endswith("hides the course's package `helpers` from what is beside it: rename it")
 
 
-@pytest.mark.parametrize("name", ["helpers.py", "helpers/__init__.py"])
-def test_the_check_up_of_a_notebook_beside_it_names_it(python, tmp_path, name):
-    source = (ROOT / "notebooks/source/00_start_here.py").read_text()
-    (cell,) = (cell for cell in source.split("\n# %%") if "= report()" in cell)
-    path = tmp_path / name
-    path.parent.mkdir(exist_ok=True)
-    path.touch()
-    done = run(python, tmp_path, cell.partition("\n")[2])
-    assert done.stderr.splitlines()[-1].startswith(f"ImportError: {tmp_path}/helpers")
-    assert "hides the course's package" in done.stderr
-    assert done.stdout == ""
-
-
 def test_a_python_whose_course_is_gone_starts_in_silence(python, tmp_path):
     moved = tmp_path / "first.pth"
     (written,) = python.parents[1].glob("lib/python*/site-packages/parallel*.pth")

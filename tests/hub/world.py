@@ -16,7 +16,7 @@ import sys
 import time
 from pathlib import Path
 
-from helpers.cluster.start.network.namespaces import MS_BIND, MS_NODEV, MS_NOSUID, MS_REC, mount
+from helpers.cluster.start.network.system import MS_BIND, MS_NODEV, MS_NOSUID, MS_REC, mount
 from helpers.paths import ROOT
 
 HUB = ROOT / ".venv-hub"

@@ -1,12 +1,17 @@
 """Ranks of a command: what they print, how they end, and that none is left (see tests/mpi)."""
 
+from __future__ import annotations
+
+import fcntl
+import signal
+import subprocess
 import sys
+import textwrap
 
 import psutil
 import pytest
 
-from helpers.machine.launcher import run_ranks
-from helpers.machine.mpi import NoMpiexecError
+from helpers.machine.mpi import run_ranks
 
 pytestmark = pytest.mark.mpi
 
@@ -45,8 +50,35 @@ def test_at_the_limit_the_output_so_far_is_kept_and_every_rank_ends(tmp_path):
     assert psutil.wait_procs(ranks, timeout=20)[1] == []
 
 
-def test_no_mpiexec_is_said(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(NoMpiexecError, match="no mpiexec beside"):
-        run_ranks(1, ["true"], timeout=1)
+EARLY = """
+    import os, signal, subprocess, sys
+    from helpers.machine import guard
+
+    class Asked(subprocess.Popen):
+        def __init__(self, *arguments):
+            {before}
+            super().__init__(*arguments)
+            print(self.pid, flush=True)
+            {after}
+
+    subprocess.Popen = Asked
+    sys.exit(guard.main(*sys.argv[1:]))
+"""
+ASK = "os.kill(os.getpid(), signal.SIGTERM)"
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_guard_that_is_asked_while_it_starts_its_command_leaves_no_process(tmp_path, moment):
+    """On a busy machine a start that fails at once asks so early; the controller stayed."""
+    source = EARLY.format(**({"before": "", "after": ""} | {moment: ASK}))
+    # who reads the sleeper's output sees its end when the last process that has it is gone
+    command = [sys.executable, "-c", textwrap.dedent(source)]
+    with open(tmp_path / "lock", "w") as lock:
+        fcntl.lockf(lock, fcntl.LOCK_EX)  # its owner lives
+        done = subprocess.run(
+            [*command, lock.name, str(tmp_path), "sleep", "30"],
+            stdout=subprocess.PIPE,
+            timeout=20,
+        )
+    assert done.returncode == 128 + signal.SIGTERM
+    assert done.stdout.strip().isdigit()

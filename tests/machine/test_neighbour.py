@@ -71,19 +71,6 @@ def _runs(pid: int) -> bool:
         return False
 
 
-def test_an_error_in_the_block_ends_them_too():
-    started = []
-
-    def fails():
-        with Neighbours(1) as neighbours:
-            started.extend(neighbours.processes)
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        fails()
-    assert [process.poll() is None for process in started] == [False]
-
-
 def test_what_cannot_be_is_said():
     for wrong, part in (
         ({"count": -1}, "count=-1: expected a whole number"),

@@ -84,15 +84,6 @@ def test_which_mpi(says, name, programs, monkeypatch):
     assert mpi_library() == name
 
 
-def test_the_cache_is_where_the_user_wants_it(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "here"))
-    assert cache_folder("c") == tmp_path / "here" / "parallel-deep-learning" / "c"
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert cache_folder() == tmp_path / ".cache" / "parallel-deep-learning"
-    assert cache_folder().is_dir()
-
-
 def test_where_the_home_cannot_be_written_the_cache_is_private(tmp_path, monkeypatch):
     (tmp_path / "home").touch()  # no folder can be made below a file, even by root
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))

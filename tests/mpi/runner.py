@@ -19,8 +19,8 @@ from pathlib import Path
 
 from helpers.cluster.start.forked import why_not_to_fork_here
 from helpers.cluster.start.forkserver import handle
-from helpers.machine import launcher
 from helpers.machine.mpi import find_mpiexec
+from helpers.machine.mpi import run_ranks as under_mpiexec
 from helpers.paths import ROOT
 from tests.mpi import job
 
@@ -58,7 +58,7 @@ def run_ranks(
     with tempfile.TemporaryDirectory(prefix="ranks-") as name:
         folder = Path(name)
         (folder / "job.pickle").write_bytes(call)
-        done = launcher.run_ranks(
+        done = under_mpiexec(
             n,
             [python, "-m", "tests.mpi.runner", name],
             timeout=timeout,

@@ -96,12 +96,6 @@ def test_open_mpi_runs_more_ranks_than_cores_even_as_root(openmpi, n):
 
 
 @pytest.mark.mpi
-def test_the_first_environment_runs_mpich():
-    (version, _), *_ = run_ranks(2, library)
-    assert version.startswith("MPICH Version:")
-
-
-@pytest.mark.mpi
 @PART
 def test_no_rank_outlives_a_killed_test(tmp_path):
     """The process that runs the test is killed while its ranks sleep."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.machine import launcher
+from helpers.machine.mpi import run_ranks as under_mpiexec
 from helpers.paths import ROOT
 from tests.cluster.ways import PART
 from tests.mpi.runner import run_ranks
@@ -94,7 +94,7 @@ def test_ten_lines_need_no_environment_and_end_without_being_asked(tmp_path, mon
     script.write_text(SOURCE_EXAMPLE)
     for name in ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE"):
         monkeypatch.delenv(name, raising=False)
-    done = launcher.run_ranks(
+    done = under_mpiexec(
         3, [sys.executable, script], timeout=60, env={"PYTHONPATH": str(ROOT)}, threads=None
     )
     assert done.code == 0, done.output

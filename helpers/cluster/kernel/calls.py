@@ -15,14 +15,13 @@ from helpers.cluster.errors import (
     RankError,
     RanksInterrupted,
     RankTimeoutError,
+    positive,
 )
 from helpers.cluster.kernel import report
-from helpers.cluster.kernel.gathering import AskAfter, Gathering, Outcome, Progress
+from helpers.cluster.kernel.gathering import AskAfter, Gathering, Outcome, Progress, noted
 from helpers.cluster.kernel.live import Below
 from helpers.cluster.kernel.starting import wait_ready
-from helpers.cluster.kernel.uninterrupted import noted
 from helpers.cluster.rank import remote
-from helpers.cluster.start.arguments import positive
 
 if TYPE_CHECKING:
     import ipyparallel
@@ -116,7 +115,7 @@ class Calls:
 
     def clocks(self) -> dict[int, Clock]:
         """Measure every rank's clock against rank 0's."""
-        outcome = self.submit(remote.clock, timeout=DEFAULT_TIMEOUT)
+        outcome = self.submit(remote.side, "clock", timeout=DEFAULT_TIMEOUT)
         self.settle(outcome, DEFAULT_TIMEOUT)
         return {rank: reply.value for rank, reply in outcome.replies.items()}
 

@@ -8,13 +8,12 @@ import weakref
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from helpers.cluster.errors import StartError
+from helpers.cluster.errors import StartError, positive, whole_number, words
 from helpers.cluster.kernel import folding
 from helpers.cluster.kernel.calls import DEFAULT_TIMEOUT, Calls
-from helpers.cluster.kernel.uninterrupted import uninterrupted
+from helpers.cluster.kernel.gathering import uninterrupted
 from helpers.cluster.rank import remote
 from helpers.cluster.rank.names import hidden
-from helpers.cluster.start.arguments import positive, whole_number, words
 from helpers.cluster.start.forked import (
     VARIABLE,
     Forked,
@@ -27,7 +26,7 @@ from helpers.cluster.start.forkserver.handle import CannotFork
 from helpers.cluster.start.guarded import Mpiexec
 from helpers.cluster.start.network import Network
 from helpers.cluster.start.processes import Processes
-from helpers.cluster.start.slurm.processes import Slurm
+from helpers.cluster.start.slurm import Slurm
 from helpers.cluster.start.ssh import Ssh
 
 if TYPE_CHECKING:
@@ -168,7 +167,7 @@ class Cluster(Calls):
         for sentence in hidden(function):
             print(sentence)
         blob = cloudpickle.dumps((function, args, kwargs))
-        outcome = self.submit(remote.call, blob, False, timeout=timeout)
+        outcome = self.submit(remote.side, "call", blob, False, timeout=timeout)
         folding.show(outcome.replies)
         self.settle(outcome, timeout)
         return [pickle.loads(reply.value) for reply in outcome.replies.values()]

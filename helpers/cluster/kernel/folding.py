@@ -10,8 +10,8 @@ from base64 import b64encode
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from helpers.cluster.kernel.progress import in_kernel
-from helpers.cluster.rank.parts import Part, settled
+from helpers.cluster.kernel.starting import in_kernel
+from helpers.cluster.rank.state import Part, settled
 
 if TYPE_CHECKING:
     from helpers.cluster.kernel.gathering import Reply

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from helpers.cluster.kernel.uninterrupted import noted
 from helpers.cluster.rank import state
-from helpers.cluster.rank.parts import Part
+from helpers.cluster.rank.state import Part
 from helpers.cluster.start import stuck
 from helpers.cluster.start.stuck import Wait
 
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from ipyparallel.client.futures import MessageFuture
 
     from helpers.cluster.start.processes import Processes
+
 
 STEP_SECONDS = 0.1  # how often a death, the limit and a hopeless wait are looked for
 GRACE_SECONDS = 1.5  # what an interrupted rank gets to come back from Python code
@@ -217,3 +221,45 @@ class Dialogue:
         self._answered[rank], self._speaker = answer["number"], rank
         self._turn_ends = time.monotonic() + TURN_SECONDS
         return time.monotonic() - begin
+
+
+LATER = 0.05  # seconds; by then the collector that called has returned
+
+
+@contextlib.contextmanager
+def noted() -> Iterator[list[int]]:
+    """Note each Ctrl-C in the list instead of raising it, until the block has ended.
+
+    Only the main thread is interrupted; in another, or where the program left interrupts to the
+    system, nothing changes.
+    """
+    came: list[int] = []
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield came
+        return
+    signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    try:
+        yield came
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Keep Ctrl-C until the block has ended.
+
+    Ranks are also ended when the last reference to their cluster goes. What is raised there Python
+    can only print: the rest of the ending would be left out, and the interrupt lost. So it is sent
+    again a moment later, to whatever the program does then.
+    """
+    came: list[int] = []
+    try:
+        with noted() as came:
+            yield
+    finally:
+        if came:
+            again = threading.Timer(LATER, os.kill, (os.getpid(), signal.SIGINT))
+            again.daemon = True
+            with contextlib.suppress(RuntimeError):  # the interpreter is ending, as was asked
+                again.start()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from helpers.cluster.kernel import folding
 from helpers.cluster.kernel.folding import Group, label
-from helpers.cluster.rank.parts import LIVE_LINES, Part, tail
+from helpers.cluster.rank.state import LIVE_LINES, Part, tail
 
 if TYPE_CHECKING:
     from helpers.cluster.kernel.gathering import Reply

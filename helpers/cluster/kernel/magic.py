@@ -12,12 +12,11 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
-from helpers.cluster.errors import ClusterError
+from helpers.cluster.errors import ClusterError, positive
 from helpers.cluster.kernel import folding
 from helpers.cluster.kernel.calls import DEFAULT_TIMEOUT, Calls
 from helpers.cluster.kernel.live import Live
 from helpers.cluster.rank import remote
-from helpers.cluster.start.arguments import positive
 
 if TYPE_CHECKING:
     from helpers.cluster.kernel.gathering import Reply
@@ -52,7 +51,8 @@ class RanksMagics(Magics):
         # another cell magic IPython takes an empty line only.
         first = "" if cell.lstrip().startswith("%%") else f"# %%ranks {line}"
         outcome = cluster.submit(
-            remote.execute,
+            remote.side,
+            "execute",
             f"{first}\n{cell}",
             bool(options.trace),
             timeout=timeout,

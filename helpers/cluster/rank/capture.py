@@ -2,23 +2,27 @@
 
 The way through ipyparallel is asynchronous: what is kept here travels with the reply, complete and
 in order. What a rank that never replies had printed is known from the asynchronous way only.
+No notebook talks to a rank, so that a widget cannot move there: it is kept as text.
 """
 
 from __future__ import annotations
 
+import html
 import io
 import os
+import re
 import sys
 import threading
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TextIO
 
-from helpers.cluster.rank.parts import Part, settled
-from helpers.cluster.rank.rank_widgets import VIEW, as_text, widget_of
+from helpers.cluster.rank.state import Part, settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from IPython.core.interactiveshell import InteractiveShell
+
 
 MAX_CHARACTERS = 200_000  # per rank and cell: an endless loop that prints must not fill the memory
 MAX_DISPLAYS = 500  # per rank and cell, and four times as many messages of theirs
@@ -208,3 +212,56 @@ class _Tee(io.TextIOBase):
 
     def fileno(self) -> int:
         return self._stream.fileno()
+
+
+VIEW = "application/vnd.jupyter.widget-view+json"
+SPEAKING = ("HTML", "HTMLMath", "Label")
+BARS = ("IntProgress", "FloatProgress")
+APART = re.compile(r"<(?:br|/(?:p|div|li|td|th|tr|h\d))\b[^<>]*>", re.IGNORECASE)
+STILL = "(on a rank it cannot be moved: show it in a cell without %%ranks)"
+
+
+def widget_of(data: dict) -> Any:
+    """Return the widget that is displayed, as long as this process has it, or None."""
+    module = sys.modules.get("ipywidgets.widgets.widget")
+    known = getattr(module, "_instances", {})
+    return known.get(data.get(VIEW, {}).get("model_id"))
+
+
+def as_text(widget: Any, otherwise: str) -> str:
+    """Return what a widget says now: tqdm's words to both sides of its bar, a control's value."""
+    parts = list(_leaves(widget))
+    words = [_words(part) for part in parts if _kind(part) in SPEAKING]
+    bars = [_bar(part) for part in parts if _kind(part) in BARS]
+    controls = [_control(part) for part in parts if hasattr(part, "disabled")]
+    said = " ".join(" ".join([*(words or bars), *controls]).split())
+    return f"{said} {STILL}" if controls else said or otherwise
+
+
+def _leaves(widget: Any) -> Iterator[Any]:
+    children = getattr(widget, "children", None)
+    if children is None:
+        yield widget
+    for child in children or ():
+        yield from _leaves(child)
+
+
+def _kind(widget: Any) -> str:
+    return str(getattr(widget, "_model_name", "")).removesuffix("Model")
+
+
+def _words(widget: Any) -> str:
+    text = str(getattr(widget, "value", ""))
+    if _kind(widget) == "Label":
+        return text
+    return html.unescape(re.sub(r"<[^<>]*>", "", APART.sub(" ", text)))
+
+
+def _bar(widget: Any) -> str:
+    return f"{widget.description} {widget.value:g}/{widget.max:g}"
+
+
+def _control(widget: Any) -> str:
+    name = getattr(widget, "description", "") or _kind(widget)
+    value = None if _kind(widget) == "Password" else getattr(widget, "value", None)
+    return f"[{name}]" if value is None else f"[{name.rstrip(':')}: {value}]"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from helpers.cluster.rank import state
-from helpers.cluster.rank.parts import LIVE_LINES, Part, tail
+from helpers.cluster.rank.state import LIVE_LINES, Part, tail
 
 if TYPE_CHECKING:
     from helpers.cluster.rank.capture import Capture

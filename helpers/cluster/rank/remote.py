@@ -3,34 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from helpers.waiting import at_most
-
-if TYPE_CHECKING:
-    from helpers.cluster.rank.rankside import RankSide
 
 ANSWER_SECONDS = 0.8  # what a reader waits for names
 
 
-def hello() -> dict:
-    """Tell who this rank is."""
-    return _side().hello()
+def side(deed: str, *args: object) -> dict:
+    """Have this rank's RankSide do something: ``hello``, ``clock``, ``execute`` or ``call``."""
+    from ipyparallel.engine.app import IPEngine
 
-
-def clock() -> dict:
-    """Measure this rank's clock against rank 0's; every rank must do so."""
-    return _side().clock()
-
-
-def execute(source: str, trace: bool) -> dict:
-    """Run a cell on this rank."""
-    return _side().execute(source, trace)
-
-
-def call(blob: bytes, trace: bool) -> dict:
-    """Call a function on this rank."""
-    return _side().call(blob, trace)
+    return getattr(IPEngine.instance().side, deed)(*args)
 
 
 def complete(code: str, cursor: int) -> dict:
@@ -56,9 +39,3 @@ def _soon(work: Callable[[], dict]) -> dict:
             return work()
     except TimeoutError:
         return {}
-
-
-def _side() -> RankSide:
-    from ipyparallel.engine.app import IPEngine
-
-    return IPEngine.instance().side

@@ -19,11 +19,10 @@ from typing import TYPE_CHECKING, ClassVar
 from helpers.cluster.errors import StartError
 from helpers.cluster.rank import state
 from helpers.cluster.start import folders
-from helpers.cluster.start.connection import close
 from helpers.cluster.start.forked_network import ForkedNetwork
 from helpers.cluster.start.forkserver import handle
 from helpers.cluster.start.network import Network
-from helpers.cluster.start.processes import Processes, how
+from helpers.cluster.start.processes import Processes, close, how
 
 if TYPE_CHECKING:
     import ipyparallel

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from helpers.cluster.errors import StartError
 from helpers.cluster.start.forkserver.handle import ForkServer, output_file
-from helpers.cluster.start.network.description import Network
+from helpers.cluster.start.network import Network
 from helpers.cluster.start.network.keeper import Told
 
 MODULE = "helpers.cluster.start.network.keeper"

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from helpers.cluster.errors import StartError
 from helpers.cluster.rank import state
-from helpers.cluster.start.connection import close, without_false_alarm
-from helpers.cluster.start.processes import Processes, how
+from helpers.cluster.start.processes import Processes, close, how
 from helpers.machine import guard
 from helpers.machine.mpi import (
     OPEN_MPI_CLOSED,
@@ -163,8 +162,13 @@ class GuardedProcesses(Processes):
 
     def connect(self) -> ipyparallel.Client:
         if self.client is None:
-            with without_false_alarm():
+            # Jupyter's session warns that messages are not signed; CurveZMQ authenticates them
+            before = logging.root.manager.disable
+            logging.disable(logging.WARNING)
+            try:
                 self.client = self.ipp.connect_client_sync()
+            finally:
+                logging.disable(before)
         return self.client
 
     # -- state ----------------------------------------------------------------------------------

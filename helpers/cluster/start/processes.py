@@ -10,12 +10,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from helpers.cluster.errors import AFTER_LOSS
 from helpers.cluster.rank import stacks, state
 from helpers.cluster.start import stuck
-from helpers.cluster.start.connection import ask_who_is_registered
 from helpers.cluster.start.stuck import Wait
 
 if TYPE_CHECKING:
@@ -161,3 +160,26 @@ def _signal(pids: list[int], number: signal.Signals) -> None:
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
+
+
+def ask_who_is_registered(client: ipyparallel.Client) -> None:
+    """Have the controller say again which engines it knows; wait for nothing.
+
+    A client hears of an engine by a subscription. What the controller publishes before it has that
+    subscription is lost.
+    """
+
+    def note(answer: Any) -> None:
+        client._update_engines(dict(answer.result()["content"]["engines"]))
+
+    client._send(client._query_stream, "connection_request").add_done_callback(note)
+
+
+def close(client: ipyparallel.Client) -> None:
+    """Close a client, and let nothing keep it alive."""
+    from ipyparallel import AsyncResult
+
+    client.close()
+    for member in vars(AsyncResult).values():  # its last 128 results know it, and are in caches
+        if (clear := getattr(member, "cache_clear", None)) is not None:
+            clear()

@@ -9,8 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from helpers.cluster.errors import StartError
-from helpers.cluster.start.arguments import words
+from helpers.cluster.errors import StartError, words
 from helpers.cluster.start.guarded import GuardedProcesses, address_towards, mpiexec
 from helpers.cluster.start.processes import Processes
 from helpers.machine.mpi import mpi_library

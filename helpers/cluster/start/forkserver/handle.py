@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from helpers.cluster.errors import StartError
-from helpers.cluster.start.forkserver import messages
-from helpers.cluster.start.forkserver.birth import Surroundings
-from helpers.cluster.start.forkserver.pmi import name_of, unlink
+from helpers.cluster.start import forkserver
+from helpers.cluster.start.forkserver.family import name_of, unlink
 from helpers.machine.mpi import THREAD_VARIABLES
 
 ROOM = 1 << 20  # bytes of requests that need not wait; the largest part is the environment
@@ -58,7 +57,7 @@ class ForkServer:
         one_thread = dict.fromkeys(THREAD_VARIABLES, "1")  # only the one that forks lives on
         file = str(theirs.fileno())
         # -P: a reader's random.py beside the notebook is not what this process imports
-        command = [sys.executable, "-P", "-m", "helpers.cluster.start.forkserver", file, way]
+        command = [sys.executable, "-P", "-m", "helpers.cluster.start.forkserver.server", file, way]
         self.process = subprocess.Popen(
             command,
             env={**_environment(), **one_thread},
@@ -95,7 +94,7 @@ class ForkServer:
         with self._lock:
             self._number += 1
             try:
-                messages.send(self._socket, {"number": self._number, "do": do, **request})
+                forkserver.send(self._socket, {"number": self._number, "do": do, **request})
             except OSError as error:
                 self._close()
                 raise StartError(f"the process that forks the ranks has ended: {error}") from None
@@ -119,7 +118,7 @@ class ForkServer:
         """
         self._forks += 1
         output = str(output_file(folder, program))
-        found = Surroundings(_environment(), directory or _here(), output, threads)
+        found = forkserver.Surroundings(_environment(), directory or _here(), output, threads)
         return self.send(
             "fork",
             name=name,
@@ -203,7 +202,7 @@ class ForkServer:
             if not select.select([self._socket], [], [], seconds)[0]:
                 return
             seconds = 0
-            told = messages.receive(self._socket)
+            told = forkserver.receive(self._socket)
             if told is None:
                 self._close()
                 self.process.poll()

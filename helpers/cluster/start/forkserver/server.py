@@ -1,4 +1,7 @@
-"""The loop of the process that forks: one thread, woken by the kernel, a rank, or a rank's end."""
+"""The loop of the process that forks: one thread, woken by the kernel, a rank, or a rank's end.
+
+``python -m helpers.cluster.start.forkserver.server FD WAY`` serves the kernel at the other end.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from helpers.cluster.start import folders
-from helpers.cluster.start.forkserver import birth, messages, programs
+from helpers.cluster.start import folders, forkserver
+from helpers.cluster.start.forkserver import birth
 from helpers.cluster.start.forkserver.family import Family
 from helpers.cluster.start.forkserver.preload import other_library, preload, why_not_to_fork
-from helpers.machine.guard import descendants
+from helpers.machine.guard import PR_SET_CHILD_SUBREAPER, descendants, prctl
 from helpers.machine.mpi import THREAD_VARIABLES
-from helpers.machine.prctl import PR_SET_CHILD_SUBREAPER, prctl
 from helpers.machine.shared_memory import why_not_enough
 
 LOOK_MS = 500  # where the kernel's end is not told
@@ -98,12 +100,12 @@ class Server:
         why = why_not_to_fork() if self._way == "fork" else None
         if why is not None:
             return {"error": f"ranks cannot be forked: {why}", "spoiled": True}
-        if program in programs.NEED_MPI and (library := other_library()):
+        if program in birth.NEED_MPI and (library := other_library()):
             return {"cannot": f"forked ranks need MPICH, and mpi4py uses {library}"}
-        if program in programs.NEED_MPI and (why := why_not_enough(size)):
+        if program in birth.NEED_MPI and (why := why_not_enough(size)):
             return {"error": why}
-        family = self._families[name] = Family(name, size, programs.INSEPARABLE[program], mapping)
-        found = birth.Surroundings(**surroundings)
+        family = self._families[name] = Family(name, size, birth.INSEPARABLE[program], mapping)
+        found = forkserver.Surroundings(**surroundings)
         if self._way == "spawn":
             return self._spawn(family, program, options, found)
         chosen: list[Program] = []
@@ -111,7 +113,7 @@ class Server:
         def begin(rank: int, end: socket.socket) -> None:
             self._let_go()
             birth.be_born(self._pid, found)
-            run, place = programs.PROGRAMS[program], programs.Place(rank, size, end.detach())
+            run, place = birth.PROGRAMS[program], birth.Place(rank, size, end.detach())
             chosen.append(lambda: run(place, **options))
 
         try:
@@ -122,7 +124,7 @@ class Server:
         return {"pids": [family.pids[rank] for rank in range(size)]}
 
     def _spawn(
-        self, family: Family, program: str, options: dict, found: birth.Surroundings
+        self, family: Family, program: str, options: dict, found: forkserver.Surroundings
     ) -> dict:
         environment = dict(found.environment)
         if found.threads is not None:  # before any library looks
@@ -168,7 +170,7 @@ class Server:
     def _receive(self) -> dict | None:
         if not select.select([self._control], [], [], 0)[0]:
             return None
-        return messages.receive(self._control)
+        return forkserver.receive(self._control)
 
     def _listeners(self) -> dict[int, tuple[Family, int]]:
         return {
@@ -196,7 +198,7 @@ class Server:
 
     def _tell(self, message: dict) -> None:
         with contextlib.suppress(OSError):  # the kernel is gone: the loop hears of it
-            messages.send(self._control, message)
+            forkserver.send(self._control, message)
 
     def _reap(self) -> None:
         """Bury the children that have ended, and whom they leave behind."""
@@ -262,3 +264,19 @@ def _bury_one(is_leader: Callable[[int], bool]) -> tuple[int, int] | None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(pid, signal.SIGKILL)
     return os.waitpid(pid, 0) if hasattr(os, "waitid") else (pid, status)
+
+
+def main(file: int, way: str) -> None:
+    """Serve the kernel over a socket until it is gone; in a forked child, run its program."""
+    import mpi4py
+
+    mpi4py.rc.initialize = False  # each rank does so itself
+    mpi4py.rc.finalize = False
+    sys.path.append("")  # the last place to look for a module to import beforehand
+    program = Server(socket.socket(fileno=file), way).serve()
+    if program is not None:
+        program()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2])

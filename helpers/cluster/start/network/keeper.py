@@ -14,10 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from helpers.cluster.rank.state import read_json, write_json
-from helpers.cluster.start.network import commands
-from helpers.cluster.start.network.commands import CommandError
-from helpers.cluster.start.network.description import Network
-from helpers.cluster.start.network.namespaces import (
+from helpers.cluster.start.network import Network, system
+from helpers.cluster.start.network.system import (
     HOST,
     MS_BIND,
     MS_NODEV,
@@ -27,11 +25,12 @@ from helpers.cluster.start.network.namespaces import (
     NEWNS,
     NEWUSER,
     QUIET,
+    CommandError,
     enter,
     leave,
     mount,
 )
-from helpers.machine.prctl import PR_SET_DUMPABLE, PR_SET_PDEATHSIG, prctl
+from helpers.machine.guard import PR_SET_DUMPABLE, PR_SET_PDEATHSIG, prctl
 from helpers.waiting import comes_true
 
 SETTINGS = (  # that can forbid an ordinary user to have hosts; with which value, and which allows
@@ -111,19 +110,17 @@ def why_forbidden(error: OSError, proc: Path = Path("/proc/sys")) -> str:
 
 def _build(asked: Network, folder: Path) -> tuple[int, ...]:
     """Make hosts, and links between them; return the hosts' processes."""
-    names = "".join(
-        f"{commands.address(number)} {name}\n" for number, name in enumerate(asked.names)
-    )
+    names = "".join(f"{system.address(number)} {name}\n" for number, name in enumerate(asked.names))
     (folder / "hosts").write_text(f"127.0.0.1 localhost\n{names}")
     hosts = [_Host(asked, number, folder) for number in range(asked.hosts)]
     for host in hosts:
         host.hear()
-    commands.run("ip", commands.switch([host.pid for host in hosts]))
+    system.run("ip", system.switch([host.pid for host in hosts]))
     for host in hosts:
         host.tell()
     if asked.rate is not None:
         ports = range(asked.hosts)
-        commands.run("tc", [commands.limit(f"port{number}", asked.rate) for number in ports])
+        system.run("tc", [system.limit(f"port{number}", asked.rate) for number in ports])
     for host in hosts:
         host.hear()
     return tuple(host.pid for host in hosts)
@@ -147,9 +144,9 @@ class _Host:
             become_host(asked.names[number], folder)
             theirs.sendall(b"\n")
             theirs.recv(1)  # the link is there
-            commands.run("ip", commands.host(number, asked.hosts))
+            system.run("ip", system.host(number, asked.hosts))
             if asked.rate is not None:
-                commands.run("tc", [commands.limit("eth0", asked.rate)])
+                system.run("tc", [system.limit("eth0", asked.rate)])
             theirs.sendall(b"\n")
             while True:
                 time.sleep(3600)
