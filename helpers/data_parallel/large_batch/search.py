@@ -41,7 +41,7 @@ class Labelled:
 def digits() -> Labelled:
     """Make the task of a perceptron with 64 hidden units on 4 000 digits; 1 000 others test it."""
     from helpers.datasets import mnist
-    from helpers.models.perceptron import perceptron
+    from helpers.models.lenet import perceptron
 
     data = mnist.load()
     return Labelled("digits", data.train_images, data.train_labels, data.test_images,

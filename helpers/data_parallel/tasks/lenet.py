@@ -203,8 +203,7 @@ def time_model(
     import torch.distributed as dist
 
     from helpers.data_parallel.theory.time_model import measure
-    from helpers.models.lenet import LeNet
-    from helpers.models.perceptron import perceptron
+    from helpers.models.lenet import LeNet, perceptron
     from helpers.waiting import doze
 
     if network not in NETWORKS or link not in LINKS:

@@ -35,7 +35,7 @@ class Trained:
 
 def small(seed: int = 0) -> nn.Module:
     """Make the small perceptron, 784 → 32 → 10 with 25 450 parameters."""
-    from helpers.models.perceptron import perceptron
+    from helpers.models.lenet import perceptron
 
     return perceptron(seed, HIDDEN)
 

@@ -1,11 +1,13 @@
-"""The small transformer: its size, its pieces, against PyTorch's own layer, and what it refuses."""
+"""The small transformer against PyTorch's own layer, and what it refuses; LeNet's accuracy."""
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional
 
 from helpers.datasets.characters import ALPHABET, batch, encode
+from helpers.models.lenet import LeNet, accuracy, reaches
 from helpers.models.pieces import Attention, Block
 from helpers.models.transformer import Config, layer, loss, parameter_count, transformer
 
@@ -142,3 +144,16 @@ def test_bad_input_is_named():
     with pytest.raises(ValueError, match="6 tokens make no piece of context=6"):
         batch(encode("abcdef"), 1, 6)
     assert Config().vocabulary == len(ALPHABET)
+
+
+@pytest.mark.parametrize("right", [0, 1, 149, 211, 212, 213, 249, 250])
+def test_reaches_agrees_with_the_accuracy(right):
+    model = LeNet()
+    images = np.random.default_rng(0).random((250, 1, 28, 28), np.float32)
+    with torch.no_grad():
+        labels = model(torch.from_numpy(images)).argmax(1).numpy()
+    labels[right:] = (labels[right:] + 1) % 10
+    share = accuracy(model, images, labels)
+    assert share == pytest.approx(right / 250)
+    for target in (0.0, 0.004, 0.596, 0.85, 0.998, 1.0):
+        assert reaches(model, images, labels, target) == (right / 250 >= target), target
