@@ -9,9 +9,9 @@
 :mod:`.graph` has variables and what operators are applied to, :mod:`.operator` what an operator is,
 :mod:`.sizes` the sizes that may be symbols. The operators are in :mod:`.constants`,
 :mod:`.elementwise`, :mod:`.shaping`, :mod:`.parts`, :mod:`.broadcasting`, :mod:`.reductions`,
-:mod:`.matmul`, :mod:`.convolution`, :mod:`.softmax`, :mod:`.loop` and
-:mod:`.state`; each says what type it makes, how it runs, and its gradient, as a graph.
-:mod:`.gradient` extends the graph, :mod:`.run` runs it (:mod:`.eager` at once), :mod:`.listing`
+:mod:`.matmul`, :mod:`.convolution`, :mod:`.loop` and :mod:`.state`; each says what type it makes,
+how it runs, and its gradient, as a graph.
+:mod:`.gradient` extends the graph, :mod:`.run` runs it, :mod:`.listing`
 writes it down, :mod:`.passes` make it cheaper to run, :mod:`.memory` plans its buffers to the byte,
 and :mod:`.checkpoint` says what a chain may forget and compute again.
 """
@@ -20,7 +20,6 @@ from helpers.autodiff import arithmetic  # noqa: F401  # gives variables + - * /
 from helpers.autodiff.broadcasting import broadcast, sum
 from helpers.autodiff.constants import constant, full, full_like
 from helpers.autodiff.convolution import conv2d
-from helpers.autodiff.eager import eager
 from helpers.autodiff.elementwise import (
     abs,
     add,
@@ -54,19 +53,17 @@ from helpers.autodiff.gradient import (
     stop_gradient,
     with_gradient,
 )
-from helpers.autodiff.graph import Variable, apply, topological, variable
+from helpers.autodiff.graph import Variable, apply, eager, topological, variable
 from helpers.autodiff.listing import listing
 from helpers.autodiff.loop import scan
 from helpers.autodiff.matmul import matmul
 from helpers.autodiff.memory import Allocator, Plan, plan
 from helpers.autodiff.operator import Operator
 from helpers.autodiff.parallel import Line, average_gradients
-from helpers.autodiff.reductions import max, mean
-from helpers.autodiff.run import function
+from helpers.autodiff.reductions import max, mean, softmax
+from helpers.autodiff.run import function, watch
 from helpers.autodiff.shaping import reshape, transpose
-from helpers.autodiff.softmax import softmax
 from helpers.autodiff.state import State, add_update, state, update
-from helpers.autodiff.watch import watch
 
 __all__ = [
     "Allocator",

@@ -28,7 +28,7 @@ class Variable:
     """A tensor of the graph. Made by :func:`variable` or by applying an operator.
 
     ``maker`` is the application whose result it is: None for what is fed from outside. ``known`` is
-    its value: operators on it run at once (see :mod:`.eager`).
+    its value: operators on it run at once (see :func:`eager`).
     """
 
     __array_ufunc__ = None  # NumPy leaves array + variable to the variable
@@ -155,6 +155,24 @@ def variable(name: str, shape: Iterable[int | str | Size] = (), dtype: Any = "fl
         One for each axis; a name is a size that is known when the graph runs.
     """
     return Variable(Type(np.dtype(dtype), shape_of(shape)), name)
+
+
+def eager(value: Any, name: str = "") -> Variable:
+    """Return a variable whose value, a copy, is known: operators on it run at once.
+
+    ``value``, ``bool``, ``float`` and ``int`` of it, and of what is made from it, work at once.
+
+    >>> from helpers import autodiff
+    >>> x = autodiff.eager(3.0)
+    >>> y = x
+    >>> while y < 100:  # the values decide how often
+    ...     y = y * x
+    >>> (g,) = autodiff.gradients(y, [x])  # of the path that was taken: x⁵
+    >>> float(y), float(g)
+    (243.0, 405.0)
+    """
+    array = np.array(value)
+    return Variable(Type(array.dtype, array.shape), name, known=array)
 
 
 def topological(

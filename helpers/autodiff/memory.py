@@ -20,11 +20,10 @@ from math import prod
 
 import numpy as np
 
-from helpers.autodiff.feeding import bind, checked
 from helpers.autodiff.gradient import Custom
 from helpers.autodiff.graph import Application, Variable
 from helpers.autodiff.operator import Operator
-from helpers.autodiff.reach import held, leaves, needed
+from helpers.autodiff.reach import bind, checked, held, leaves, needed
 from helpers.autodiff.shaping import Reshape
 from helpers.autodiff.sizes import resolve, symbols
 from helpers.autodiff.state import Update

@@ -40,7 +40,7 @@ class Operator:
 
     view_of_input = False  #: the result is the first input's memory, seen in another way
     in_place: tuple[int, ...] = ()  #: the inputs whose memory ``run`` may be given as ``out``
-    urgency = 0  #: 1 runs as soon as it can, −1 when nothing else can (see :mod:`.schedule`)
+    urgency = 0  #: 1 runs as soon as it can, −1 when nothing else can (see :func:`.reach.schedule`)
 
     def infer(self, *inputs: Type) -> Type:
         """Return the type of the result, or refuse."""

@@ -6,8 +6,8 @@
 
 Each rank has the same graph, its own part of the data, and after each step the same weights. The
 all-reduce is two operators: one begins, as soon as the gradient is there, and one waits, when
-nothing else is left to compute (:mod:`.schedule`). Between them the network is busy while the
-gradients of earlier layers are computed.
+nothing else is left to compute (:func:`.reach.schedule`). Between them the network is busy while
+the gradients of earlier layers are computed.
 """
 
 from __future__ import annotations

@@ -1,14 +1,19 @@
-"""What lies between a function's inputs and its outputs: what to run, to read, and to drop."""
+"""What lies between a function's inputs and its outputs: what to feed, run, read, and drop.
+
+Any topological order gives the right values. If an operator begins a transfer that goes on by
+itself, a good one begins early and waits late: whatever is computed in between, hides it.
+"""
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
 
 import numpy as np
 
-from helpers.autodiff.graph import Application, Variable
-from helpers.autodiff.schedule import schedule
+from helpers.autodiff.graph import Application, Variable, topological
+from helpers.autodiff.sizes import Size, resolve, symbols
 from helpers.autodiff.state import State
 
 
@@ -55,3 +60,69 @@ def last_readers(
             if not readers[variable] and variable not in outputs:
                 done.setdefault(node, []).append(variable)
     return done
+
+
+def schedule(outputs: Iterable[Variable], stop: Container[Variable] = ()) -> list[Application]:
+    """List what must be applied to have some variables: what is urgent early, what waits late."""
+    outputs = list(outputs)
+    order = topological(outputs, stop)
+    early = [node for node in order if node.operator.urgency > 0]
+    if not early:
+        return order
+    # what needs least comes first: the last layer's gradient before the first layer's
+    early.sort(key=lambda node: len(topological([node.output], stop)))
+    order = topological([*(node.output for node in early), *outputs], stop)
+    place = {node: i for i, node in enumerate(order)}
+    waiting = {node: set(_before(node, place)) for node in order}
+    readers: dict[Application, list[Application]] = {node: [] for node in order}
+    for node in order:
+        for other in waiting[node]:
+            readers[other].append(node)
+    ready = [(-node.operator.urgency, place[node]) for node in order if not waiting[node]]
+    heapq.heapify(ready)
+    found = []
+    while ready:
+        node = order[heapq.heappop(ready)[1]]
+        found.append(node)
+        for reader in readers[node]:
+            waiting[reader].remove(node)
+            if not waiting[reader]:
+                heapq.heappush(ready, (-reader.operator.urgency, place[reader]))
+    return found
+
+
+def _before(node: Application, place: dict[Application, int]) -> list[Application]:
+    return [v.maker for v in (*node.inputs, *node.after) if v.maker in place]
+
+
+def checked(inputs: Sequence[Variable], arrays: Sequence[np.ndarray]) -> dict[Variable, np.ndarray]:
+    """Pair inputs with arrays of their dtype and rank."""
+    if len(arrays) != len(inputs):
+        raise TypeError(f"a function of {len(inputs)} inputs expects as many; got {len(arrays)}")
+    values = {}
+    for variable, array in zip(inputs, map(np.asarray, arrays), strict=True):
+        if array.dtype != variable.dtype or array.ndim != variable.ndim:
+            raise TypeError(
+                f"{variable.name or 'an input'} expects {variable.type};"
+                f" got {array.dtype} {array.shape}"
+            )
+        values[variable] = array
+    return values
+
+
+def bind(inputs: Sequence[Variable], arrays: Sequence[np.ndarray]) -> dict[str, int]:
+    """Read the symbolic sizes off arrays, then check every size."""
+    bindings: dict[str, int] = {}
+    for variable, array in zip(inputs, arrays, strict=True):
+        for size, actual in zip(variable.shape, array.shape, strict=True):
+            if isinstance(size, Size) and symbols(size) == {repr(size)}:
+                bindings.setdefault(repr(size), actual)
+    for variable, array in zip(inputs, arrays, strict=True):
+        unknown = symbols(variable.shape) - bindings.keys()
+        if unknown or resolve(variable.shape, bindings) != array.shape:
+            known = ", ".join(f"{name} = {size}" for name, size in bindings.items())
+            raise ValueError(
+                f"{variable.name or 'an input'} expects {variable.shape}"
+                f"{f' with {known}' if known else ''}; got {array.shape}"
+            )
+    return bindings

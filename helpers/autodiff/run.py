@@ -7,15 +7,19 @@ other shape must then agree. Each value is dropped after its last reader.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from helpers.autodiff.feeding import bind, checked
 from helpers.autodiff.graph import Variable
 from helpers.autodiff.operator import Operator
-from helpers.autodiff.reach import held, last_readers, leaves, needed
+from helpers.autodiff.reach import bind, checked, held, last_readers, leaves, needed
 from helpers.autodiff.sizes import resolve
+
+if TYPE_CHECKING:
+    from helpers.autodiff.parallel import Line
 
 # an operator, what it reads, its result and the result's shape, what nobody reads afterwards
 Bound = tuple[Operator, tuple[Variable, ...], Variable, tuple[int, ...], list[Variable]]
@@ -113,3 +117,34 @@ def function(
     for each in passes:
         outputs = each(outputs, inputs)
     return Function(inputs, outputs)
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that took time."""
+
+    label: str  # an operator's name, or how many bytes were averaged
+    start: float  # seconds since the run began, as the next
+    stop: float
+    lane: str  # "compute", "wait" or "network"
+
+
+def watch(
+    function: Function, *arrays: np.ndarray, line: Line | None = None
+) -> tuple[list[np.ndarray], list[Event]]:
+    """Run a function; return its outputs, and when each operator ran, in the order of beginnings.
+
+    A ``line`` is one whose reductions are to be seen too.
+    """
+    events: list[Event] = []
+    known = len(line.events) if line else 0
+    zero = perf_counter()
+
+    def watcher(operator: Operator, begin: float, end: float) -> None:
+        lane = "wait" if str(operator) == "wait" else "compute"
+        events.append(Event(str(operator), begin - zero, end - zero, lane))
+
+    values = function(*arrays, watcher=watcher)
+    for begin, end, size in line.events[known:] if line else ():
+        events.append(Event(f"{size} B", begin - zero, end - zero, "network"))
+    return values, sorted(events, key=lambda event: event.start)

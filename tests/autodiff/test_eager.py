@@ -49,15 +49,6 @@ def test_a_recorded_path_runs_again_as_it_was():
     assert abs(again(harder)[0] - np.linalg.inv(harder)).max() > 0.1
 
 
-def test_values_decide():
-    x = ad.eager(3.0)
-    y = x
-    while y < 100:
-        y = y * x
-    assert (float(y), int(y), bool(y > 0), y.value.shape) == (243, 243, True, ())
-    assert ad.gradients(y, [x])[0].value == 405
-
-
 def test_same_values_as_a_function():
     array = np.random.default_rng(0).normal(size=(4, 3))
 

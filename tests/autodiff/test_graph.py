@@ -62,7 +62,7 @@ def test_impossible_dtypes_are_refused(apply, words):
     "index", [4, -5, (0, 0), slice(None, None, -1), [0, 2], y > 0, np.array([0, 1]), True, 1.0]
 )
 def test_an_index_that_is_none_is_refused(index):
-    with pytest.raises(IndexError, match="expects .*got"):
+    with pytest.raises(IndexError, match=r"expects .*got"):
         y[index]
 
 

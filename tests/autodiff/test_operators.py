@@ -166,14 +166,6 @@ def test_shaping(name):
     )
 
 
-def test_broadcast():
-    assert_agrees(
-        lambda x: autodiff.exp(autodiff.broadcast(x, (5, 4, 3))),
-        lambda x: x.broadcast_to(5, 4, 3).exp(),
-        [normal(4, 1)],
-    )
-
-
 def test_a_division_that_sizes_leave_open_is_settled_at_the_call():
     """Maxout with symbolic sizes: the largest of each three (Goodfellow et al. 2013)."""
     x = autodiff.variable("x", ("n", "m"))

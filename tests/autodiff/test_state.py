@@ -93,18 +93,6 @@ def test_two_equal_updates_stay_two():
     assert function() == [3]
 
 
-def test_gradient_descent_with_momentum_ends_in_the_minimum():
-    target = np.array([1.0, -2.0])
-    w, m = ad.state("w", np.zeros(2)), ad.state("m", np.zeros(2))
-    loss = ad.sum((w - target) ** 2)
-    (g,) = ad.gradients(loss, [w])
-    new_m = ad.update(m, 0.5 * m + g)
-    step = ad.function([], [ad.add_update(w, -0.1 * new_m), loss], [*ALL, passes.order_updates])
-    losses = [step()[1] for _ in range(100)]
-    assert losses[0] == 5
-    np.testing.assert_allclose(w.value, target, atol=1e-9)
-
-
 def test_gradients_pass_through_an_update_to_the_new_value():
     w, x = ad.state("w", 2.0), ad.variable("x")
     (g,) = ad.gradients(ad.update(w, x * x) * 3, [x])
@@ -147,16 +135,6 @@ def test_control_dependencies_alone_make_something_run():
     assert v.value == 2
     order = ad.topological([ad.apply(silent.maker.operator, v, w, after=[w * 3])])
     assert [str(node.operator) for node in order] == ["full(3.0)", "multiply", "update"]
-
-
-@pytest.mark.parametrize("change", [*ALL, None])
-def test_a_copy_made_before_the_update_stays_one(change):
-    w, x = ad.state("w", [1.0, 2.0]), ad.variable("x", (2,))
-    copy = w * 1
-    new = ad.update(w, 10 * w, after=[copy + x])
-    passes = [change] if change else ALL
-    values = ad.function([x], [new, copy * x], passes)(np.ones(2))
-    assert [a.tolist() for a in values] == [[10, 20], [1, 2]]
 
 
 @pytest.mark.parametrize("make", [ad.function, ad.plan], ids=["function", "plan"])
