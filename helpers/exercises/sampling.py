@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import chain, combinations
+from itertools import combinations, pairwise
 
 from helpers.exercises.core import call, exercise, wrong
 from helpers.exercises.values import whole_numbers
@@ -37,13 +37,9 @@ def _one_epoch(answer, count: int, size: int, epoch: int) -> list[list[int]]:
     return parts
 
 
-def _same_circle(one: list[list[int]], other: list[list[int]]) -> bool:
-    """Tell whether two epochs' parts, joined, are one order that begins at different places."""
-    first, second = list(chain(*one)), list(chain(*other))
-    if first[0] not in second:
-        return False
-    start = second.index(first[0])
-    return second[start:] + second[:start] == first
+def _neighbours(parts: list[list[int]]) -> set[frozenset[int]]:
+    """Return the pairs of samples that follow one another on a rank."""
+    return {frozenset(pair) for part in parts for pair in pairwise(part)}
 
 
 @exercise
@@ -64,8 +60,11 @@ def shard(answer):
             where = f"{count} samples on {size} ranks, epochs {first} and {second}"
             if one[0] == other[0]:
                 wrong(f"{where}: both have the same order")
-            if _same_circle(one, other):
-                wrong(f"{where}: one order, begun at another place; each should be shuffled anew")
+            both = _neighbours(one) & _neighbours(other)
+            if len(both) > count / 2:
+                wrong(
+                    f"{where}: {len(both)} samples follow the same one in both; shuffle each anew"
+                )
             if size > 1 and set(one[0]) == set(other[0]):
                 wrong(f"{where}: rank 0 sees the same samples in both")
     seen = {place for epoch in range(60) for part in _one_epoch(answer, 13, 4, epoch)

@@ -26,6 +26,17 @@ def by_torch(count, rank, size, epoch):
     return order[: count // size * size].view(-1, size)[:, rank]
 
 
+def hardly_shuffled(count, rank, size, epoch):
+    """Begin one order elsewhere in each epoch, and swap two samples."""
+    order, other = np.roll(np.arange(count), epoch), 1 + epoch % 3
+    order[[0, other]] = order[[other, 0]]
+    return strided(count, rank, size, epoch, order)
+
+
+def blocks_move_on(count, rank, size, epoch):
+    return in_blocks(count, (rank + epoch) % size, size, epoch, permuted(0, count))
+
+
 CASES = {
     "shard": Case(
         right=strided,
@@ -41,6 +52,8 @@ CASES = {
             lambda count, rank, size, epoch: strided(count, rank, size, epoch % 5),
             lambda count, *at: strided(count, *at, np.roll(np.arange(count), at[-1])),
             lambda count, *at: in_blocks(count, *at, np.roll(permuted(0, count), at[-1])),
+            hardly_shuffled,
+            blocks_move_on,
             # shuffled within a part that stays
             lambda count, *at: permuted(at[-1], strided(count, *at, np.arange(count))),
             lambda count, rank, size, epoch: permuted(epoch, count)[rank::size],  # and the rest
