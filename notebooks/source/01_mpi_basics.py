@@ -665,7 +665,7 @@ ax.loglog(many, 1e6 * link.message(many), "-", marker="", label=r"fit $\alpha + 
 ax.axvline(link.alpha / link.beta, color=style.GREY, linestyle="--")
 ax.annotate(" half latency,\n half bandwidth", (link.alpha / link.beta, 1e6 * seconds.max() / 3))
 disturbed = np.median(runs, axis=0)[0, 1] > 2 * seconds[0]
-title = f"{link}{': BUSY MACHINE, do not believe it' if disturbed else ''}"
+title = f"{link}" + ("\nBUSY MACHINE: do not believe it" if disturbed else "")
 ax.set(xlabel="size of the message m [B]", ylabel="time [µs]", title=title)
 ax.legend()
 plt.show()

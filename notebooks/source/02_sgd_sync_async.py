@@ -103,7 +103,8 @@ waiting(recorded, late=3)
 # The momentum $v$ remembers earlier gradients. With $\mu = 0.9$ each gradient moves $\theta$, in the end, ten times as far as with $\mu = 0$. The next cells show eight digits and train on 100 batches.
 
 # %%
-_, axes = plt.subplots(1, 8, figsize=(10, 1.7))
+figure, axes = plt.subplots(1, 8, figsize=(10, 1.7))
+figure.set_label("Eight digits and their classes")
 for ax, image, label in zip(axes, digits.train_images, digits.train_labels, strict=False):
     ax.imshow(image[0], cmap="gray_r")
     ax.set_axis_off()
@@ -259,17 +260,17 @@ model = LeNet(seed=rank)  # as if nobody had fixed the seed
 
 def show(when):
     total = sum(parameter.double().sum().item() for parameter in model.parameters())
-    print(f"{when}: the parameters add up to {total:.6f}")
+    print(f"{when} the parameters add up to {total:.6f}")
 
 
-show("before")
+show("before:")
 for parameter in model.parameters():
     if rank == 0:
         for other in range(1, size):
             dist.send(parameter.data, dst=other)
     else:
         dist.recv(parameter.data, src=0)
-show("after ")
+show("after: ")
 
 # %% [markdown]
 # From here on only gradients are sent. One training loop, `train` in `helpers/data_parallel/loop.py`, serves every way to send them: it calls the methods of a *scheme* before the backward pass, after it, and after the optimizer's step. We train 40 steps with MPI's allreduce, with the course's ring ([08](08_allreduce_animation.ipynb)), with `torch.distributed` tensor by tensor, with PyTorch's `DistributedDataParallel`, and with **your** function. Beside them, one process trains with batches of $4 \cdot 8$.

@@ -317,7 +317,7 @@ factor = torch.diag(torch.tensor([1.0, 1e-6]).double()) @ U
 for name, matrix in (("U", U), ("the factor", factor)):
     radius = torch.linalg.eigvals(matrix).abs().max()
     grown = torch.linalg.matrix_norm(torch.linalg.matrix_power(matrix, 60), 2)
-    print(f"{name:10}: radius {radius:.2f}, norm of the product of 60: {grown:.0e}")
+    print(f"{name:10} radius {radius:.2f}, norm of the product of 60: {grown:.1g}")
 
 # %% [markdown]
 # Only the product of the Jacobians decides. Look for the border yourself: choose a radius above 1, and find the input size at which the curve neither grows nor falls.

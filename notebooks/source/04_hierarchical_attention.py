@@ -538,7 +538,7 @@ for name, rival in rivals.items():
     for row in found[name].rows:
         setting = row.parameters["setting"].removesuffix(" of them")
         compared[f"{rival}, {setting}"] = row.parameters["values"]
-draw.differences(compared, margin=0.005).set_title("lead of hierarchical attention over ...")
+draw.differences(compared, margin=0.005).set_title("Hierarchical attention against each rival")
 plt.show()
 splits.answer(sum(ours > rival for ours, rival in compared["counted words, all documents"]))
 

@@ -254,7 +254,8 @@ print("GB/s from memory     as asked   if lines are fetched first")
 for row in from_memory:
     asked, more = (moved(*LOOPS[row["kind"]], 8, allocate) for allocate in (False, True))
     fetched = f"{row['rate'] * more / asked / 1e9:.1f}" if right else "–"
-    print(f"{row['kind']:5}, {row['threads']} threads {row['rate'] / 1e9:11.1f} {fetched:>12}")
+    on = f"{row['threads']} thread{'s' * (row['threads'] > 1)}"
+    print(f"{row['kind']:5}  {on:9} {row['rate'] / 1e9:11.1f} {fetched:>12}")
 
 # %% [markdown]
 # With the fetch counted, the triad's bandwidth rises by a third and the copy's by half. The bandwidth of reading stays. **So compare two bandwidths only if the same rule counted their bytes.** From here on, $\beta$ is the highest bandwidth of the three loops, with the fetch not counted.
@@ -455,7 +456,7 @@ for n in (192, P.n):
     print(f"n = {n}, Gflop/s      B as it is   B turned   turning gains")
     for sums, wide in ((1, 1), (8, 1), (1, 8), (8, 8)):
         jumps, turned = rate[False, sums, wide], rate[True, sums, wide]
-        print(f"{sums} sum{'s' if sums > 1 else ' '}, {'vectors' if wide > 1 else 'single '} "
+        print(f"{sums} sum{'s' if sums > 1 else ' '}  {'vectors' if wide > 1 else 'single '} "
               f"{jumps:19.2f} {turned:10.2f} {turned / jumps:12.1f} ×")  # fmt: skip
 gain = {key[1:]: rate[True, *key[1:]] / rate[False, *key[1:]] for key in rate if key[0]}
 plain.answer(gain[1, 1])

@@ -616,7 +616,7 @@ with Cluster(n=2, preload=("torch",)) as pair:
             found = where.run(following.follow_updates, plan, stash, newest=where.n + 1,
                               timeout=LIMIT)[0]  # fmt: skip
             missed = [list(batches.values())[-1] for batches in found["staleness"]]
-            print(f"{where.n} ranks, stashing {stash!s:5}: updates missed {missed}, versions kept "
+            print(f"{where.n} ranks, stashing {stash}: updates missed {missed}, versions kept "
                   f"{found['versions']}, nearest model {found['nearest']:.1e} away")  # fmt: skip
 
 # %% [markdown]

@@ -470,7 +470,7 @@ for width, said in ((256, even), (255, odd)):
     for rung in ("tiled", "rows"):
         record = convolution.record(image, rung, blocks=[])
         moved[rung] = record.sector_bytes(space="global")
-        print(f"width {width}, {rung:5}: asked for {record.requested_bytes(space='global'):7},",
+        print(f"width {width}, {rung + ':':6} asked for {record.requested_bytes(space='global'):7},",
               f"moved {moved[rung]:7} bytes of global memory,",
               f"{record.requested_bytes(space='shared'):7} of shared memory")  # fmt: skip
     said.answer(moved["rows"] / moved["tiled"])

@@ -354,7 +354,7 @@ with Module("histogram.cu", device="cpu") as module:
         record = kernel[8, 256].record(x, np.zeros(256, np.uint32), len(x))
         atomics = record.count(array="bins", kind="atomic")
         crowd = serialized(record, array=bins) / (len(x) / 32)
-        print(f"{name:12}, {kernel.signature.name:16}: {atomics:5} atomics on global memory;",
+        print(f"{name:12} {kernel.signature.name + ':':17} {atomics:5} atomics on global memory;",
               f"{crowd:.1f} lanes of a warp want one bin")  # fmt: skip
         if (name, bins) == ("photograph", "bins"):
             same_bin.answer(crowd)

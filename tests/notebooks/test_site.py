@@ -174,6 +174,8 @@ def test_a_plot_without_words_fails_the_build(tmp_path):
                 ("<pre>got &lt;function f at 0x7f&gt;</pre>", "Python's own name of an object"),
                 ("<pre>off by 2.220446049250313e-16</pre>", "a number of 16 digits or more"),
                 ("<p>2,510,978,158,954,345,984</p>", "a number of 16 digits or more"),
+                ("<pre>read , 2 threads</pre>", "blanks before a comma or a colon"),
+                ("<pre>U   : radius 0</pre>", "blanks before a comma or a colon"),
                 ("<table><tr><td>nan</td></tr></table>", "nan or None in a sentence or a table"),
                 ("<p>the mean is None</p>", "nan or None in a sentence or a table"),
             )

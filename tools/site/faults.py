@@ -22,7 +22,10 @@ UNSOLVED = re.compile(r"not attempted|(?:predicted|said) nothing")
 RAW = re.compile(r" object at 0x|<(?:function|bound method|built-in) ")  # a repr for programs
 MISSING = re.compile(r"\b(?:nan|None)\b")
 SUSPECT = re.compile(r"[|<]|\$\$|\*\*|\b(?:nan|None)\b")  # worth a closer look
-NAMELESS = re.compile(r"(?i)busy|do not believe|^(?:\W*\w\b)*\W*$|^\w*$")  # of a caption
+NAMELESS = re.compile(
+    r"(?i)busy machine|too busy|do not believe|^(?:\W*\w\b)*\W*$|^\w*$"
+)  # caption
+PADDED = re.compile(r"\w +[,;] |\w  +: ")  # a word filled up to a width, then its comma
 LONG = re.compile(r"\d(?:[.,]?\d){15,}")  # digits that nobody reads
 FETCHED = re.compile(r"(?:url\(|@import)\s*[\"']?((?:https?:)?//[^\s\"')]+)").findall
 
@@ -93,6 +96,7 @@ def _unfit(soup: Tag) -> list[tuple[str, str]]:
                 (UNSOLVED, "an exercise or a prediction without its answer"),
                 (RAW, "Python's own name of an object"),
                 (LONG, "a number of 16 digits or more"),
+                (PADDED, "blanks before a comma or a colon"),
             ):
                 if pattern.search(line):
                     found.append((line.strip(), why))
