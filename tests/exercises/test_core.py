@@ -9,7 +9,6 @@ import pytest
 
 from helpers.exercises.core import (
     CORRECT,
-    NOT_ATTEMPTED,
     WRONG,
     Exercise,
     NotAttempted,
@@ -21,6 +20,7 @@ from helpers.exercises.core import (
     unattempted,
     wrong,
 )
+from helpers.exercises.predictions import Predictions
 
 
 @exercise
@@ -83,25 +83,18 @@ def test_nbgrader_sees_a_failure(stage, check, missing, false, true, monkeypatch
     assert capfd.readouterr() == (f"{check.title}: correct\n", "")
 
 
-def test_what_answers_print_stays_off_stderr(capsys):
+def test_what_answers_print_stays_off_stderr_and_their_line_is_named(capsys):
     def noisy(x):
         print("loud", file=sys.stderr)
-        return 2 * x
+        return x / 0
 
     twice(noisy)
     printed = capsys.readouterr()
-    assert printed.out == "loud\nloud\ntwice: correct\n"
+    assert printed.out.startswith(
+        "loud\ntwice: wrong: noisy(1) raised ZeroDivisionError: division by"
+    )
+    assert "return x / 0)" in printed.out
     assert printed.err == ""
-
-
-def test_the_readers_line_is_named():
-    def answer(x):
-        return x / 0
-
-    verdict = twice.examine(answer)
-    assert verdict.status == WRONG
-    assert "raised ZeroDivisionError: division by zero" in verdict.message
-    assert "return x / 0)" in verdict.message
 
 
 def test_an_endless_answer_ends():
@@ -142,15 +135,9 @@ def test_an_answer_that_was_just_examined_is_not_examined_for_every_use():
 
 
 def test_an_answer_of_a_strange_kind_is_wrong_not_a_crash():
-    @exercise
-    def half(answer):
-        if answer % 2:
-            wrong("odd")
-
-    assert half.examine("no number").status == WRONG
-    assert "'no number'" in half.examine("no number").message
-    assert half.examine(np.array([1, 2])).status == WRONG
-    assert half.examine(4).status == CORRECT
+    assert product.examine("no number", 2).message.startswith("the product: 'no numberno number'")
+    assert product.examine(np.array([1, 2]), 3).status == WRONG
+    assert product.examine({}, 2).message.startswith("cannot use {}, 2: TypeError")
 
 
 @pytest.mark.parametrize(
@@ -170,69 +157,37 @@ def test_unattempted(value, expected):
     assert unattempted(value) is expected
 
 
-@exercise
-def five_squares(answer):
-    close(answer, np.arange(5.0) ** 2, "the squares")
+SQUARES = np.arange(5.0) ** 2
 
 
 @pytest.mark.parametrize(
-    ("answer", "says"),
+    ("refuse", "got", "want", "says"),
     [
-        ([0, 1, 4], r"shape (3,), expected (5,)"),
-        ([0, 1, 4, 9, 17], "1 of 5 values are not right, the first at index 4: 17"),
-        ([0, 1, float("nan"), 9, 16], "at index 2: nan (there are NaN or infinite values)"),
-        ("words", "expected numbers, got 'words'"),
+        (close, [0, 1, 4], SQUARES, r"shape \(3,\), expected \(5,\)"),
+        (close, [0, 1, 4, 9, 17], SQUARES, "1 of 5 values are not right, the first at index 4: 17"),
+        (close, [0, 1, np.nan, 9, 16], SQUARES, r"at index 2: nan \(there are NaN or infinite val"),
+        (close, "words", SQUARES, "expected numbers, got 'words'"),
+        (close, 3.5, 2.0, "x: 3.5 is too large"),
+        (close, 1.5, 2.0, "x: 1.5 is too small"),
+        (close, float("nan"), 2.0, "x: nan is not a number"),
+        (close, float("inf"), 2.0, "x: inf is too large"),
+        (equal, [1, 2, 3], [1, 2], "has 3 items, expected 2"),
+        (equal, [1, 3], [1, 2], "item 1 of"),
+        (equal, [1, 3], np.array([1, 2]), "index 1: 3"),
+        (equal, "abc", [1], "'abc' is not right"),
     ],
 )
-def test_close_says_where_never_what(answer, says):
-    verdict = five_squares.examine(answer)
-    assert verdict.status == WRONG
-    assert says in verdict.message
-    assert "16" not in verdict.message
+def test_what_is_refused_is_shown_and_never_what_is_right(refuse, got, want, says):
+    with pytest.raises(WrongAnswer, match=says) as caught:
+        refuse(got, want, "x")
+    assert "16" not in str(caught.value)
 
 
 def test_close_and_equal_accept():
-    assert five_squares.examine(np.arange(5, dtype=np.float32) ** 2).status == CORRECT
+    close(np.arange(5, dtype=np.float32) ** 2, SQUARES, "in single precision")
     close(1.0 + 1e-9, 1.0, "nearly one")
     equal([1, 2], (1, 2), "a tuple for a list")
     equal(np.arange(3), np.arange(3), "arrays")
-
-
-@pytest.mark.parametrize(
-    ("got", "want", "says"),
-    [
-        (3.5, 2.0, "x: 3.5 is too large"),
-        (1.5, 2.0, "x: 1.5 is too small"),
-        (float("nan"), 2.0, "x: nan is not a number"),
-        (float("inf"), 2.0, "x: inf is too large"),
-    ],
-)
-def test_close_on_one_number(got, want, says):
-    with pytest.raises(WrongAnswer, match=says):
-        close(got, want, "x")
-
-
-@pytest.mark.parametrize(
-    ("got", "want", "says"),
-    [
-        ([1, 2, 3], [1, 2], "has 3 items, expected 2"),
-        ([1, 3], [1, 2], "item 1 of"),
-        ([1, 3], np.array([1, 2]), "index 1: 3"),
-        ("abc", [1], "'abc' is not right"),
-    ],
-)
-def test_equal_says_which(got, want, says):
-    with pytest.raises(WrongAnswer, match=says):
-        equal(got, want, "x")
-
-
-def test_parts_of_an_answer():
-    @exercise
-    def both(first, second):
-        equal(first + second, 3, "the sum")
-
-    assert both.examine(1, None).status == NOT_ATTEMPTED
-    assert both.examine(1, 2).status == CORRECT
 
 
 @pytest.mark.parametrize("topic", ["cuda", "cuda_attention", "cuda_memory", "cuda_products"])
@@ -240,3 +195,22 @@ def test_kernels_are_given_the_time_to_compile_on_a_busy_machine(topic):
     for name, check in vars(importlib.import_module(f"helpers.exercises.{topic}")).items():
         if isinstance(check, Exercise) and "compiled" in check.function.__code__.co_names:
             assert check.time_limit >= 120, name
+
+
+def test_a_prediction_is_kept_and_answered(capsys):
+    guess = Predictions(near=2.1, none=0, speed=4)
+    guess["who"], guess["left open"] = "rank 0", ...
+    said = {"near": 2.0, "none": 3.0, "speed": 1.9, "who": "rank 3", "left open": 7}
+    for name, result in said.items():
+        guess.answer(name, result)
+    for result in (199.8, 133.4, 0.1234, 2.5e7):
+        guess.answer("left open", result)
+    assert capsys.readouterr().out.splitlines() == [
+        "near: you predicted 2.1; it is 2",
+        "none: you predicted 0; it is 3",
+        "speed: you predicted 4; it is 1.9, 2.1 times as little",
+        "who: you predicted rank 0; it is rank 3",
+        *(f"left open: you predicted nothing; it is {n}" for n in (7, 200, 133, 0.12, "2.5e+07")),
+    ]
+    with pytest.raises(KeyError, match=r"'speed'.*got 'speed-up'"):
+        guess.answer("speed-up", 2)

@@ -131,3 +131,27 @@ def test_nbgrader_sees_a_failure_on_ranks(cluster, monkeypatch, capfd):
 def test_the_answers_calls_are_seen(cluster):
     replies = on_ranks(cluster, pair, swap, "hi")
     assert [[call[0] for call in calls] for _, calls in replies] == [["sendrecv"]] * 2
+
+
+GRID = """
+from helpers.exercises import mpi_basics as check
+
+def grid_sums(value, comm):
+    rank = comm.Get_rank()
+    return comm.Split(rank // 2).allreduce(value), comm.Split(rank % 2).allreduce(value)
+
+check.grid_sums(grid_sums, cluster=cluster)
+"""
+
+
+def test_a_check_that_starts_more_ranks_says_one_thing():
+    from tests.cluster.kernel import Kernel
+
+    kernel = Kernel()
+    try:
+        kernel("from helpers.cluster import Cluster\ncluster = Cluster(n=4)")
+        shown = kernel(GRID)
+        kernel("cluster.stop()")
+    finally:
+        kernel.end()
+    assert (shown.text, shown.error) == ("grid sums: correct\n", "")
