@@ -24,16 +24,10 @@ def root(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_copies_are_made_without_solutions(root):
-    copied, updated = prepare(root)
-    assert copied == ["00_start.ipynb", "01_mpi.ipynb", "glossary.md"]
-    assert updated == []
+def test_a_copy_is_made_without_solutions_and_never_touched_again(root):
+    assert prepare(root) == (["00_start.ipynb", "01_mpi.ipynb", "glossary.md"], [])
     assert (root / "work" / "01_mpi.ipynb").read_text() == "first 01_mpi.ipynb"
     assert not (root / "work" / "solutions").exists()
-
-
-def test_a_copy_is_never_touched_again(root):
-    prepare(root)
     (root / "work" / "01_mpi.ipynb").write_text("my answers")
     for name in ("00_start.ipynb", "01_mpi.ipynb"):
         (root / "notebooks" / name).write_text("second")
@@ -41,12 +35,8 @@ def test_a_copy_is_never_touched_again(root):
     assert prepare(root) == (["02_new.ipynb"], ["00_start.ipynb", "01_mpi.ipynb"])
     assert (root / "work" / "01_mpi.ipynb").read_text() == "my answers"
     assert (root / "work" / "00_start.ipynb").read_text() == "first 00_start.ipynb"
-
-
-def test_a_copy_that_the_reader_deleted_comes_back(root):
-    prepare(root)
-    (root / "work" / "01_mpi.ipynb").unlink()
-    assert prepare(root) == (["01_mpi.ipynb"], [])
+    (root / "work" / "glossary.md").unlink()
+    assert prepare(root)[0] == ["glossary.md"], "one that the reader deleted comes back"
 
 
 @pytest.mark.parametrize("which", ["01", "1", "01_mpi", "01_mpi.ipynb"])
@@ -72,40 +62,31 @@ def test_two_resets_in_one_second_keep_both(root):
 
 def test_reset_without_a_copy_makes_one(root):
     target, backup = reset("glossary", root)
-    assert target.read_text() == "first glossary.md"
-    assert backup is None
+    assert (target.read_text(), backup) == ("first glossary.md", None)
+    assert main(["reset", "0"], root) == 0  # a number means 00
 
 
-@pytest.mark.parametrize("which", ["07", "", "solutions", "0"])
+@pytest.mark.parametrize("which", ["07", "", "solutions"])
 def test_an_unknown_notebook_is_one_clear_sentence(root, which, capsys):
-    if which == "0":  # a number means 00
-        assert main(["reset", which], root) == 0
-        return
     with pytest.raises(UnknownNotebookError, match="00_start, 01_mpi, glossary"):
         reset(which, root)
     assert main(["reset", which], root) == 1
     printed = capsys.readouterr()
-    assert printed.out == ""
-    assert printed.err.count("\n") == 1
+    assert (printed.out, printed.err.count("\n")) == ("", 1)
     assert repr(which) in printed.err
 
 
-def test_prepare_says_what_it_did(root, capsys):
+def test_the_copies_may_lie_elsewhere_and_it_says_what_it_did(root, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("WORK", str(tmp_path / "home" / "course"))
     assert main(["prepare"], root) == 0
     assert main(["prepare"], root) == 0
     assert capsys.readouterr().out == (
-        "copied to work/: 00_start.ipynb, 01_mpi.ipynb, glossary.md\n"
-        "copied to work/: nothing, all is there\n"
+        "copied to home/course/: 00_start.ipynb, 01_mpi.ipynb, glossary.md\n"
+        "copied to home/course/: nothing, all is there\n"
     )
-
-
-def test_the_copies_may_lie_elsewhere(root, tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("WORK", str(tmp_path / "home" / "course"))
-    assert main(["prepare"], root) == 0
     assert main(["reset", "01"], root) == 0
     assert (tmp_path / "home" / "course" / "01_mpi.ipynb").exists()
     assert not (root / "work").exists()
-    assert "copied to home/course/: 00_start.ipynb" in capsys.readouterr().out
 
 
 def test_a_relative_folder_and_a_home_are_understood(root, tmp_path, monkeypatch):
