@@ -50,7 +50,7 @@ HUB_SETTINGS = MEMORY=$(call q,$(MEMORY)) CORES=$(call q,$(CORES)) IDLE=$(call q
 LINT = sh tools/lint.sh
 
 COMMANDS := help setup setup-all setup-openmpi setup-hub lab board hub hosts test test-all notebooks \
-    html site course grading bench claims conformance soak gpu lint format reset wheels \
+    html site course grading bench claims conformance gpu lint format reset wheels \
     release clean distclean
 .PHONY: $(COMMANDS)
 
@@ -66,11 +66,11 @@ help: ## Print this list
 	@echo "  board      HOST=address on which to listen   PORT=8765   BOARD=file   NEW=yes (another class)"
 	@echo "  hub        MEMORY=5G CORES=2 (a student's)   IDLE=seconds   COURSE=name   HUB_ARGS=..."
 	@echo "             EXCHANGE=folder   STATE=folder   MEMBERS=groups that may log in"
-	@echo "  notebooks, html, site, grading, reset, claims, soak    NB=01 or 01_mpi_basics"
+	@echo "  notebooks, html, site, grading, reset, claims    NB=01 or 01_mpi_basics"
 	@echo "  test, test-all    TEST_ARGS='arguments of pytest'   REQUIRE=markers whose skip is a failure"
 	@echo "  test-all   TEST_ARGS=--last (when each part last ran)   PART=name, one of:"
 	@sed -n 's/^    "\([a-z-]*\)": Part("\([^"]*\)".*/             \1 \t\2/p' tools/test_all.py | expand -t 28
-	@echo "  conformance, soak, release    TEST_ARGS=options: '--ranks 2', '--times 3', --no-site"
+	@echo "  conformance, release    TEST_ARGS=options: '--ranks 2', --no-site"
 	@echo "  bench      SUITE=name   gpu        OUT=folder of the record"
 	@echo "  course     COURSE=folder   NB=01   WRITTEN=yes (a question that a person grades)"
 	@echo "  wheels     WHEELS=folder   SYSTEM=linux-x86_64, linux-aarch64, macos-arm64   VERSION=3.12"
@@ -137,9 +137,6 @@ claims: setup ## Run the experiments behind what the notebooks conclude: make cl
 
 conformance: setup-all ## Run PyTorch's own distributed tests on our backend and on gloo
 	@$(PY) -m bench.conformance $(TEST_ARGS)
-
-soak: setup-all ## Stress-test for hours and record failures: make soak NB=00
-	@$(PY) -m tools.soak $(call each,$(NB)) $(TEST_ARGS)
 
 gpu: ## Run the GPU tests and benchmarks with any Python that has torch: make gpu PYTHON=python3
 	@PYTHON=$(call q,$(PYTHON)) OUT=$(call q,$(OUT)) sh tools/gpu.sh

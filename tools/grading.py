@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import getpass
 import json
 import os
 import shutil
@@ -17,19 +18,23 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import nbformat
 
 from helpers import records
+from helpers.machine import guard
 from helpers.paths import BENCH_RECORDS, ROOT
-from tools import course, soak
+from tools import course
+from tools.bare_machine import ON_DISK, undocumented
 from tools.notebooks import asked_for
 from tools.run import location
 
 SOLVER, IDLER = "ada", "ben"
+SHARED = Path("/dev/shm")
+SETTLE = 5.0  # seconds in which the last processes may end
 COMMANDS = """
 import json, os, sys
 from nbgrader.apps import NbGraderApp
@@ -163,20 +168,52 @@ def measured(teacher: Path, name: str) -> records.Row:
     return records.Row(name, marks.solved, "points", parameters=about | {"error": error[-300:]})
 
 
+def there(folders: Sequence[Path]) -> set[str]:
+    """Return the names of what lies in the folders."""
+    return {str(path) for folder in folders if folder.is_dir() for path in folder.iterdir()}
+
+
+def expected(place: str) -> set[str]:
+    """Return what of the names in this folder for temporary files docs/INSTALL.md names."""
+    names = {str(path): f"/tmp/{path.name}" for path in Path(place).iterdir()}
+    page = ON_DISK.read_text(encoding="utf-8")
+    new = undocumented(names.values(), page, getpass.getuser())
+    return {path for path, name in names.items() if name not in new}
+
+
+def in_use() -> set[str]:
+    """Return what living processes have mapped: other people's ranks start meanwhile."""
+    return guard.shared_files(*(int(path.name) for path in Path("/proc").glob("[0-9]*")))
+
+
+@contextlib.contextmanager
+def temporary_files_in(place: str) -> Iterator[None]:
+    """Have this process and all that it starts use this folder: nobody else's files are counted."""
+    kept, before = tempfile.tempdir, os.environ.pop("TMPDIR", None)
+    os.environ["TMPDIR"] = tempfile.tempdir = place
+    try:
+        yield
+    finally:
+        tempfile.tempdir = kept
+        del os.environ["TMPDIR"]
+        if before is not None:
+            os.environ["TMPDIR"] = before
+
+
 def grade_all(names: Sequence[str]) -> list[records.Row]:
     """Grade one notebook after the other; a row for each, and one for what is left behind."""
     with tempfile.TemporaryDirectory(prefix="grading-") as folder:
         place = Path(folder)
         temporary = place / "tmp"
         temporary.mkdir()
-        folders, before = (temporary, soak.SHARED), soak.there([soak.SHARED])
-        with soak.temporary_files_in(str(temporary)):
+        folders, before = (temporary, SHARED), there([SHARED])
+        with temporary_files_in(str(temporary)):
             teacher, rows = open_course(place, names), []
             with contextlib.suppress(KeyboardInterrupt):  # what there is by then is recorded
                 for name in names:
                     rows.append(measured(teacher, name))
-        time.sleep(soak.SETTLE)
-        found = soak.there(folders) - before - soak.in_use() - soak.expected(str(temporary))
+        time.sleep(SETTLE)
+        found = there(folders) - before - in_use() - expected(str(temporary))
     left = sorted(Path(path).name for path in found)
     return [*rows, records.Row("left behind", len(left), "files", parameters={"names": left[:20]})]
 

@@ -10,6 +10,8 @@ import sys
 import pytest
 
 from helpers.paths import ROOT
+from tools import grading, notebooks, run
+from tools.site import __main__ as site
 
 FOLDER = "a course, it's é"
 
@@ -50,7 +52,6 @@ def course(tmp_path):
         (("site", "NB=$$x;y"), "[tools.site][$x;y]"),
         (("grading", "NB=01"), "[tools.grading][01]"),
         (("claims", "NB=01"), "[claims][01]"),
-        (("soak", "NB=01", "TEST_ARGS=--times 3"), "[tools.soak][01][--times][3]"),
         (("html", "NB=01"), "[01][--single][build/html][--output][build/site-part]"),
         (("bench", "SUITE=cluster"), "[bench][cluster]"),
         (("test-all", "PART=hub slurm", "TEST_ARGS=--last"), "[hub][slurm][--last]"),
@@ -68,6 +69,13 @@ def test_a_setting_arrives_as_it_was_given(course, words, told):
     done = make(*words, where=course)
     assert (done.returncode, done.stderr) == (0, "")
     assert told in done.stdout
+
+
+@pytest.mark.parametrize("tool", [grading, notebooks, run, site])
+def test_a_notebook_that_is_not_there_is_named(tool, capsys):
+    with pytest.raises(SystemExit, match="1"):
+        raise SystemExit(tool.main(["77"]))  # some return it
+    assert "there is no notebook '77'; there are 00_start_here" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

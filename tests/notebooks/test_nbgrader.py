@@ -18,7 +18,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from helpers import exercises, records
 from helpers.paths import BENCH_RECORDS, ROOT
-from tools import course, grading, soak
+from tools import course, grading
 from tools.notebooks import SourceError, sources
 
 NAMES = [path.stem for path in sources(ROOT)]
@@ -69,8 +69,8 @@ def test_what_came_out_and_what_was_left_is_recorded(tmp_path, monkeypatch, caps
         raise grading.GradingError("no exchange")
 
     monkeypatch.setattr(grading, "grade", graded)
-    monkeypatch.setattr(soak, "SETTLE", 0.0)
-    monkeypatch.setattr(soak, "SHARED", tmp_path / "shm")
+    monkeypatch.setattr(grading, "SETTLE", 0.0)
+    monkeypatch.setattr(grading, "SHARED", tmp_path / "shm")
     assert grading.main(["00", "01", "--out", str(tmp_path / "out")]) == 1
     (record,) = records.load(tmp_path / "out")
     right, failed, left = record.suites["grading"]
@@ -97,7 +97,7 @@ def test_an_interrupted_run_records_what_it_has(done, tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(grading, "grade", graded)
-    monkeypatch.setattr(soak, "SETTLE", 0.0)
+    monkeypatch.setattr(grading, "SETTLE", 0.0)
     assert grading.main(["00", "01", "--out", str(tmp_path)]) == 1
     kept = [row.name for one in records.load(tmp_path) for row in one.suites["grading"]]
     assert kept == ["00_start_here", "left behind"][: 2 * done]
