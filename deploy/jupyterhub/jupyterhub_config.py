@@ -95,3 +95,8 @@ with contextlib.suppress(KeyError):  # who gets the projector's page
     c.JupyterHub.load_roles = [
         {"name": "board", "scopes": ["access:services!service=board"], "groups": ["teachers"]}
     ]
+
+# --- what this machine adds or changes: logins/ and containers/ have examples
+own = state / "own.py"
+if own.is_file():
+    load_subconfig(str(own))  # noqa: F821 - JupyterHub defines it

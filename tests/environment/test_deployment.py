@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 import yaml
+from traitlets.config import Config
 
 from helpers.paths import ROOT
 from tools.bare_machine import packages
@@ -122,3 +123,78 @@ def test_makefile_judges_the_hubs_settings_and_starts_it_as_the_lesson_does():
     assert len(names) == 7
     for name in names:
         assert f"{name}=$(call q,$({name}))" in text, name
+
+
+# --- a class in containers, and other log-ins (the hub's part lets JupyterHub read these files)
+CONTAINERS = ROOT / "deploy" / "jupyterhub" / "containers"
+CHART = {  # keys of values.yaml, compared by hand with the schema of the chart 4.4.0
+    "singleuser": {"image", "cmd", "defaultUrl", "uid", "fsGid", "startTimeout", "memory", "cpu"}
+    | {"storage"},
+    "singleuser.image": {"name", "tag"},
+    "singleuser.memory": {"limit", "guarantee"},
+    "singleuser.cpu": {"limit", "guarantee"},
+    "singleuser.storage": {"capacity", "homeMountPath", "extraVolumes", "extraVolumeMounts"},
+    "hub": {"config"},
+    "proxy": {"https"},
+    "proxy.https": {"enabled", "hosts", "letsencrypt"},
+    "proxy.https.letsencrypt": {"contactEmail"},
+    "cull": {"timeout", "every"},
+}
+STUDENT = ["python", "deploy/jupyterhub/student.py"]
+
+
+def steps(dockerfile):
+    """Return a Dockerfile's steps, as (word, rest)."""
+    lines = re.sub(r"^\s*#.*\n", "", dockerfile, flags=re.M).replace("\\\n", " ").splitlines()
+    return [tuple(line.split(maxsplit=1)) for line in lines if line.strip()]
+
+
+def chart():
+    return yaml.safe_load((CONTAINERS / "values.yaml").read_text(encoding="utf-8"))
+
+
+def at(values, path):
+    for key in path.split("."):
+        values = values[key]
+    return values
+
+
+def test_a_students_image_is_the_courses_with_the_hubs_server():
+    made = steps((CONTAINERS / "Dockerfile").read_text(encoding="utf-8"))
+    assert {word for word, _ in made} == {"FROM", "ARG", "RUN", "CMD"}, "nobody becomes root"
+    assert made[0] == ("FROM", "course")
+    pinned = re.search(r"^jupyterhub==(.+)$", requirements(), re.M)[1]
+    assert ("ARG", f"JUPYTERHUB={pinned}") in made
+    assert json.loads(made[-1][1]) == STUDENT
+    told = " ".join(rest for _, rest in made)
+    for file in re.findall(r"[\w./]+\.(?:txt|py)\b", told.replace("/tmp/others.txt", "")):
+        assert (ROOT / file).is_file(), file
+
+
+def test_the_charts_values_have_keys_that_the_chart_knows():
+    values = chart()
+    assert set(values) == {path for path in CHART if "." not in path}
+    for path, keys in CHART.items():
+        assert set(at(values, path)) == keys, path
+
+
+def test_containers_agree_with_one_another_and_with_the_hub():
+    values, config = chart(), Config()
+    code = (CONTAINERS / "docker.py").read_text(encoding="utf-8")
+    exec(compile(code, "docker.py", "exec"), {"get_config": lambda: config})
+    docker, pod = config.DockerSpawner, values["singleuser"]
+    assert docker.cmd == pod["cmd"] == STUDENT
+    (home,) = docker.volumes.values()
+    assert (
+        home == pod["storage"]["homeMountPath"] == at(values, "hub.config.KubeSpawner.notebook_dir")
+    )
+    assert home == f"/home/{re.search('ARG NB_USER=(.+)', DOCKERFILE)[1]}/work"
+    assert pod["uid"] == int(re.search(r"ARG NB_UID=(\d+)", DOCKERFILE)[1])
+    hub = (ROOT / "deploy" / "jupyterhub" / "jupyterhub_config.py").read_text(encoding="utf-8")
+    assert f'default_url = "{pod["defaultUrl"]}"' in hub
+    image = (CONTAINERS / "Dockerfile").read_text(encoding="utf-8")
+    assert f"--build-arg JUPYTERHUB={pod['image']['tag']}," in image, "the chart's hub"
+
+
+def requirements():
+    return (ROOT / "deploy" / "jupyterhub" / "requirements.txt").read_text(encoding="utf-8")

@@ -3,6 +3,7 @@
 ``HUB_STUDENTS=10 make test-all PART=hub`` has ten students in place of three.
 """
 
+import json
 import os
 import re
 import signal
@@ -10,6 +11,7 @@ import subprocess
 
 import pytest
 
+from helpers.paths import ROOT
 from tests.hub import lesson, world
 
 pytestmark = [
@@ -129,3 +131,37 @@ def test_a_class_predicts_together_by_the_hubs_own_tokens(seen):
     assert seen["board"] == {"members": STUDENTS, "names": []}
     assert (question["name"], question["said"]) == ("time of two ranks", STUDENTS)
     assert seen["board of a student"] == 403
+
+
+EXAMPLES = {
+    "logins/oauth.py": ("LocalGenericOAuthenticator", "CourseSpawner"),
+    "logins/ldap.py": ("LDAPAuthenticator", "CourseSpawner"),
+    "logins/lti.py": ("LTI13Authenticator", "CourseSpawner"),
+    "containers/docker.py": ("PAMAuthenticator", "DockerSpawner"),
+}
+
+
+@pytest.mark.parametrize("file", EXAMPLES)
+def test_jupyterhub_knows_every_setting_of_the_examples(installed, tmp_path, file):
+    text = (lesson.RECIPE / file).read_text(encoding="utf-8")
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "own.py").write_text(text)
+    hub, packages = [str(world.HUB / "bin" / "python"), "-m"], tmp_path / "packages"
+    install = ["pip", "install", "-q", "--target", str(packages), "-c", "requirements.txt"]
+    install += ["-c", "deploy/jupyterhub/requirements.txt"]
+    wanted = re.search(r"-m pip install (\S+)$", text, re.M)[1]
+    subprocess.run([*hub, *install, wanted], cwd=ROOT, check=True, timeout=600)
+    done = subprocess.run(
+        [*hub, "tests.hub.own", str(tmp_path / "state")],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(packages), "MEMBERS": "root"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert (told["authenticator"], told["spawner"]) == EXAMPLES[file]
+    assert told["unknown"] == []
+    assert set(told["unused"]) <= {"ConfigurableHTTPProxy", "PAMAuthenticator"}
+    assert (told["environment"] == []) == (told["spawner"] == "DockerSpawner")
