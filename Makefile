@@ -13,6 +13,7 @@ COMPILER =
 NB =
 COURSE =
 WRITTEN =
+VARIANT =
 PART =
 SUITE =
 OUT = data/gpu
@@ -29,6 +30,7 @@ MEMBERS =
 HOST =
 PORT =
 BOARD =
+CONTEST =
 NEW =
 TEST_ARGS =
 REQUIRE =
@@ -49,8 +51,8 @@ HUB_SETTINGS = MEMORY=$(call q,$(MEMORY)) CORES=$(call q,$(CORES)) IDLE=$(call q
 
 LINT = sh tools/lint.sh
 
-COMMANDS := help setup setup-all setup-openmpi setup-hub lab board hub hosts test test-all notebooks \
-    html site course grading bench claims conformance gpu lint format reset wheels \
+COMMANDS := help setup setup-all setup-openmpi setup-hub lab board contest hub hosts test test-all \
+    notebooks html site course grading bench claims conformance gpu lint format reset wheels \
     release clean distclean
 .PHONY: $(COMMANDS)
 
@@ -64,6 +66,7 @@ help: ## Print this list
 	@echo "             WHEELS=folder (without a network)   COMPILER=no (go on without C++)"
 	@echo "  lab        WORK=folder of your copies   LAB_ARGS='options of JupyterLab'"
 	@echo "  board      HOST=address on which to listen   PORT=8765   BOARD=file   NEW=yes (another class)"
+	@echo "  contest    CONTEST=folder of programs (default: work/contest, made with starters)"
 	@echo "  hub        MEMORY=5G CORES=2 (a student's)   IDLE=seconds   COURSE=name   HUB_ARGS=..."
 	@echo "             EXCHANGE=folder   STATE=folder   MEMBERS=groups that may log in"
 	@echo "  notebooks, html, site, grading, reset, claims    NB=01 or 01_mpi_basics"
@@ -73,6 +76,7 @@ help: ## Print this list
 	@echo "  conformance, release    TEST_ARGS=options: '--ranks 2', --no-site"
 	@echo "  bench      SUITE=name   gpu        OUT=folder of the record"
 	@echo "  course     COURSE=folder   NB=01   WRITTEN=yes (a question that a person grades)"
+	@echo "             VARIANT=48213 (a number: other names and numbers in the exercises)"
 	@echo "  wheels     WHEELS=folder   SYSTEM=linux-x86_64, linux-aarch64, macos-arm64   VERSION=3.12"
 
 setup: ## Make the environment .venv, or bring it up to date
@@ -90,6 +94,9 @@ lab: setup ## Open JupyterLab in work/, your own copies of the notebooks
 board: setup ## Open the board on which a class predicts together: make board HOST=192.168.1.5
 	@$(PY) -m tools.board --file=$(call q,$(or $(BOARD),board.sqlite)) $(if $(HOST),--host=$(call q,$(HOST))) \
 	    $(if $(PORT),--port=$(call q,$(PORT))) $(if $(NEW),--new)
+
+contest: setup ## Rank your programs against the course's and each other: make contest CONTEST=folder
+	@$(PY) -m tools.contest $(call q,$(CONTEST))
 
 setup-hub: setup-all ## Make JupyterHub's environment, .venv-hub: deploy/jupyterhub/README.md
 	@sh deploy/jupyterhub/setup.sh
@@ -124,7 +131,8 @@ html: setup-all ## Build one self-contained HTML file per notebook, in build/htm
 
 course: setup-all ## Make an nbgrader course folder from the notebooks: make course COURSE=~/course
 	@[ -n $(call q,$(COURSE)) ] || { echo "Say where: make course COURSE=~/course" >&2; exit 1; }
-	@$(PY) -m tools.course $(call q,$(COURSE)) $(call each,$(NB)) $(if $(WRITTEN),--written=$(call q,$(WRITTEN)))
+	@$(PY) -m tools.course $(call q,$(COURSE)) $(call each,$(NB)) $(if $(WRITTEN),--written=$(call q,$(WRITTEN))) \
+	    $(if $(VARIANT),--variant=$(call q,$(VARIANT)))
 
 grading: setup-all ## Grade the notebooks as a class does, solved and untouched: make grading NB=01
 	@$(PY) -m tools.grading $(call each,$(NB))

@@ -100,6 +100,11 @@ def withdraw() -> None:
     leave()
 
 
+def joined() -> bool:
+    """Tell whether this folder belongs to a class's board now."""
+    return _member() is not None
+
+
 def offer(name: str, **values: float) -> None:
     """Offer what this laptop measured, by name: ``offer("a message", alpha=2e-6, beta=1e-9)``."""
     _tell("measured", name, values={key: float(value) for key, value in values.items()})

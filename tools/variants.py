@@ -139,7 +139,7 @@ def _name(notebook: NotebookNode, graded: Graded, drawn: random.Random, where: s
     cuda = graded.answer.source.startswith("%%cuda")
     known = CUDA_NAMES if cuda else NAMES
     used = set(re.findall(r"\w+", graded.answer.source))
-    inner = {}
+    inner: dict[str, str] = {}
     for name, others in known.items():
         kept = re.search(rf"\b{name} ?=(?!=)", given) and not cuda  # may be passed by its name
         free = [other for other in others if other not in used | set(inner.values())]

@@ -38,13 +38,13 @@ static void call_multiply(int64_t n, const float *a, const float *b, float *c) {
 }
 
 int main(int argc, char **argv) {
-    int64_t n = atoi(argv[1]), rounds = atoi(argv[2]), all = n * n;
+    int64_t n = atoi(argv[1]), rounds = atoi(argv[2]), seed = atoi(argv[3]), all = n * n;
     float *a = malloc(4 * all), *b = malloc(4 * all), *kept = malloc(8 * all);
     float *c = aligned_alloc(64, (4 * (all + 2 * GUARD) + 63) / 64 * 64);
     double *sum = calloc(all, sizeof(double));
     for (int64_t e = 0; e < all; e++) {
-        a[e] = (e * 7919 % 1009) / 1009.0f - 0.4f;
-        b[e] = (e * 104729 % 997) / 997.0f - 0.6f;
+        a[e] = ((e + seed) * 7919 % 1009) / 1009.0f - 0.4f;
+        b[e] = ((e + seed) * 104729 % 997) / 997.0f - 0.6f;
     }
     memcpy(kept, a, 4 * all);
     memcpy(kept + all, b, 4 * all);

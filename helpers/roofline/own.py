@@ -35,12 +35,16 @@ class Outcome:
     rival: float
 
 
-def try_product(source: str, n: int, rounds: int = 5) -> Outcome:
+def try_product(
+    source: str, n: int, rounds: int = 5, seed: int = 0, limit: float = LIMIT
+) -> Outcome:
     """Run the reader's ``multiply`` on n × n matrices, in a process that may crash or hang.
 
     ``source``: C that defines ``void multiply(int64_t n, const float *a, const float *b, float
     *c)``; c holds zeros at the call. ``rounds``: calls that are timed, each after one of the rival.
-    Raises ProductError for source that does not compile, a crash, or no end within LIMIT.
+    ``seed`` chooses the matrices.
+    Raises ProductError for source that does not compile, a crash, or no end within ``limit``
+    seconds.
     """
     text = f"#include <stdint.h>\n#line 1\n{source}\n{MAIN.read_text()}"
     try:
@@ -50,11 +54,14 @@ def try_product(source: str, n: int, rounds: int = 5) -> Outcome:
         raise ProductError(f"it does not compile: {words[:600]}") from None
     try:
         done = subprocess.run(
-            [str(program), str(n), str(rounds)], capture_output=True, text=True, timeout=LIMIT
+            [str(program), str(n), str(rounds), str(seed)],
+            capture_output=True,
+            text=True,
+            timeout=LIMIT,
         )
     except subprocess.TimeoutExpired:
         raise ProductError(
-            f"no end within {LIMIT:g} s for n = {n}: does a loop never end?"
+            f"no end within {limit:g} s for n = {n}: does a loop never end?"
         ) from None
     if done.returncode < 0:
         raise ProductError(
