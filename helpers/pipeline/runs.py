@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -18,10 +18,12 @@ from helpers.models.transformer import Config, layer, loss, transformer
 from helpers.pace import OutpacedWarning
 from helpers.pipeline import partition
 from helpers.pipeline.model import Costs
-from helpers.pipeline.recording import recorded
-from helpers.pipeline.runner import Pipeline
+from helpers.pipeline.runner import Outcome, Pipeline
 from helpers.pipeline.schedule import Schedule
-from helpers.pipeline.timeline import Timeline
+from helpers.pipeline.timeline import Box, Timeline
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
 
 SMALL = Config(vocabulary=96, context=16, layers=14, heads=2, width=16)  # 16 pieces
 SIZE = 2  # sequences in a micro-batch
@@ -150,3 +152,40 @@ def bytes_kept(
 def _grad(p: Tensor) -> Tensor:
     assert p.grad is not None
     return p.grad
+
+
+def recorded(
+    comm: MPI.Intracomm,
+    pipeline: Pipeline,
+    inputs: Sequence[Tensor] | None = None,
+    targets: Sequence[Tensor] | None = None,
+) -> tuple[Outcome, Timeline | None]:
+    """Run a step that all ranks begin together, and bring together when each did what."""
+    from helpers.tracing.clock import measure_offset
+    from helpers.waiting import meet
+
+    clock = measure_offset(comm)
+    meet(comm)
+    outcome = pipeline.step(inputs, targets)
+    clock = clock + measure_offset(comm)
+    mine = [(a, clock.to_root(b) * 1e-9, clock.to_root(e) * 1e-9) for a, b, e in outcome.times]
+    everything = comm.gather(mine)
+    if everything is None:
+        return outcome, None
+    begin = min(box[1] for boxes in everything for box in boxes)
+    boxes = tuple(
+        Box(rank, action, b - begin, e - begin)
+        for rank, found in enumerate(everything)
+        for action, b, e in found
+    )
+    note = ""
+    if pipeline.costs is not None:
+        stages = range(pipeline.schedule.stages)
+        f, b = ({1e3 * pipeline.costs.of(kind, stage) for stage in stages} for kind in "FB")
+        note = f"stages paced: forward {_shown(f)} ms, backward {_shown(b)} ms"
+    return outcome, Timeline(pipeline.schedule, boxes, True, "s", note)
+
+
+def _shown(numbers: set[float]) -> str:
+    least, most = min(numbers), max(numbers)
+    return f"{least:g}" if least == most else f"{least:g} to {most:g}"

@@ -14,8 +14,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from helpers.sharded.arrays import cut, join
 from helpers.sharded.hybrid import Hybrid
-from helpers.sharded.slices import cut, join
 
 LIST = "checkpoint.json"
 

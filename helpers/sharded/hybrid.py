@@ -21,13 +21,10 @@ from helpers.sharded import messages
 from helpers.sharded.arrays import need_divisible, shards
 from helpers.sharded.background import Channel
 from helpers.sharded.counts import segments
-from helpers.sharded.device import Device, Metered
+from helpers.sharded.device import Device, Metered, Patient
 from helpers.sharded.mesh import Layout, Mesh
-from helpers.sharded.patient import Patient
-from helpers.sharded.randomness import Streams
-from helpers.sharded.tensor_parallel import Split, tensor_layer
+from helpers.sharded.tensor_parallel import Split, Streams, tensor_layer, vocabulary_loss
 from helpers.sharded.unit import Unit
-from helpers.sharded.vocabulary import vocabulary_loss
 
 
 def stage_pieces(config: Config, stages: int) -> list[range]:

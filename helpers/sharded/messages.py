@@ -16,7 +16,7 @@ from torch import Tensor
 from helpers.collectives import ring
 from helpers.collectives.parts import split
 from helpers.sharded.arrays import array_of
-from helpers.sharded.patient import Patient, begin
+from helpers.sharded.device import Patient, begin
 
 TAG = 901  # of messages that are not a ring's
 

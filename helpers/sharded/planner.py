@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from helpers.collectives.cost import Link
 from helpers.models.transformer import Config
 from helpers.sharded import counts
+from helpers.sharded.arrays import cut_dimension
 from helpers.sharded.counts import flops
 from helpers.sharded.hybrid import stage_pieces
 from helpers.sharded.mesh import Layout
-from helpers.sharded.slices import cut_dimension
 from helpers.sharded.zero import FLOAT32, Bytes, at_rest
 
 

@@ -1,7 +1,7 @@
 """The transformer with each matrix cut over ranks, and optionally the sequence between matrices.
 
 Same pieces and names as ``helpers.models.transformer``; a parameter's part is what
-:func:`helpers.sharded.slices.cut` gives. f and g stand where a pair of matrices begins and ends;
+:func:`helpers.sharded.arrays.cut` gives. f and g stand where a pair of matrices begins and ends;
 with ``sequence`` they are f̄ and ḡ, and between pairs each rank has T/N positions. A parameter that
 every rank has whole, but uses at its own positions alone, enters by f: the gradients add.
 
@@ -10,7 +10,8 @@ Axes: B sequences, T positions, C = width, H heads, V = vocabulary, N ranks.
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -18,11 +19,33 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from helpers.models.transformer import Block, Config, Embedding, Head, layer
-from helpers.sharded import conjugate
-from helpers.sharded.arrays import need_divisible
-from helpers.sharded.randomness import Streams
-from helpers.sharded.slices import cut_all
-from helpers.sharded.vocabulary import local_rows
+from helpers.sharded import conjugate, messages
+from helpers.sharded.arrays import cut_all, need_divisible
+
+
+class Streams:
+    """Two streams of random numbers: torch's own, shared, and one of this rank's.
+
+    What all ranks hold alike must be dropped alike, or their copies part; what each holds a part of
+    must be dropped differently, or one draw decides for all parts.
+    """
+
+    def __init__(self, seed: int, rank: int):
+        if rank < 0:
+            raise ValueError(f"Streams expects a rank from 0; got {rank}")
+        self._own = torch.Generator().manual_seed(seed * 1009 + 1 + rank).get_state()
+        torch.manual_seed(seed)
+
+    @contextmanager
+    def own(self) -> Iterator[None]:
+        """Draw from this rank's stream in a block."""
+        shared = torch.get_rng_state()
+        torch.set_rng_state(self._own)
+        try:
+            yield
+        finally:
+            self._own = torch.get_rng_state()
+            torch.set_rng_state(shared)
 
 
 class Split:
@@ -156,3 +179,50 @@ def tensor_transformer(
     return nn.Sequential(
         *(tensor_layer(config, i, split, seed, dtype) for i in range(config.pieces))
     )
+
+
+def local_rows(tokens: Tensor, weight: Tensor, first: int) -> Tensor:
+    """Look up the tokens whose rows (V/N, C) are here; the others get zeros: (...) → (..., C)."""
+    place = tokens - first
+    here = (place >= 0) & (place < len(weight))
+    rows = weight[place.clamp(0, len(weight) - 1)]
+    return rows * here.unsqueeze(-1).to(rows.dtype)
+
+
+def local_terms(scores: Tensor, targets: Tensor, first: int, largest: Tensor) -> Tensor:
+    """Return this rank's sum of exponentials, and the target's score if it is here: (2, ...)."""
+    shifted = scores - largest.unsqueeze(-1)
+    place = targets - first
+    here = (place >= 0) & (place < scores.shape[-1])
+    found = shifted.gather(-1, place.clamp(0, scores.shape[-1] - 1).unsqueeze(-1)).squeeze(-1)
+    return torch.stack([shifted.exp().sum(-1), found * here])
+
+
+class _Loss(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, targets: Tensor, comm: Any) -> Tensor:
+        first = comm.Get_rank() * scores.shape[-1]
+        largest = messages.all_reduce(scores.amax(-1), comm, largest=True)
+        total, found = messages.all_reduce(local_terms(scores, targets, first, largest), comm)
+        ctx.save_for_backward(scores, targets, largest, total)
+        ctx.first = first
+        return (total.log() - found).mean()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple:  # type: ignore[override]
+        scores, targets, largest, total = ctx.saved_tensors
+        chance = (scores - largest.unsqueeze(-1)).exp() / total.unsqueeze(-1)
+        place = (targets - ctx.first).unsqueeze(-1)
+        here = (place >= 0) & (place < scores.shape[-1])
+        chance.scatter_add_(
+            -1, place.clamp(0, scores.shape[-1] - 1), -here.to(chance.dtype)
+        )  # softmax − 1 where the target is
+        return chance * (gradient / targets.numel()), None, None
+
+
+def vocabulary_loss(scores: Tensor, targets: Tensor, comm: Any) -> Tensor:
+    """Average −ln p of the targets over scores (..., V/N), of which each rank has its part.
+
+    No rank has all scores: two sums and a maximum for each position travel in place of V numbers.
+    """
+    return _Loss.apply(scores, targets, comm)

@@ -16,11 +16,9 @@ from helpers.sharded.device import Device, Metered
 from helpers.sharded.experts import Experts
 from helpers.sharded.fsdp import Sharded
 from helpers.sharded.messages import shift
-from helpers.sharded.randomness import Streams
 from helpers.sharded.ring_attention import ring_attention
 from helpers.sharded.runs import rows, world
-from helpers.sharded.tensor_parallel import Split, tensor_transformer
-from helpers.sharded.vocabulary import vocabulary_loss
+from helpers.sharded.tensor_parallel import Split, Streams, tensor_transformer, vocabulary_loss
 from helpers.waiting import doze
 
 

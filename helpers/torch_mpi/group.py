@@ -12,8 +12,8 @@ from torch._C import _distributed_c10d as c10d
 from torch._C._dynamo import eval_frame
 
 from helpers.machine.waiting import until
-from helpers.torch_mpi.announced import Announced
 from helpers.torch_mpi.collectives import Collectives
+from helpers.torch_mpi.handles import Announced
 from helpers.torch_mpi.layout import checked
 from helpers.torch_mpi.messages import PointToPoint
 from helpers.torch_mpi.moving import Moving, Tensors

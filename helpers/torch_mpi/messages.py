@@ -16,8 +16,7 @@ import torch
 from mpi4py import MPI
 
 from helpers.machine.waiting import until
-from helpers.torch_mpi.announced import Announced
-from helpers.torch_mpi.handles import Handle
+from helpers.torch_mpi.handles import Announced, Handle
 from helpers.torch_mpi.runner import deadline_after
 from helpers.torch_mpi.two_level import memory
 

@@ -16,7 +16,7 @@ import torch
 from mpi4py import MPI
 
 from helpers.machine.waiting import YIELD_FOR, ClosedError, Yielding, until
-from helpers.torch_mpi.announced import Announced
+from helpers.torch_mpi.handles import Announced
 from helpers.torch_mpi.reductions import WIDER, Reduction
 from helpers.torch_mpi.transport import (
     CLOSED,

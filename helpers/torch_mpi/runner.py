@@ -22,8 +22,7 @@ import torch
 import torch.distributed as dist
 
 from helpers.machine.waiting import ClosedError
-from helpers.torch_mpi.announced import Announced
-from helpers.torch_mpi.handles import Done, Pending
+from helpers.torch_mpi.handles import Announced, Done, Pending
 from helpers.torch_mpi.layout import refuse_overlaps
 from helpers.torch_mpi.transport import DepartedError, Transport
 

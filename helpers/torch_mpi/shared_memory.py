@@ -19,7 +19,7 @@ from mpi4py import MPI
 from helpers.machine import usable_cores
 from helpers.machine.shared_memory import FOLDER, room
 from helpers.machine.waiting import SPINS, YIELD_FOR, Yielding, until
-from helpers.torch_mpi.announced import Announced
+from helpers.torch_mpi.handles import Announced
 from helpers.torch_mpi.transport import CLOSED, DepartedError, differ
 
 LINE = 64  # bytes: one cache line for each rank's flag, so that polling does not slow the others

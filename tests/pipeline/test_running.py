@@ -124,7 +124,7 @@ def test_what_does_not_fit_is_refused_and_nobody_waits_for_ever():
 
 
 def test_a_linear_layer_may_stand_in_any_number_of_dimensions():
-    from helpers.pipeline.splitting import put_off
+    from helpers.pipeline.stage import put_off
 
     for shape in ((3,), (2, 3), (4, 2, 3)):
         plain, split = (nn.Linear(3, 2, bias=len(shape) > 1).double() for _ in range(2))

@@ -20,8 +20,7 @@ from helpers.roofline import (
     probes,
 )
 from helpers.roofline.ceilings import Ceilings, ceilings
-from helpers.roofline.measuring import _settled
-from helpers.roofline.plausible import ends, implausible, implausible_peaks
+from helpers.roofline.measuring import _settled, ends, implausible, implausible_peaks
 
 
 def test_attainable():

@@ -30,9 +30,8 @@ def counted(work):
 
 def tensor(sequence: bool):
     """Loss and gradients of the transformer cut over all ranks."""
-    from helpers.sharded.slices import cut
-    from helpers.sharded.tensor_parallel import Split, tensor_transformer
-    from helpers.sharded.vocabulary import vocabulary_loss
+    from helpers.sharded.arrays import cut
+    from helpers.sharded.tensor_parallel import Split, tensor_transformer, vocabulary_loss
 
     _, rank, size = begin()
     whole = transformer(SMALL, seed=1, dtype=torch.float64)

@@ -10,15 +10,15 @@ from torch.nn import functional
 from helpers.models.transformer import Config, layer, transformer
 from helpers.sharded import arrays, counts, zero
 from helpers.sharded import device as device_module
+from helpers.sharded.arrays import cut, join
 from helpers.sharded.checkpoint import load
 from helpers.sharded.counts import flops, segments
 from helpers.sharded.device import Device
+from helpers.sharded.experts import capacity_of, imbalance, route
 from helpers.sharded.hybrid import stage_pieces
 from helpers.sharded.mesh import Layout
-from helpers.sharded.routing import capacity_of, imbalance, route
 from helpers.sharded.running_softmax import merge, piece, scores_of
-from helpers.sharded.slices import cut, join
-from helpers.sharded.vocabulary import local_rows, local_terms
+from helpers.sharded.tensor_parallel import local_rows, local_terms
 
 CONFIG = Config(vocabulary=24, context=8, layers=3, heads=4, width=16)
 

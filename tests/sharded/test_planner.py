@@ -22,7 +22,7 @@ def test_parameters_of_a_rank_are_those_of_the_model():
     assert planner.stage_parameters(CONFIG, range(6), 1) == parameter_count(CONFIG)
     stages = stage_pieces(CONFIG, 2)
     assert sum(planner.stage_parameters(CONFIG, s, 1) for s in stages) == parameter_count(CONFIG)
-    from helpers.sharded.slices import cut
+    from helpers.sharded.arrays import cut
 
     for tensor in (2, 4, 8):
         model = transformer(CONFIG)

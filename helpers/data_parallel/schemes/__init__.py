@@ -21,6 +21,7 @@ from helpers.data_parallel.schemes.averaged import (
     MPIAllreduce,
     PerTensor,
     Ring,
+    Server,
 )
 from helpers.data_parallel.schemes.backup import Backup
 from helpers.data_parallel.schemes.compressed import Compressed, PowerSGD
@@ -33,7 +34,6 @@ from helpers.data_parallel.schemes.local import (
     PostLocalSGD,
     SometimesAveraged,
 )
-from helpers.data_parallel.schemes.server import Server
 from helpers.data_parallel.schemes.unannounced import Unannounced
 
 __all__ = [
