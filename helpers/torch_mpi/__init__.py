@@ -17,7 +17,7 @@ What it does
     name the ranks that are missing. Ranks on one host share a window of memory, ranks on several
     go through MPI: ``pg_options=Options("window")`` or ``Options("network")`` insists on one.
     ``python -m bench.conformance`` runs PyTorch's own tests on it, beside gloo;
-    ``python -m bench.torch_mpi`` measures it beside gloo and mpi4py.
+    ``python -m bench torch_mpi`` measures it beside gloo and mpi4py.
 
 What may surprise
     - ``init_method="mpi://"`` cannot be left out: torch's default, ``env://``, asks for four
