@@ -119,12 +119,14 @@ def _page(peaks, bandwidths, data, low: float, high: float) -> str:
     for e in range(math.ceil(bottom), math.floor(ceiling) + 1):
         parts.append(_line(LEFT, y(10**e), WIDTH - RIGHT, y(10**e), "#ddd", 1))
         parts.append(_text(LEFT - 6, y(10**e) + 4, _number(10.0 ** (e - 9)), "end"))
+    named = []  # where a roof's name stands: its left end and its height
     for k, (name, rate) in enumerate(peaks.items()):
         dash = "" if rate == top else "6 4"
         parts.append(_line(LEFT, y(rate), WIDTH - RIGHT, y(rate), GREY, 2, dash))
         label = f"{name}: {_flops(rate)}"
         down = 15 if _below(k, list(peaks.values())) else -5
         parts.append(_text(WIDTH - RIGHT - 4, y(rate) + down, label, "end"))
+        named.append((WIDTH - RIGHT - 4 - 7.6 * len(label), y(rate) + down))
     steep = math.degrees(math.atan((y(1) - y(10)) / (x(10) - x(1))))  # of a roof's line
     beside = _spread(
         [x(top / rate) for rate in bandwidths.values()], 17 / math.sin(math.radians(steep))
@@ -144,7 +146,10 @@ def _page(peaks, bandwidths, data, low: float, high: float) -> str:
         parts.append(_mark(cx, cy, index, tip_of(d)))
         if moved > 12:  # a line leads to a name that had to move
             parts.append(_line(cx + 5, cy + 5, cx + 10, cy + moved, "#777", 1))
-        parts.append(_text(cx + 12, cy + 4 + moved, d["name"], "start", "#222"))
+        end = cx + 12 + 7.6 * len(d["name"])
+        upon = any(end > left and abs(cy + 4 + moved - height) < 14 for left, height in named)
+        at, anchor = (cx - 12, "end") if upon else (cx + 12, "start")
+        parts.append(_text(at, cy + 4 + moved, d["name"], anchor, "#222"))
     parts.append(_text(WIDTH / 2, HEIGHT - 10, "arithmetic intensity, flop/byte", "middle"))
     turned = f'transform="rotate(-90 16 {HEIGHT / 2})"'
     parts.append(_text(16, HEIGHT / 2, "Gflop/s", "middle", extra=turned))

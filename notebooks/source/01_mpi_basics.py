@@ -663,7 +663,8 @@ ax.loglog(m, 1e6 * seconds, "o", label="measured, one way")
 many = np.geomspace(m.min(), m.max(), 200)  # so that the fit has no corners
 ax.loglog(many, 1e6 * link.message(many), "-", marker="", label=r"fit $\alpha + \beta m$")
 ax.axvline(link.alpha / link.beta, color=style.GREY, linestyle="--")
-ax.annotate(" half latency,\n half bandwidth", (link.alpha / link.beta, 1e6 * seconds.max() / 3))
+half = link.alpha / link.beta
+ax.annotate("half latency, \nhalf bandwidth ", (half, 1e6 * seconds.max() / 3), ha="right")
 disturbed = np.median(runs, axis=0)[0, 1] > 2 * seconds[0]
 title = f"{link}" + ("\nBUSY MACHINE: do not believe it" if disturbed else "")
 ax.set(xlabel="size of the message m [B]", ylabel="time [µs]", title=title)

@@ -187,3 +187,11 @@ def test_a_kernel_is_held_against_the_roof_of_its_threads():
     assert "160 % of its roof, above it: a cache served" in fast
     fills = re.findall(r'r="7" fill="(#\w+)"', page)
     assert len(set(fills)) == 2  # a colour for each kernel
+
+
+@pytest.mark.parametrize(("speed", "anchor"), [(82.6e9, "end"), (20e9, "start")])
+def test_a_kernel_keeps_off_the_name_of_a_roof(speed, anchor):
+    kernel = Point("conv 3×3", 132e6, 1e6, 132e6 / speed)
+    page = roofs.interactive({"2 threads": 179e9, "1 thread": 100e9}, {"memory": 21e9}, [kernel])
+    (found,) = re.findall(r'text-anchor="(\w+)"[^>]*>conv 3×3<', page.data)
+    assert found == anchor

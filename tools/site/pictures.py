@@ -34,7 +34,8 @@ def with_pictures(notebook: NotebookNode, name: str, folder: Path) -> NotebookNo
         name, by = said.get("title", ""), said.get("axes", "")
         panels = "; " in name and by and "; " not in by  # of one kind, each with its own title
         words = f"{by}: {name}" if panels else name or by
-        words = words[:1].upper() + words[1:]
+        if not re.match(r"\w+ = ", words):  # a symbol stays as it is
+            words = words[:1].upper() + words[1:]
         number = f'<a href="#figure-{figure}">Figure {chapter}.{figure}</a>'
         return f"<figcaption>{number}{words and f'. {html.escape(words)}'}</figcaption>"
 
