@@ -48,12 +48,6 @@ def test_a_schedule_that_counts_twice_is_not_played():
         animate(twice)
 
 
-def test_same_schedules_give_the_same_page():
-    one, other = animate(model("ring", 3)).data, animate(model("ring", 4)).data
-    assert one == animate(model("ring", 3)).data
-    assert values(one) != values(other)
-
-
 def test_titles_cannot_end_the_script():
     html = animate(model("tree", 2), titles={"tree": "</script><b>"}).data
     assert html.count("</script>") == 1

@@ -10,73 +10,66 @@ from helpers.plots.description import LONGEST, axes, describe, title
 from tools.run import execute
 
 
-def test_an_empty_figure_says_so():
-    assert describe(Figure()) == "An empty figure."
-
-
-def test_lines_are_told_by_name_and_a_lone_one_without(ax):
-    ax.plot([0, 1, 2], [3, 9, 4])
-    assert describe(ax.figure) == "Line: from 3 at 0 to 4 at 2, most 9."
-    ax.plot([0, 1], [1, 1e7], label="$O(N^2)$")
-    assert describe(ax.figure) == 'Line "O(N^2)": from 1 at 0 to 1.00e+07 at 1.'
-
-
-def test_values_that_are_no_numbers_are_left_out(ax):
-    ax.plot([1, 2, 3], [np.nan, 5, np.inf], label="a")
-    ax.plot([1], [np.nan], label="b")
-    ax.plot([], [], label="c")
-    assert describe(ax.figure) == 'Line "a": 5 at 2. Line "b": no finite value.'
-
-
-@pytest.mark.parametrize("draw", ["bar", "barh"])
-def test_bars_have_their_names_and_lengths(ax, draw):
-    getattr(ax, draw)(["ring", "tree"], [2.5, 7], label="seconds")
-    assert describe(ax.figure) == 'Bars "seconds": ring 2.5, tree 7.'
-
-
-def test_error_bars_are_no_lines_of_their_own(ax):
+def bars_with_errors(ax):
     ax.errorbar([1, 2], [3, 4], yerr=[1, 1], label="mean")
     ax.plot([1, 2], [5, 6], label="model")
-    assert describe(ax.figure).count("Line") == 1
 
 
-def test_guides_are_told_by_name_or_not_at_all(ax):
-    ax.plot([1, 2], [3, 4])
+def guides(ax):
+    ax.plot([1, 2], [3, 4], label="a")
     ax.axhline(5)
-    assert describe(ax.figure) == "Line: from 3 at 1 to 4 at 2."
     ax.axvline(2, label="cores")
     ax.axhline(3, label="limit")
-    assert 'Line "cores": upright at 2. Line "limit": level at 3.' in describe(ax.figure)
 
 
-def test_rows_with_names_are_told(ax):
-    ax.broken_barh([(0, 1)], (0, 1))
-    ax.set_yticks([0, 1], ["rank 0", "rank 1"])
-    assert describe(ax.figure) == "Rows: rank 0, rank 1."
-    ax.set_yticks([0, 1], ["0", "1"])
-    assert describe(ax.figure) == "An empty figure."
-
-
-def test_maps_points_boxes_arrows_and_words(ax):
+def marks(ax):
     ax.imshow(np.arange(6).reshape(2, 3))
     ax.scatter([1, 2], [1, 2], label="runs")
     ax.add_patch(Rectangle((0, 0), 1, 1))
     ax.annotate("here", (0, 0), (1, 1), arrowprops={"arrowstyle": "->"})
-    assert describe(ax.figure) == (
-        'A map of 2 × 3 values, from 0 to 5. Points "runs": 2. 1 box. Written in it: here.'
-    )
 
 
-def test_a_photograph_is_a_picture(ax):
+def photograph(ax):
     ax.imshow(np.zeros((4, 5, 3)))
     ax.set_axis_off()
     ax.set_title("the source")
-    assert describe(ax.figure) == "the source. A picture of 4 × 5 points."
 
 
-def test_a_colour_bar_is_no_panel(ax):
-    ax.figure.colorbar(ax.pcolormesh(np.ones((2, 2))), ax=ax)
-    assert "Panel" not in describe(ax.figure)
+def not_numbers(ax):
+    ax.plot([1, 2, 3], [np.nan, 5, np.inf], label="a")
+    ax.plot([1], [np.nan], label="b")
+    ax.plot([], [], label="c")
+
+
+@pytest.mark.parametrize(
+    ("draw", "said"),
+    [
+        (lambda ax: None, "An empty figure."),
+        (lambda ax: ax.plot([0, 1, 2], [3, 9, 4]), "Line: from 3 at 0 to 4 at 2, most 9."),
+        (lambda ax: ax.plot([0, 1], [1, 1e7], label="$O(N^2)$"),
+         'Line "O(N^2)": from 1 at 0 to 1.00e+07 at 1.'),
+        (not_numbers, 'Line "a": 5 at 2. Line "b": no finite value.'),
+        (lambda ax: ax.bar(["ring", "tree"], [2.5, 7], label="seconds"),
+         'Bars "seconds": ring 2.5, tree 7.'),
+        (lambda ax: ax.barh(["ring", "tree"], [2.5, 7], label="seconds"),
+         'Bars "seconds": ring 2.5, tree 7.'),
+        (bars_with_errors, 'Line "model": from 5 at 1 to 6 at 2.'),
+        (lambda ax: [ax.plot([1, 2], [3, 4]), ax.axhline(5)], "Line: from 3 at 1 to 4 at 2."),
+        (guides, 'Line "a": from 3 at 1 to 4 at 2. Line "cores": upright at 2. '
+         'Line "limit": level at 3.'),
+        (lambda ax: [ax.broken_barh([(0, 1)], (0, 1)), ax.set_yticks([0, 1], ["rank 0", "rank 1"])],
+         "Rows: rank 0, rank 1."),
+        (lambda ax: ax.set_yticks([0, 1], ["0", "1"]), "An empty figure."),
+        (marks, 'A map of 2 × 3 values, from 0 to 5. Points "runs": 2. 1 box. '
+         "Written in it: here."),
+        (photograph, "the source. A picture of 4 × 5 points."),
+        (lambda ax: ax.figure.colorbar(ax.pcolormesh(np.ones((2, 2))), ax=ax),
+         "A map of 2 × 2 values, from 1 to 1."),
+    ],
+)  # fmt: skip
+def test_what_a_figure_says(ax, draw, said):
+    draw(ax)
+    assert describe(ax.figure) == said
 
 
 def test_panels_are_counted():

@@ -6,11 +6,9 @@ import re
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
-from matplotlib.figure import Figure
 
 from helpers.plots import style
 from helpers.plots.dark import luminance
-from helpers.plots.shapes import box
 from helpers.plots.web.page import HERE
 
 
@@ -91,10 +89,3 @@ def test_every_line_of_a_picture_in_html_is_seen_on_white():
     assert len(lines) > 30
     faint = [(name, c) for name, c in lines if contrast(c, "white") < 3 and c != "#fff"]
     assert faint == []
-
-
-@pytest.mark.parametrize("colour", style.PALETTE)
-def test_the_text_in_a_box_is_read(colour):
-    ax = Figure().subplots()
-    box(ax, 0, 0, 1, 1, "rank 0", colour=colour)
-    assert contrast(ax.texts[0].get_color(), ax.patches[0].get_facecolor()[:3]) >= 4.5

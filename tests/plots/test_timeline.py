@@ -129,7 +129,3 @@ def test_a_short_call_is_a_box_wide_enough_to_be_seen():
     width = min(width for _, width, _ in boxes(ax)[False])
     pixels = ax.transData.transform([(0, 0), (width, 0)])[:, 0]
     assert pixels[1] - pixels[0] >= 4
-
-
-def test_a_tag_may_have_a_name():
-    assert "θ" in [text.get_text() for text in timeline(example(), tags={7: "θ"}).texts]
