@@ -108,14 +108,12 @@ def test_a_silent_cell_has_a_line_that_goes_at_its_end(cells, name):
     assert longest < LONG
 
 
-def test_a_cell_that_shows_something_has_none(cells):
+def test_a_cell_that_shows_something_has_none_and_what_it_captures_is_its_own(cells):
     assert "".join(output.text for output in cells["talks"].outputs).split()[0] == "0"
     assert [output.output_type for output in cells["short"].outputs] == ["execute_result"]
-
-
-def test_what_a_cell_captures_is_its_own(cells):
     (shown,) = cells["what was captured"].outputs
     assert shown.text == "inside\n"
+    assert silent_cells(nbformat.v4.new_notebook(cells=list(cells.values())), LONG) == []
 
 
 def test_the_line_counts_the_seconds(kernel):
@@ -156,26 +154,25 @@ def test_a_line_goes_when_the_cell_asks_and_comes_again(kernel):
     assert states[-1] == ""
 
 
-def test_a_cell_that_awaits_has_a_line(kernel):
-    states, _ = kernel.run(f"import asyncio; await asyncio.sleep({LONG})")
+STRANGE = (
+    "class T:\n    def write(self, text): pass\nimport sys; kept, sys.stdout = sys.stdout, T()"
+)
+
+
+@pytest.mark.parametrize(
+    ("code", "shown"),
+    [
+        (f"import asyncio; await asyncio.sleep({LONG})", []),
+        (f"get_ipython().run_cell('2 + 3'); time.sleep({LONG})", ["5"]),  # no end of this one
+        (f"time.sleep({LONG}); 1 / 0", ["division by zero"]),
+        (f"{STRANGE}\ntime.sleep({LONG})\nsys.stdout = kept", []),
+    ],
+    ids=["awaits", "a cell within", "fails", "a strange stdout"],
+)
+def test_a_cell_has_a_line_until_its_own_end(kernel, code, shown):
+    states, others = kernel.run(code)
     assert states[0].startswith("This cell is at work")
-    assert states[-1] == ""
-
-
-def test_a_cell_within_a_cell_is_no_end(kernel):
-    states, others = kernel.run(f"get_ipython().run_cell('2 + 3'); time.sleep({LONG})")
-    assert others == ["5"]
-    assert states[0].startswith("This cell is at work")
-    assert states[-1] == ""
-
-
-def test_a_strange_stdout_is_left_alone(kernel):
-    strange = (
-        "class T:\n    def write(self, text): pass\nimport sys; kept, sys.stdout = sys.stdout, T()"
-    )
-    states, others = kernel.run(f"{strange}\ntime.sleep({LONG})\nsys.stdout = kept")
-    assert (states[-1], others) == ("", [])
-    assert kernel.run(f"time.sleep({LONG})")[0][-1] == ""
+    assert (states[-1], others) == ("", shown)
 
 
 def test_a_widget_that_keeps_outputs_gets_none(kernel):
@@ -228,14 +225,12 @@ def test_a_widgets_message_meanwhile_does_not_mislead_it(kernel):
     assert states[-1] == ""
 
 
-def test_an_interrupted_cell_and_one_that_fails_leave_no_line(kernel):
+def test_an_interrupted_cell_leaves_no_line(kernel):
     threading.Timer(LONG, kernel.manager.interrupt_kernel).start()
     states, others = kernel.run("time.sleep(60)")
     assert states[0].startswith("This cell is at work")
     assert states[-1] == ""
     assert len(others) == 1
-    states, others = kernel.run(f"time.sleep({LONG}); 1 / 0")
-    assert (states[-1], others) == ("", ["division by zero"])
 
 
 def test_loaded_twice_it_watches_once_and_unloaded_not_at_all(kernel):
@@ -287,12 +282,5 @@ def test_the_settings_are_where_ipython_looks_and_leave_the_readers_alone(tmp_pa
     config = Config()
     exec(written.read_text(), {"get_config": lambda: config})
     assert config.IPKernelApp.extensions.get_value([]) == ["mine", at_work.__name__]
-
-
-def test_of_a_course_that_is_gone_they_say_nothing():
     gone = kernels.line().replace(str(ROOT), "/nowhere")
     exec(gone, {"get_config": lambda: pytest.fail("it was asked for")})
-
-
-def test_silent_cells_finds_none(cells):
-    assert silent_cells(nbformat.v4.new_notebook(cells=list(cells.values())), LONG) == []
