@@ -1,19 +1,15 @@
 """Every notebook, executed by nbmake: to the end, silent on stderr, every check."""
 
 import os
-import re
-import threading
 from pathlib import Path
 
 import nbformat
-import psutil
 import pytest
-from nbclient import NotebookClient
 
 from helpers.paths import ROOT
-from tools import replies, run
+from tools import run
 from tools.notebooks import is_appendix, sources
-from tools.run import execute, problems
+from tools.run import execute
 from tools.silence import LIMIT, silent_cells
 
 NAMES = [path.stem for path in sources(ROOT)]
@@ -83,7 +79,7 @@ def test_what_a_notebook_must_not_show_is_found(cell, says, tmp_path):
     assert any(says in problem for problem in found), found
 
 
-def test_what_a_notebook_may_show_passes(tmp_path):
+def test_what_a_notebook_may_show_passes_and_a_solved_check_must_say_correct(tmp_path):
     raises = ("1 / 0", {"tags": ["raises-exception"]})
     path = notebook_of(
         "print(1)", raises, ("print('x: not attempted')", CHECK), path=tmp_path / "n.ipynb"
@@ -91,6 +87,7 @@ def test_what_a_notebook_may_show_passes(tmp_path):
     before = path.read_bytes()
     assert execute(path, "reader").problems == ()
     assert path.read_bytes() == before
+    assert "did not say 'correct'" in execute(path, "solved").problems[0]
 
 
 def test_the_solved_set_runs_as_under_nbgrader(tmp_path, monkeypatch):
@@ -103,74 +100,13 @@ def test_the_solved_set_runs_as_under_nbgrader(tmp_path, monkeypatch):
     assert "NBGRADER_EXECUTION" not in os.environ
 
 
-def test_problems_of_a_solved_check(tmp_path):
-    path = notebook_of(("print('x: not attempted')", CHECK), path=tmp_path / "n.ipynb")
-    assert "did not say 'correct'" in execute(path, "solved").problems[0]
-
-
-def test_the_table_has_both_sets():
-    rows = [run.Timing("01_a", kind, 2.5, 120, ()) for kind in ("reader", "solved")]
-    lines = [line.split() for line in run.table(rows).splitlines()[1:]]
-    assert lines == [["01_a", kind, "2.5", "s", "120", "MB"] for kind in ("reader", "solved")]
-
-
-def test_the_table_has_a_line_for_each_slow_cell(tmp_path):
+def test_the_table_has_both_sets_and_a_line_for_each_slow_cell(tmp_path):
     path = notebook_of("pass", "import time\ntime.sleep(2.1)", path=tmp_path / "n.ipynb")
     done = execute(path, "reader")
     (found,) = run.slow_cells(done.notebook)
     assert found[:2] == (2, "import time")
     assert 2.1 <= found[2] < done.seconds
-    lines = run.table([done.timing]).splitlines()
-    assert len(lines) == 3
-    assert lines[2].split()[:2] == ["cell", "2"]
-
-
-@pytest.mark.mpi
-def test_two_notebooks_at_once_each_with_its_own_ranks(tmp_path):
-    """Both kernels live together, in working directories of their own; the magic finds its ranks.
-
-    (The browser test does so with two whole notebooks.)
-    """
-    replies.install()
-    meeting = threading.Barrier(2, timeout=300)
-    done, errors = {}, []
-
-    def run_one(folder: Path) -> None:
-        try:
-            load = "%load_ext helpers.cluster\nfrom helpers.cluster import Cluster\n"
-            start = f"{load}cluster = Cluster(n=3)"
-            ask = "%%ranks\nimport os\nprint('pid', os.getpid(), comm.allreduce(rank))"
-            path = notebook_of(start, ask, ask, "cluster.stop()", path=folder / "n.ipynb")
-            notebook = nbformat.read(path, 4)
-            client = NotebookClient(
-                notebook, timeout=300, resources={"metadata": {"path": str(folder)}}
-            )
-            # no cell goes on before the other notebook has come as far
-            client.on_cell_executed = lambda **cell: meeting.wait()
-            client.execute()
-            done[folder] = notebook
-        except BaseException as error:  # a thread's error would be lost
-            meeting.abort()
-            errors.append(error)
-
-    folders = [tmp_path / "one", tmp_path / "two words"]
-    for folder in folders:
-        folder.mkdir()
-    threads = [threading.Thread(target=run_one, args=(folder,)) for folder in folders]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(600)
-    assert errors == []
-    assert [problems(done[folder], "reader") for folder in folders] == [[], []]
-    found = []
-    for folder in folders:
-        texts = ["".join(o.text for o in done[folder].cells[n].outputs) for n in (1, 2)]
-        assert texts[0] == texts[1], "the second cell ran on other ranks than the first"
-        said = re.findall(r"^\[(\d)\] pid (\d+) (\d+)$", texts[0], re.M)
-        assert [(rank, total) for rank, _, total in said] == [("0", "3"), ("1", "3"), ("2", "3")]
-        found.append({int(pid) for _, pid, _ in said})
-    assert len(found[0] | found[1]) == 6, "the notebooks shared ranks"
-    alive = [psutil.Process(pid) for pid in found[0] | found[1] if psutil.pid_exists(pid)]
-    _, left = psutil.wait_procs(alive, timeout=10)  # mpiexec needs a moment to end them
-    assert left == [], "ranks were left behind"
+    rows = [run.Timing("01_a", kind, 2.5, 120, ()) for kind in ("reader", "solved")]
+    lines = [line.split() for line in run.table([*rows, done.timing]).splitlines()[1:]]
+    assert lines[:2] == [["01_a", kind, "2.5", "s", "120", "MB"] for kind in ("reader", "solved")]
+    assert [line[:2] for line in lines[2:]] == [["n", "reader"], ["cell", "2"]]
