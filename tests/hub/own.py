@@ -10,6 +10,7 @@ import asyncio
 import json
 import os
 import sys
+from types import SimpleNamespace
 
 from jupyterhub.app import JupyterHub
 
@@ -22,7 +23,8 @@ async def main(folder: str) -> None:
     hub = JupyterHub()
     await hub.initialize([f"--config={RECIPE}"])
     known = (JupyterHub, hub.authenticator_class, hub.spawner_class)
-    hub.spawner_class(parent=hub)  # judges the values, as the authenticator was when it was made
+    user = SimpleNamespace(name="ada", id=1, escaped_name="ada")
+    spawner = hub.spawner_class(parent=hub, user=user)  # judges the values; the authenticator did
     classes = {one.__name__: one for each in known for one in each.__mro__}
     unknown = [
         f"{section}.{name}"
@@ -32,8 +34,8 @@ async def main(folder: str) -> None:
     ]
     told = {
         "authenticator": type(hub.authenticator).__name__,
-        "spawner": hub.spawner_class.__name__,
-        "environment": sorted(hub.spawner_class(parent=hub).environment),
+        "spawner": type(spawner).__name__,
+        "environment": sorted(spawner.environment),
         "unknown": unknown,
         "unused": sorted(set(hub.config) - set(classes)),
     }
