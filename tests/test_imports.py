@@ -8,7 +8,7 @@ LIGHT = [
     *("helpers.waiting", "helpers.records", "helpers.checkup", "helpers.tracing"),
     *("helpers.attention", "helpers.recurrent", "helpers.plots.attention"),
     *("helpers.plots.recurrent", "helpers.exercises.recurrent", "helpers.exercises.attention"),
-    *("helpers.datasets.descriptions", "helpers.datasets.word_vectors"),
+    "helpers.datasets.descriptions",
 ]
 CODE = """
 import importlib, sys

@@ -13,8 +13,7 @@ from torch import nn
 from helpers.attention.documents import Ids, Limits, Vocabulary, encode
 from helpers.attention.model import Embedding, EmbeddingAverage, FlatGRU, HierarchicalAttention
 from helpers.attention.training import Recipe
-from helpers.datasets.descriptions import Document, load_descriptions
-from helpers.datasets.word_vectors import load_word_vectors
+from helpers.datasets.descriptions import Document, load_descriptions, load_word_vectors
 
 VECTOR_LENGTH = 3.0  # word vectors are unit; a GRU's gates want inputs of about 0.3 a coordinate
 MODELS = (

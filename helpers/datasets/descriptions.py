@@ -4,21 +4,29 @@
     train, test = snapshot.split(fold=0)
     train[0].section, train[0].sentences
 
-Built by ``data/debian/descriptions.py``; origin, date and licence stand in ``snapshot.about``.
+Built by ``data/debian/descriptions.py``; origin, date and licence stand in ``snapshot.about``. The
+word vectors come from the descriptions outside the snapshot; ``data/debian/word_vectors.py`` says
+how.
 """
 
 from __future__ import annotations
 
+import difflib
+import io
 import json
 import lzma
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from helpers.datasets.files import read_checked
 from helpers.datasets.text import sentences, words
 
-FILE = Path("debian") / "descriptions.jsonl.xz"
+if TYPE_CHECKING:
+    import numpy as np
+
+FILE, VECTORS = Path("debian") / "descriptions.jsonl.xz", Path("debian") / "word_vectors.npz"
 FOLDS = 5
 
 
@@ -76,8 +84,6 @@ class Descriptions:
         for document in self.documents:
             if document.package == package:
                 return document
-        import difflib
-
         near = difflib.get_close_matches(package, [d.package for d in self.documents])
         raise KeyError(f"no description of {package!r} in the snapshot; near: {near}")
 
@@ -90,3 +96,15 @@ def load_descriptions(data: Path | None = None) -> Descriptions:
     content = lzma.decompress(read_checked(FILE, data)).decode()
     about, *rows = (json.loads(line) for line in content.splitlines())
     return Descriptions(tuple(Document(**row) for row in rows), about)
+
+
+def load_word_vectors(data: Path | None = None) -> tuple[list[str], np.ndarray]:
+    """Return the words, most frequent first, and their unit vectors, float32 (words, 100).
+
+    Raises DataError for a missing or damaged file.
+    """
+    import numpy as np
+
+    with np.load(io.BytesIO(read_checked(VECTORS, data))) as kept:
+        vocabulary = kept["words"].item().decode().split("\n")
+        return vocabulary, kept["vectors"].astype(np.float32) * kept["scale"]
