@@ -83,8 +83,8 @@ def _answered(process: subprocess.Popen, runtime: Path, log: Path) -> None:
 
 
 def rows(only: tuple[str, ...] = ()) -> list[Row]:
-    """The server, and each notebook that runs to its end; of one that does not, why."""
-    found = [_said(server())]
+    """The server, unless notebooks are named, and each notebook that runs to its end; else, why."""
+    found = [] if only else [_said(server())]
     for source in sources(ROOT, only):
         try:
             found.append(_said(notebook(location(source.stem, "reader"))))
