@@ -17,7 +17,8 @@ from helpers.cuda.errors import (
     RaceError,
     UninitialisedError,
 )
-from helpers.cuda.module import Kernel, Launch, Module
+from helpers.cuda.launch import Kernel, Launch
+from helpers.cuda.module import Module
 from helpers.cuda.record import Access, AccessRecord
 from helpers.cuda.warps import WarpRecord
 

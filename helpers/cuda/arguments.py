@@ -68,31 +68,24 @@ def bind(signature: Signature, given: tuple, device: str) -> list[Argument]:
         raise LaunchError(
             f"kernel {signature} takes {len(signature.parameters)} arguments; got {len(given)}"
         )
-    return [
-        _pointer(signature, number, parameter, value, device)
-        if parameter.pointer
-        else _number(signature, number, parameter, value)
-        for number, (parameter, value) in enumerate(
-            zip(signature.parameters, given, strict=True), start=1
-        )
-    ]
+    bound = []
+    for number, (parameter, value) in enumerate(zip(signature.parameters, given, strict=True), 1):
+        try:
+            bound.append(_pointer(parameter, value, device) if parameter.pointer
+                         else _number(parameter, value))  # fmt: skip
+        except ValueError as problem:
+            raise LaunchError(
+                f"argument {number} (`{parameter.c_type} {parameter.name}`) of kernel "
+                f"{signature.name}: {problem}"
+            ) from None
+    return bound
 
 
-def _complain(signature: Signature, number: int, parameter: Parameter, problem: str) -> LaunchError:
-    return LaunchError(
-        f"argument {number} (`{parameter.c_type} {parameter.name}`) of kernel {signature.name}: "
-        f"{problem}"
-    )
-
-
-def _number(signature: Signature, number: int, parameter: Parameter, value: object) -> Argument:
+def _number(parameter: Parameter, value: object) -> Argument:
     dtype = np.dtype(parameter.dtype)
     if parameter.components > 1 or dtype.names:
-        return _compound(signature, number, parameter, value)
-    try:
-        return Argument(parameter, value=fitting(value, dtype).tobytes())
-    except ValueError as problem:
-        raise _complain(signature, number, parameter, str(problem)) from None
+        return _compound(parameter, value)
+    return Argument(parameter, value=fitting(value, dtype).tobytes())
 
 
 def fitting(value: Any, dtype: np.dtype) -> np.ndarray:
@@ -112,59 +105,48 @@ def fitting(value: Any, dtype: np.dtype) -> np.ndarray:
     return found
 
 
-def _compound(signature: Signature, number: int, parameter: Parameter, value: object) -> Argument:
+def _compound(parameter: Parameter, value: object) -> Argument:
     """Bind a ``float3`` or a struct that is passed by value: a sequence, or a record of NumPy's."""
     dtype = np.dtype(parameter.dtype)
-    shape = () if dtype.names else (parameter.components,)
     try:
         content = np.array(
             tuple(value) if dtype.names and isinstance(value, list) else value, dtype
         )
-        if content.shape != shape:
+        if content.shape != (() if dtype.names else (parameter.components,)):
             raise ValueError
         if dtype.kind in "iu":
             [fitting(one, dtype) for one in np.asarray(value).tolist()]
     except (TypeError, ValueError, OverflowError):
         what = f"a record of {dtype}" if dtype.names else f"{parameter.components} numbers"
-        raise _complain(
-            signature, number, parameter, f"expected {what}, got {_describe(value)}"
-        ) from None
+        raise ValueError(f"expected {what}, got {_describe(value)}") from None
     return Argument(parameter, value=content.tobytes())
 
 
-def _pointer(
-    signature: Signature, number: int, parameter: Parameter, value: Any, device: str
-) -> Argument:
-    def fault(problem: str) -> LaunchError:
-        return _complain(signature, number, parameter, problem)
-
+def _pointer(parameter: Parameter, value: Any, device: str) -> Argument:
     tensor = value if hasattr(value, "data_ptr") and hasattr(value, "is_contiguous") else None
-    if tensor is not None:
-        if str(tensor.dtype).removeprefix("torch.") != parameter.dtype:
-            raise fault(f"expected {parameter.dtype}, got {_describe(value)}")
-        if not tensor.is_contiguous():
-            raise fault(f"expected contiguous memory, got {_describe(value)}; use .contiguous()")
-        if tensor.device.type == "cuda":
-            if device == "cpu":
-                raise fault(
-                    f"got a tensor on {tensor.device}, but this module runs on the CPU; pass "
-                    "tensor.cpu() or make the module with device='gpu'"
-                )
-            return Argument(parameter, address=tensor.data_ptr(), tensor=tensor)
-        if tensor.device.type != "cpu":
-            raise fault(f"expected a tensor on cpu or cuda, got one on {tensor.device}")
-        return Argument(parameter, array=tensor.detach().numpy(), tensor=tensor)
-    if not isinstance(value, np.ndarray):
-        raise fault(f"expected an array of {parameter.dtype}, got {_describe(value)}")
-    if value.dtype != parameter.dtype:
-        raise fault(f"expected {parameter.dtype}, got {_describe(value)}")
-    if not value.flags.c_contiguous:
-        raise fault(
-            f"expected contiguous memory, got {_describe(value)}; use numpy.ascontiguousarray"
+    if tensor is None and not isinstance(value, np.ndarray):
+        raise ValueError(f"expected an array of {parameter.dtype}, got {_describe(value)}")
+    whole = value.flags.c_contiguous if tensor is None else tensor.is_contiguous()
+    dtype = value.dtype if tensor is None else str(tensor.dtype).removeprefix("torch.")
+    if dtype != parameter.dtype:
+        raise ValueError(f"expected {parameter.dtype}, got {_describe(value)}")
+    if not whole:
+        use = "numpy.ascontiguousarray" if tensor is None else ".contiguous()"
+        raise ValueError(f"expected contiguous memory, got {_describe(value)}; use {use}")
+    if tensor is None:
+        if not parameter.const and not value.flags.writeable:
+            raise ValueError(f"the kernel may write to it, but the {_describe(value)} is read-only")
+        return Argument(parameter, array=value)
+    if tensor.device.type == "cuda" and device == "cpu":
+        raise ValueError(
+            f"got a tensor on {tensor.device}, but this module runs on the CPU; pass "
+            "tensor.cpu() or make the module with device='gpu'"
         )
-    if not parameter.const and not value.flags.writeable:
-        raise fault(f"the kernel may write to it, but the {_describe(value)} is read-only")
-    return Argument(parameter, array=value)
+    if tensor.device.type == "cuda":
+        return Argument(parameter, address=tensor.data_ptr(), tensor=tensor)
+    if tensor.device.type != "cpu":
+        raise ValueError(f"expected a tensor on cpu or cuda, got one on {tensor.device}")
+    return Argument(parameter, array=tensor.detach().numpy(), tensor=tensor)
 
 
 def _describe(value: object) -> str:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from helpers.cuda.errors import LaunchError
-from helpers.cuda.module import Launch, Module
+from helpers.cuda.launch import Launch
+from helpers.cuda.module import Module
 from helpers.cuda.record import AccessRecord
 
 RUNGS = ("global", "constant", "tiled", "rows")

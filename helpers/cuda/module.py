@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import re
 import weakref
 from collections.abc import Iterator
@@ -11,24 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from helpers.cuda import refused, warps
+from helpers.cuda import refused
 from helpers.cuda import source as source_text
-from helpers.cuda.arguments import Argument, bind, dimensions, fitting
+from helpers.cuda.arguments import fitting
 from helpers.cuda.cpu.backend import CpuBackend
 from helpers.cuda.errors import CompileError, CudaError, LaunchError
-from helpers.cuda.gpu import missing, nvrtc, recorded
-from helpers.cuda.occupancy import most_threads
-from helpers.cuda.record import AccessRecord
-from helpers.cuda.warps import WarpRecord
+from helpers.cuda.gpu import missing, nvrtc
+from helpers.cuda.launch import Kernel
 
 if TYPE_CHECKING:
     from helpers.cuda.gpu.driver import GpuBackend
 
 KERNELS = Path(__file__).parent / "kernels"
 TIMEOUT = 30.0  # seconds: far beyond any kernel of the course, on a loaded machine too
-EVENT_LIMIT = 4_000_000  # of 24 bytes
-WAY_LIMIT = 8_000_000  # of 4 bytes
-Size = tuple[int, int, int]  # (x, y, z)
 
 
 class Module:
@@ -138,10 +132,10 @@ class Module:
         """Compile by NVRTC; return whether that was possible, else say why not in ``note``."""
         self.note = nvrtc.missing()
         if self.note:
-            self.resources = recorded.reported(
+            self.resources = nvrtc.recorded(
                 self.source, KERNELS / self.name, self.defines, self.signatures, arch
             )
-            self.note = recorded.NOTE if self.resources else self.note
+            self.note = nvrtc.NOTE if self.resources else self.note
             return False
         try:
             compiled = self.compile_for(arch)
@@ -225,11 +219,6 @@ class Module:
         """Numbers of the processes that run kernels on the CPU now: up to two."""
         return self._backend.processes if isinstance(self._backend, CpuBackend) else []
 
-    def synchronize(self) -> None:
-        """Wait until every launch has ended (a GPU's return early); raise what went wrong there."""
-        if not isinstance(self._backend, CpuBackend):
-            self._backend.synchronize()
-
     def close(self) -> None:
         """End the module's processes (they also end with it, and with this process)."""
         self._finalize()
@@ -243,152 +232,6 @@ class Module:
     def __repr__(self) -> str:
         kernels = ", ".join(map(str, self.signatures.values()))
         return f"Module({self.name} on {self.device}: {kernels})"
-
-
-class Kernel:
-    """One kernel; ``kernel[grid, block]`` or ``kernel[grid, block, shared_bytes]`` launches it."""
-
-    def __init__(self, module: Module, signature: source_text.Signature):
-        self.module, self.signature = module, signature
-
-    @property
-    def resources(self) -> nvrtc.Resources | None:
-        """Registers and shared memory, as NVIDIA's compiler reports them (None: not known)."""
-        return self.module.resources.get(self.signature.name)
-
-    @property
-    def source(self) -> str:
-        """The kernel's own lines, with the comment above it: to show them in a notebook."""
-        return source_text.excerpt(self.module.source, self.signature)
-
-    @property
-    def listing(self) -> str:
-        """The same lines, each with the number by which records and faults name it."""
-        return source_text.excerpt(self.module.source, self.signature, numbered=True)
-
-    def __getitem__(self, shape: Any) -> Launch:
-        if not isinstance(shape, tuple) or len(shape) not in (2, 3):
-            raise LaunchError(
-                f"expected kernel[grid, block] or kernel[grid, block, shared_bytes]; got {shape!r}"
-            )
-        try:
-            shared = operator.index(shape[2]) if len(shape) == 3 else 0
-        except TypeError:
-            shared = -1
-        if shared < 0:
-            raise LaunchError(f"shared memory must be bytes, 0 or more; got {shape[2]!r}")
-        return Launch(self, dimensions("grid", shape[0]), dimensions("block", shape[1]), shared)
-
-    def __call__(self, *_: object) -> None:
-        raise LaunchError(
-            f"{self.signature.name} needs its grid and block: "
-            f"module[{self.signature.name!r}][grid, block](...)"
-        )
-
-    def __repr__(self) -> str:
-        return f"Kernel({self.signature})"
-
-
-class Launch:
-    """A kernel with its grid and block: call it with the kernel's arguments.
-
-    ``shared`` are the bytes of dynamic shared memory of a block.
-    """
-
-    def __init__(self, kernel: Kernel, grid: Size, block: Size, shared: int):
-        self.kernel, self.grid, self.block, self.shared = kernel, grid, block, shared
-
-    def __call__(
-        self, *arguments: object, check: bool | None = None, timeout: float | None = None
-    ) -> None:
-        """Run the kernel; arrays are written in place.
-
-        On a CPU they stay as they were if it fails, and ``check`` and ``timeout`` (seconds)
-        override the module's. On a GPU the launch returns at once when all arrays are CUDA
-        tensors, as launches do.
-        """
-        module = self.kernel.module
-        self._run(arguments, timeout, check=module.check if check is None else check, record=False)
-
-    def record(
-        self,
-        *arguments: object,
-        blocks: list[int] | None = None,
-        limit: int = EVENT_LIMIT,
-        timeout: float | None = None,
-    ) -> AccessRecord:
-        """Run the kernel on the CPU and return what it touched.
-
-        Single accesses are kept of ``blocks`` (linear numbers; None: all), ``limit`` at most. The
-        sums are over all blocks always. ``timeout`` in seconds replaces the module's. LaunchError
-        on a GPU, or for an argument or block that does not fit; KernelError if the kernel did
-        something wrong.
-        """
-        if self.kernel.module.device != "cpu":
-            raise LaunchError("accesses are recorded on the CPU: make the module with device='cpu'")
-        total = self.grid[0] * self.grid[1] * self.grid[2]
-        for block in blocks or ():
-            if not 0 <= block < total:
-                raise LaunchError(f"block {block} is not one of this grid's {total} (0 is first)")
-        found = self._run(arguments, timeout, check=True, record=True, blocks=blocks,
-                          event_limit=limit)  # fmt: skip
-        assert found is not None
-        return found
-
-    def warps(
-        self, *arguments: object, limit: int = WAY_LIMIT, timeout: float | None = None
-    ) -> WarpRecord:
-        """Run the kernel on the CPU and return which lanes of its warps work in each pass.
-
-        Accesses are not checked. A kernel whose threads wait for one another in loops goes round
-        these as often as the clock says. ``limit`` counts pieces of code, of all threads together.
-        LaunchError on a GPU, for an argument that does not fit, where the limit is too low, or
-        where addr2line is missing; KernelError if the kernel did something wrong.
-        """
-        module, signature = self.kernel.module, self.kernel.signature
-        if not isinstance(module._backend, CpuBackend):
-            raise LaunchError("warps are counted on the CPU: make the module with device='cpu'")
-        words, lines = module._backend.ways(
-            signature, self.grid, self.block, self.shared, self._bind(arguments),
-            timeout=self._limit(timeout), limit=limit,
-        )  # fmt: skip
-        return warps.record(signature.name, self.grid, self.block, words, lines, module.source)
-
-    def _fit(self, registers: int) -> None:
-        """Refuse a block that needs more registers than a multiprocessor has."""
-        threads = self.block[0] * self.block[1] * self.block[2]
-        most = most_threads(registers)
-        if threads > most:
-            raise LaunchError(
-                f"block {self.block} has {threads} threads of {registers} registers each; the "
-                f"registers of kernel {self.kernel.signature.name} allow at most {most}"
-            )
-
-    def _run(self, arguments: tuple, timeout: float | None, **options: Any) -> AccessRecord | None:
-        return self.kernel.module._backend.launch(
-            self.kernel.signature, self.grid, self.block, self.shared, self._bind(arguments),
-            timeout=self._limit(timeout), **options,
-        )  # fmt: skip
-
-    def _bind(self, arguments: tuple) -> list[Argument]:
-        signature = self.kernel.signature
-        threads, most = self.block[0] * self.block[1] * self.block[2], signature.most_threads
-        if most is not None and threads > most:
-            raise LaunchError(
-                f"block {self.block} has {threads} threads; the __launch_bounds__ of kernel "
-                f"{signature.name} allow at most {most}"
-            )
-        bound = bind(signature, arguments, self.kernel.module.device)
-        if self.kernel.resources:
-            self._fit(self.kernel.resources.registers)
-        return bound
-
-    def _limit(self, timeout: float | None) -> float:
-        if timeout is None:
-            timeout = self.kernel.module.timeout
-        if not timeout > 0:
-            raise LaunchError(f"timeout must be above 0 seconds; got {timeout!r}")
-        return timeout
 
 
 def _read(source_or_path: str | Path) -> tuple[str, str]:

@@ -16,18 +16,6 @@ HEADERS = (
 )
 
 
-MISSING = {  # what a header that the CPU runner does not have stands for
-    "cuda_bf16.h": "bfloat16",
-    "cuda_fp8.h": "8-bit floating point",
-    "cuda_pipeline.h": "asynchronous copies",
-    "cuda/pipeline": "asynchronous copies",
-    "cuda/barrier": "split barriers",
-    "cuda/atomic": "the C++ library's atomics",
-    "mma.h": "tensor cores",
-    "curand_kernel.h": "cuRAND's generators",
-}
-
-
 INSTEAD = {  # what no launch from Python has, and what to write in its place
     r"\bmain\s*\(": "this is a whole program: leave main() out, and launch its kernels from "
     "Python by kernel[grid, block](...), which copies the arrays to the device and back",
@@ -68,9 +56,8 @@ def check_includes(source: str) -> None:
     for match in re.finditer(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]', text, re.M):
         if match[1] not in HEADERS:
             line = text.count("\n", 0, match.start()) + 1
-            what = f"{MISSING[match[1]]}: no {match[1]}" if match[1] in MISSING else match[1]
             raise CompileError(
-                f"line {line}: the CPU runner has no {what}; it has {', '.join(HEADERS)}"
+                f"line {line}: the CPU runner has no {match[1]}; it has {', '.join(HEADERS)}"
             )
     assembly = r'\b(?:asm|__asm__|__asm)\s*(?:volatile|__volatile__)?\s*\(\s*"\s*([^\s";][^"]*)"'
     if found := re.search(assembly, text):

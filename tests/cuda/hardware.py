@@ -6,10 +6,10 @@ joins accesses, leaves them out, or makes of a branch a choice between two value
 
 import numpy as np
 
-from tests.cuda import lockstep_branches, lockstep_loops, lockstep_shared
+from tests.cuda import lockstep_shared, lockstep_ways
 from tests.cuda.lockstep import X
 
-MODELS = (lockstep_branches.KERNELS, lockstep_loops.KERNELS, lockstep_shared.KERNELS)
+MODELS = (lockstep_ways.KERNELS, lockstep_shared.KERNELS)
 
 
 def launch_all():

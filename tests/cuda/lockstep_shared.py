@@ -7,17 +7,6 @@ kernel = KERNELS.add
 
 
 @kernel()
-def through_shared_memory(k):
-    """__shared__ int s[512]; s[2 * t] = x[t];
-    __syncthreads();
-    y[t] = s[126 - 2 * t];"""
-    k.x(k.t, k.all)
-    k.write(2 * k.t, k.all)
-    k.read(126 - 2 * k.t, k.all)
-    k.y(k.t, k.all)
-
-
-@kernel()
 def eight_bytes_of_shared_memory(k):
     """__shared__ double s[256]; if (t % 3) s[5 * (t % 32) + t / 32] = x[t];
     __syncthreads();
@@ -27,27 +16,6 @@ def eight_bytes_of_shared_memory(k):
     k.write(place, on, 8)
     k.read(place, on, 8)
     k.y(k.t, on)
-
-
-@kernel(block=128)
-def interleaved_sum(k):
-    """__shared__ int s[512]; s[t] = x[t];
-    for (int step = 1; step < 128; step *= 2) {
-        __syncthreads();
-        if (t % (2 * step) == 0) s[t] += s[t + step];
-    }
-    if (t == 0) y[0] = s[0];"""
-    k.x(k.t, k.all)
-    k.write(k.t, k.all)
-    step = 1
-    while step < 128:
-        on = k.t % (2 * step) == 0
-        k.read(k.t + step, on)
-        k.read(k.t, on)
-        k.write(k.t, on)
-        step *= 2
-    k.read(0, k.t == 0)
-    k.y(0, k.t == 0)
 
 
 @kernel(block=128)
@@ -73,42 +41,6 @@ def a_sum_that_parts_its_lanes(k):
     k.y(0, k.t == 0)
 
 
-@kernel(block=128)
-def tree(k):
-    """__shared__ int s[512]; s[t] = x[t]; s[t + 128] = x[t + 128];
-    for (int step = 1; step < 256; step *= 2) {
-        __syncthreads();
-        int right = 2 * step * (t + 1) - 1;
-        if (right < 256) s[right] += s[right - step];
-    }
-    for (int step = 128; step > 0; step /= 2) {
-        __syncthreads();
-        int right = 2 * step * (t + 1) - 1;
-        if (right < 256) { int left = s[right - step]; s[right - step] = s[right];
-            s[right] = left + 1; }
-    }
-    __syncthreads();
-    y[t] = s[t];"""
-    for i in (k.t, k.t + 128):
-        k.x(i, k.all)
-        k.write(i, k.all)
-    for step in (2**i for i in range(8)):
-        right = 2 * step * (k.t + 1) - 1
-        on = right < 256
-        k.read(right, on)
-        k.read(right - step, on)
-        k.write(right, on)
-    for step in (2**i for i in reversed(range(8))):
-        right = 2 * step * (k.t + 1) - 1
-        on = right < 256
-        k.read(right - step, on)
-        k.read(right, on)
-        k.write(right - step, on)
-        k.write(right, on)
-    k.read(k.t, k.all)
-    k.y(k.t, k.all)
-
-
 @kernel(block=96)
 def barriers_between_loops_that_part(k):
     """__shared__ int s[512];
@@ -123,19 +55,6 @@ def barriers_between_loops_that_part(k):
             k.write(k.t + 96 * j, j < (k.t + i) % 4)
         k.x(k.t, k.t % 4 == i)
         k.y(k.t + 96 * i, k.t % 4 == i)
-
-
-@kernel(block=96)
-def whole_warps_that_stand_by(k):
-    """__shared__ int s[512]; s[t] = x[t];
-    __syncthreads();
-    for (int i = 0; i < 4; i++) { if (t >= 32 * (i + 1)) continue; y[t + 96 * i] = s[95 - t]; }"""
-    k.x(k.t, k.all)
-    k.write(k.t, k.all)
-    for i in range(4):
-        on = k.t < 32 * (i + 1)
-        k.read(95 - k.t, on)
-        k.y(k.t + 96 * i, on)
 
 
 @kernel()
@@ -165,14 +84,6 @@ def shuffles_among_lanes_of_one_way(k):
         k.y(k.t, on)
     k.x(2 * k.t, ~odd)
     k.y(k.t, ~odd)
-
-
-@kernel(grid=2)
-def atomics_in_a_loop(k):
-    """for (int i = 64 * b + t; i < 300; i += 128) atomicAdd(&y[x[i]], 1);"""
-    for first in range(0, 384, 128):
-        i = first + 64 * k.b + k.t
-        k.add(k.x(i, i < 300), i < 300)
 
 
 @kernel()

@@ -43,32 +43,12 @@ def test_index_of_a_two_dimensional_array_comes_with_its_shape():
         module(source)["f"][1, 1](np.zeros((3, 4), np.float32), 12, check=True)
 
 
-def test_write_through_a_cast_to_a_const_array():
-    source = "__global__ void f(const float *x) { ((float *)x)[0] = 1; }"
-    with pytest.raises(cuda.KernelError, match="may only read"):
-        module(source)["f"][1, 1](floats(4), check=True)
-
-
 def test_arrays_stay_as_they_were_when_a_kernel_fails():
     source = "__global__ void f(float *x) { x[threadIdx.x] = 1; }"
     x = floats(8)
     with pytest.raises(cuda.BoundsError):
         module(source)["f"][1, 32](x, check=True)
     assert not x.any()
-
-
-def test_wild_write_without_checks_is_an_exception_and_the_worker_restarts():
-    source = """
-    __global__ void wild(float *x, long long i) {
-        x[i] = 1;
-    }
-    """
-    m = module(source)
-    x = floats(8)
-    with pytest.raises(cuda.BoundsError, match=r"x\[100000000\].*\n.*x\[i\] = 1"):
-        m["wild"][1, 1](x, 100_000_000)
-    m["wild"][1, 1](x, 3)
-    assert x.tolist() == [0, 0, 0, 1, 0, 0, 0, 0]
 
 
 def test_an_address_of_no_array():
@@ -132,24 +112,6 @@ def test_race_in_shared_memory_names_both_threads_and_lines():
     assert "no __syncthreads()" in message
 
 
-def test_the_same_kernel_with_its_barriers_is_clean():
-    source = MISSING_BARRIER.replace("    y[", "    __syncthreads();\n    y[").replace(
-        "^ 1];", "^ 1];\n    __syncthreads();"
-    )
-    x, y = np.arange(64, dtype=np.float32), floats(64)
-    module(source)["neighbour"][1, 64](x, y, check=True)
-    assert y.tolist() == (np.arange(64) ^ 1).tolist()
-
-
-def test_race_between_blocks_in_global_memory_and_its_cure():
-    source = "__global__ void count(int *total) { %s; }"
-    total = np.zeros(1, np.int32)
-    with pytest.raises(cuda.RaceError, match="race on total"):
-        module(source % "*total += 1")["count"][4, 1](total, check=True)
-    module(source % "atomicAdd(total, 1)")["count"][4, 32](total, check=True)
-    assert total[0] == 128
-
-
 @pytest.mark.parametrize("check", [False, True])
 def test_a_barrier_that_half_a_block_reaches_is_always_caught(check):
     source = """
@@ -167,30 +129,17 @@ def test_a_barrier_that_half_a_block_reaches_is_always_caught(check):
     assert caught.value.line == 4
 
 
-def test_threads_at_two_different_barriers():
-    source = """
-    __global__ void two(float *y) {
-        if (threadIdx.x % 2)
-            __syncthreads();
-        else
-            __syncthreads();
-        y[threadIdx.x] = 1;
-    }
-    """
-    with pytest.raises(cuda.BarrierError, match="waits at line 4"):
-        module(source)["two"][1, 8](floats(8))
-
-
 @pytest.mark.parametrize(
-    ("each", "other"),
+    ("each", "other", "where"),
     [
-        ("__syncthreads()", "__syncthreads()"),
-        ("y[i] = __syncthreads_count(1)", "__syncthreads()"),
-        ("y[i] = __shfl_sync(~0u, i, 0)", "y[i] = __shfl_sync(~0u, i, 1)"),
-        ("__syncwarp()", "y[i] = __any_sync(~0u, i)"),
+        ("__syncthreads()", "__syncthreads()", "another call of line 4"),
+        ("__syncthreads()", "\n__syncthreads()", "line 4"),
+        ("y[i] = __syncthreads_count(1)", "__syncthreads()", "another call of line 4"),
+        ("y[i] = __shfl_sync(~0u, i, 0)", "y[i] = __shfl_sync(~0u, i, 1)", "another call of line"),
+        ("__syncwarp()", "y[i] = __any_sync(~0u, i)", "another call of line 4"),
     ],
 )
-def test_two_calls_on_one_line_are_two_places(each, other):
+def test_two_calls_are_two_places_on_one_line_too(each, other, where):
     source = """
     __global__ void two(int *y) {
         int i = threadIdx.x;
@@ -198,7 +147,7 @@ def test_two_calls_on_one_line_are_two_places(each, other):
     }
     """
     y = np.zeros(32, np.int32)
-    with pytest.raises(cuda.BarrierError, match="waits at another call of line 4") as caught:
+    with pytest.raises(cuda.BarrierError, match=f"waits at {where}") as caught:
         module(source % (each, other))["two"][1, 32](y, check=True)
     assert "16 of 32 threads wait" in str(caught.value)
 
@@ -262,7 +211,7 @@ def test_a_worker_killed_from_outside_is_replaced():
     assert second != first
 
 
-def test_constants_survive_a_restart():
+def test_a_wild_write_without_checks_ends_the_worker_and_the_next_has_the_constants():
     source = """
     __constant__ float scale[1];
     __global__ void f(float *x, int i) { x[i] = scale[0]; }
@@ -270,8 +219,8 @@ def test_constants_survive_a_restart():
     m = module(source)
     m.constant("scale", floats(1, 7))
     x = floats(4)
-    with pytest.raises(cuda.BoundsError):
-        m["f"][1, 1](x, 500_000_000)
+    with pytest.raises(cuda.BoundsError, match=r"x\[100000000\].*\n.*x\[i\] = scale"):
+        m["f"][1, 1](x, 100_000_000)
     m["f"][1, 1](x, 2)
     assert x[2] == 7
 
@@ -290,20 +239,3 @@ def test_division_by_zero_assert_and_a_stack_too_deep():
     for what, message in enumerate(("by zero", r"assert\(x\[0\] == 1\) failed at line 6", "local")):
         with pytest.raises(cuda.KernelError, match=message):
             m["f"][1, 1](np.zeros(1, np.int32), what)
-
-
-def test_dynamic_shared_memory_is_checked_to_its_size():
-    source = """
-    __global__ void f(float *y) {
-        extern __shared__ float tile[];
-        tile[threadIdx.x] = 1;
-        __syncthreads();
-        y[threadIdx.x] = tile[blockDim.x - 1 - threadIdx.x];
-    }
-    """
-    m = module(source)
-    y = floats(64)
-    m["f"][1, 64, 256](y, check=True)
-    assert y.all()
-    with pytest.raises(cuda.BoundsError, match=r"wrote tile\[60\], outside tile \(240 bytes"):
-        m["f"][1, 64, 240](y, check=True)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from helpers import cuda
-from helpers.cuda.cpu import backend, compiler
+from helpers.cuda.cpu import backend
 
 
 def run(source, *arguments, check=True, threads=32):
@@ -79,20 +79,6 @@ def test_the_neighbour_of_a_local_variable_is_not_taken_for_it(what, line, size,
         module["k"][1, 1](x, what, 0, check=True)
         assert capsys.readouterr().out == "once"  # though two programs ran
         module["k"][1, 1].record(x, what, size - 1)
-
-
-@pytest.mark.parametrize(
-    ("body", "looks"),
-    [
-        ("__shared__ float s[4]; s[0] = x[1]; x[0] = s[0];", False),
-        ("__shared__ float s[4]; float t[4] = {}; x[0] = t[0] + s[0];", True),
-        ("float v = 1; float *p = &v; x[0] = p[0];", True),
-        ("x[0] = x[1]; // float t[4];", False),
-    ],
-)
-def test_a_second_program_is_made_only_where_a_pointer_may_lead_to_a_local(body, looks):
-    source = f"__global__ void k(float *x) {{ {body} }}"
-    assert compiler.guards_locals(source) == looks
 
 
 def test_an_endless_kernel_with_local_variables_is_waited_for_once(monkeypatch):

@@ -7,7 +7,6 @@ from helpers import cuda
 from helpers.cuda import Module
 
 F = np.float32
-TABLE = np.arange(16, dtype=F).reshape(4, 4)
 
 # body of f(T *y), the type of y, what it becomes
 EXPRESSIONS = {
@@ -55,27 +54,28 @@ def test_what_nvcc_takes_without_a_word(name):
     assert y.tolist() == want
 
 
-@pytest.mark.parametrize(
-    "header", ["math.h", "cmath", "stdint.h", "stdio.h", "stdlib.h", "limits.h"]
-)
-def test_headers_of_the_c_library_keep_the_compilers_report(header):
-    with Module(f"#include <{header}>\n__global__ void f(float *y) {{ y[0] = sinf(y[0]); }}",
-                device="cpu") as module:  # fmt: skip
+def test_headers_of_the_c_library_keep_the_compilers_report():
+    names = ("math.h", "cmath", "stdint.h", "stdio.h", "stdlib.h", "limits.h")
+    text = "".join(f"#include <{name}>\n" for name in names)
+    text += "__global__ void f(float *y) { y[0] = sinf(y[0]); }"
+    with Module(text, device="cpu") as module:
         assert not module.note or "not installed" in module.note
         assert module.note or module["f"].resources.registers > 0
 
 
-@pytest.mark.parametrize(
-    "parameters", ["float a[N][N]", "float a[][4]", "float (*a)[4]", "float (* a)[N]"]
-)
-def test_parameters_of_two_dimensions(parameters):
-    text = f"#define N 4\n__global__ void f({parameters}) {{ a[threadIdx.y][threadIdx.x] += 1; }}"
-    a = TABLE.copy()
+def test_parameters_of_two_dimensions():
+    declared = ("float a[N][N]", "float b[][4]", "float (*c)[4]", "float (* d)[N]")
+    text = "#define N 4\n" + "".join(
+        f"__global__ void f{x}({one}) {{ {x}[threadIdx.y][threadIdx.x] += 1; }}\n"
+        for x, one in zip("abcd", declared, strict=True)
+    )
     with Module(text, device="cpu", check=True) as module:
-        module["f"][1, (4, 4)](a)
-        assert np.array_equal(a, TABLE + 1)
-        with pytest.raises(cuda.BoundsError, match=r"read a\[4\]\[0\], outside a \(16 elements"):
-            module["f"][1, (4, 5)](a)
+        for x in "abcd":
+            array = np.arange(16, dtype=F).reshape(4, 4)
+            module[f"f{x}"][1, (4, 4)](array)
+            assert np.array_equal(array.ravel(), np.arange(1, 17))
+            with pytest.raises(cuda.BoundsError, match=rf"{x}\[4\]\[0\], outside {x} \(16 elem"):
+                module[f"f{x}"][1, (4, 5)](array)
 
 
 POINT = np.dtype([("a", "f4"), ("n", "i4")], align=True)
@@ -98,12 +98,10 @@ CONSTANTS = {
 def test_constants_however_they_are_declared(name):
     declared, expression, value = CONSTANTS[name]
     text = f"{declared}\n__global__ void f(float *y) {{ y[0] = {expression}; }}"
-    for check in (False, True):
-        y = np.zeros(1, F)
-        with Module(text, device="cpu", check=check) as module:
-            module.constant("c", value)
-            module["f"][1, 1](y)
-        assert y[0] == 5
+    with Module(text, device="cpu", check=True) as module:
+        module.constant("c", value)
+        module["f"][1, 1](y := np.zeros(1, F))
+    assert y[0] == 5
 
 
 def test_launch_bounds_are_read_and_enforced():
@@ -121,41 +119,34 @@ def test_launch_bounds_are_read_and_enforced():
             module["f"][1, 128](y)
 
 
-@pytest.mark.parametrize(
-    ("parameter", "value"),
-    [
-        ("int", np.int64(3 * 2**30)),
-        ("int", np.prod((50000, 50000))),
-        ("int", 3 * 2**30),
-        ("unsigned", np.int64(-1)),
-        ("unsigned", np.int32(-1)),
-        ("char", np.int64(300)),
-        ("unsigned char", np.int16(-1)),
-        ("float", 1e300),
-        ("float", np.float64(1e300)),
-        ("int3", (np.int64(3 * 2**30), 1, 1)),
-        ("int3", (3 * 2**30, 1, 1)),
-    ],
-)
-def test_numbers_that_do_not_fit_are_refused_whosever_they_are(parameter, value):
-    with Module(f"__global__ void f({parameter} n, int *y) {{ y[0] = 1; }}", device="cpu",
-                verify=False) as module, pytest.raises(
-        cuda.LaunchError, match=r"argument 1 .* (does not fit|expected)"
-    ):  # fmt: skip
-        module["f"][1, 1](value, np.zeros(1, np.int32))
+NUMBERS = {  # of a kernel's parameter: what fits, and what does not, whosever it is
+    "int": ([np.int64(7)], [np.int64(3 * 2**30), np.prod((50000, 50000)), 3 * 2**30]),
+    "unsigned": ([np.int8(7)], [np.int64(-1), np.int32(-1)]),
+    "char": ([], [np.int64(300)]),
+    "unsigned char": ([], [np.int16(-1)]),
+    "float": ([np.float64("inf"), float("nan"), 2**100], [1e300, np.float64(1e300)]),
+    "double": ([1e300], []),
+    "long long": ([np.int64(-(2**62))], []),
+    "int3": ([], [(np.int64(3 * 2**30), 1, 1), (3 * 2**30, 1, 1)]),
+}
 
 
-@pytest.mark.parametrize(
-    ("parameter", "value"),
-    [("int", np.int64(7)), ("unsigned", np.int8(7)), ("float", np.float64("inf")),
-     ("double", 1e300), ("float", float("nan")), ("long long", np.int64(-(2**62))),
-     ("float", 2**100)],
-)  # fmt: skip
-def test_numbers_that_fit_are_taken_whosever_they_are(parameter, value):
-    with Module(f"__global__ void f({parameter} n, double *y) {{ y[0] = n; }}", device="cpu",
-                verify=False) as module:  # fmt: skip
-        module["f"][1, 1](value, y := np.zeros(1))
-    np.testing.assert_allclose(y[0], float(value))
+def test_numbers_are_taken_where_they_fit_and_only_there():
+    text = "".join(
+        f"__global__ void f{k}({c} n, double *y) {{ y[0] = n{'.x' * (c == 'int3')}; }}\n"
+        for k, c in enumerate(NUMBERS)
+    )
+    with Module(text, device="cpu", verify=False) as module:
+        for k, (fit, others) in enumerate(NUMBERS.values()):
+            launch, y = module[f"f{k}"][1, 1], np.zeros(1)
+            for value in fit:
+                launch(value, y)
+                np.testing.assert_allclose(y[0], float(value))
+            for value in others:
+                with pytest.raises(
+                    cuda.LaunchError, match=r"argument 1 .* (does not fit|expected)"
+                ):
+                    launch(value, y)
 
 
 KERNEL = "__global__ void f(int *x) { x[0] = 1; }\n"

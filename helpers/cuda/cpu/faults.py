@@ -50,31 +50,28 @@ class Explainer:
 
     # One method for each kind of report.
 
+    def _fault(
+        self, kind: type[errors.KernelError], place: dict, said: str, after: str = ""
+    ) -> errors.KernelError:
+        """Say what a thread did, at the line of its code."""
+        line = place["line"] if "line" in place else self._line(place)
+        return kind(f"{self._who(place)}{said}{self._at(line)}{after}", line)
+
     def _bounds(self, report: dict) -> errors.CudaError:
-        now = report["now"]
-        line = self._line(now)
-        return errors.BoundsError(
-            f"{self._who(now)} {KINDS[now['kind']]} {self._element(report)}, outside "
-            f"{self._array(report)}{self._at(line)}",
-            line,
-        )
+        did = f" {KINDS[report['now']['kind']]} {self._element(report)}"
+        said = f"{did}, outside {self._array(report)}"
+        return self._fault(errors.BoundsError, report["now"], said)
 
     def _const(self, report: dict) -> errors.CudaError:
-        line = self._line(report["now"])
-        return errors.KernelError(
-            f"{self._who(report['now'])} wrote to {report['array']}, which the kernel may only "
-            f"read{self._at(line)}",
-            line,
-        )
+        said = f" wrote to {report['array']}, which the kernel may only read"
+        return self._fault(errors.KernelError, report["now"], said)
 
     def _uninitialised(self, report: dict) -> errors.CudaError:
-        now = report["now"]
-        line = self._line(now)
-        return errors.UninitialisedError(
-            f"{self._who(now)} read {self._element(report)} in shared memory, which no thread of "
-            f"its block has written{self._at(line)}",
-            line,
+        said = (
+            f" read {self._element(report)} in shared memory, which no thread of its block has "
+            "written"
         )
+        return self._fault(errors.UninitialisedError, report["now"], said)
 
     def _race(self, report: dict) -> errors.CudaError:
         now, before = report["now"], report["before"]
@@ -96,18 +93,18 @@ class Explainer:
         )
 
     def _barrier(self, report: dict) -> errors.CudaError:
-        return self._divergent(report, "__syncthreads()", "thread", "block")
+        return self._divergent(report, "__syncthreads()", "block")
 
     def _warp(self, report: dict) -> errors.CudaError:
-        return self._divergent(report, "a warp-level call", "thread", "warp")
+        return self._divergent(report, "a warp-level call", "warp")
 
-    def _divergent(self, report: dict, call: str, unit: str, group: str) -> errors.CudaError:
+    def _divergent(self, report: dict, call: str, group: str) -> errors.CudaError:
         waiting, threads, line = report["waiting"], report["threads"], report["line"]
         parts = []
         for x, y, z, other in report["others"]:
             where = f"waits at line {other}" if other else "has ended"
             where = f"waits at another call of line {line}" if other == line else where
-            parts.append(f"{unit} {_triple((x, y, z))} {where}")
+            parts.append(f"thread {_triple((x, y, z))} {where}")
         ended = group == "block" and not any(other for *_, other in report["others"])
         so = " (GPUs since Volta go on without threads that have ended, older ones may hang)"
         so = so if ended else ""
@@ -123,59 +120,42 @@ class Explainer:
     def _index(self, report: dict) -> errors.CudaError:
         line = self._line(report)
         row = self.compiled[line - 1] if line and line <= len(self.compiled) else ""
-        name = indexed(row, report["column"]) or "a local array"
-        kind = report["type"].strip("'")
-        return errors.BoundsError(
-            f"{self._who(report)} touched {name}[{report['index']}], outside {name}, a "
-            f"{kind}{self._at(line)}",
-            line,
-        )
+        name, kind = indexed(row, report["column"]) or "a local array", report["type"].strip("'")
+        said = f" touched {name}[{report['index']}], outside {name}, a {kind}"
+        return self._fault(errors.BoundsError, report, said)
 
     def _local(self, report: dict) -> errors.CudaError:
-        line = self._line(report)
-        return errors.BoundsError(
-            f"{self._who(report)} {KINDS[report['kind']]} a {report['type'].strip(chr(39))} "
-            f"through a pointer, outside the local variable that it points to{self._at(line)}",
-            line,
+        said = (
+            f" {KINDS[report['kind']]} a {report['type'].strip(chr(39))} through a pointer, "
+            "outside the local variable that it points to"
         )
+        return self._fault(errors.BoundsError, report, said)
 
     def _guard(self, report: dict) -> errors.CudaError:
-        line = self._line(report)
         name, first = report["variable"], report["offset"]
-        return errors.BoundsError(
-            f"{self._who(report)} {KINDS[report['kind']]} bytes {first} to "
-            f"{first + report['size'] - 1} of {name}, outside the local variable {name} of "
-            f"{report['bytes']} bytes{self._at(line)}",
-            line,
+        said = (
+            f" {KINDS[report['kind']]} bytes {first} to {first + report['size'] - 1} of {name}, "
+            f"outside the local variable {name} of {report['bytes']} bytes"
         )
+        return self._fault(errors.BoundsError, report, said)
 
     def _misaligned(self, report: dict) -> errors.CudaError:
-        now, size = report["now"], report["size"]
-        line = self._line(now)
-        where = (
-            f"byte {report['offset']} of {report['array']}"
-            if report["array"]
-            else (f"address {report['offset']:#x}")
+        size, where = report["size"], f"address {report['offset']:#x}"
+        if report["array"]:
+            where = f"byte {report['offset']} of {report['array']}"
+        said = (
+            f" touched {size} bytes at once at {where}: misaligned, since {size} bytes at once "
+            f"must begin at a multiple of {size}"
         )
-        return errors.KernelError(
-            f"{self._who(now)} touched {size} bytes at once at {where}: misaligned, since {size} "
-            f"bytes at once must begin at a multiple of {size}{self._at(line)}",
-            line,
-        )
+        return self._fault(errors.KernelError, report["now"], said)
 
     def _assert(self, report: dict) -> errors.CudaError:
-        line = report["line"]
-        return errors.KernelError(
-            f"{self._who(report)}: {report['what']} failed{self._at(line)}", line
-        )
+        return self._fault(errors.KernelError, report, f": {report['what']} failed")
 
     def _division(self, report: dict) -> errors.CudaError:
-        line = self._line(report)
-        return errors.KernelError(
-            f"{self._who(report)} divided a whole number by zero{self._at(line)} "
-            "(a GPU gives garbage without a word)",
-            line,
-        )
+        after = " (a GPU gives garbage without a word)"
+        said = " divided a whole number by zero"
+        return self._fault(errors.KernelError, report, said, after)
 
     def _stack(self, report: dict) -> errors.CudaError:
         return errors.KernelError(
@@ -184,21 +164,15 @@ class Explainer:
         )
 
     def _memory(self, report: dict) -> errors.CudaError:
-        line = self._line(report)
+        said = f" touched address {report['offset']:#x}, which belongs to no array"
         if report["array"]:
-            what = f"touched {self._element(report)}, outside {self._array(report)}"
-        else:
-            what = f"touched address {report['offset']:#x}, which belongs to no array"
-        return errors.BoundsError(f"{self._who(report)} {what}{self._at(line)}", line)
+            said = f" touched {self._element(report)}, outside {self._array(report)}"
+        return self._fault(errors.BoundsError, report, said)
 
     def _wild(self, report: dict) -> errors.CudaError:
-        now = report["now"]
-        line = self._line(now)
-        return errors.BoundsError(
-            f"{self._who(now)} {KINDS[now['kind']]} address {report['offset'] & (2**64 - 1):#x}, "
-            f"which belongs to no array{self._at(line)}",
-            line,
-        )
+        now, address = report["now"], report["offset"] & (2**64 - 1)
+        said = f" {KINDS[now['kind']]} address {address:#x}, which belongs to no array"
+        return self._fault(errors.BoundsError, now, said)
 
     def _timeout(self, report: dict) -> errors.CudaError:
         line = self._line(report)
@@ -223,9 +197,7 @@ class Explainer:
         return self.find_lines([place["pc"]])[0] if place.get("pc") else None
 
     def _at(self, line: int | None, quote: bool = True) -> str:
-        if not line:
-            return ""
-        return f" at line {line}{self._quote(line) if quote else ''}"
+        return f" at line {line}{self._quote(line) if quote else ''}" if line else ""
 
     def _quote(self, line: int | None) -> str:
         if not line or line > len(self.rows):
@@ -285,5 +257,4 @@ def _constants(text: str) -> dict[str, str]:
 
 
 def _triple(numbers: Sequence[int]) -> str:
-    """Write (x, y, z) as short as it can be: (3, 0, 0) stays readable as (3, 0, 0)."""
     return f"({', '.join(map(str, numbers))})"

@@ -168,11 +168,6 @@ class GpuBackend:
         _call(driver.cuStreamSynchronize, stream)
         self._copied = []
 
-    def synchronize(self) -> None:
-        """Wait for every launch on the current stream; raise what any of them did wrong."""
-        self._current()
-        _call(driver.cuStreamSynchronize, self._stream(), during="an earlier launch")
-
     def close(self) -> None:
         """Leave the module to the process's end: PyTorch may still use the context."""
 

@@ -1,4 +1,4 @@
-"""Kernels whose lanes go together: loops of different lengths, functions, recursion."""
+"""Kernels whose lanes go together: branches, loops of different lengths, functions, recursion."""
 
 import numpy as np
 
@@ -9,6 +9,96 @@ kernel = KERNELS.add
 
 
 @kernel()
+def straight(k):
+    """y[t] = x[t];"""
+    k.x(k.t, k.all)
+    k.y(k.t, k.all)
+
+
+@kernel()
+def after_shuffle(k):
+    """y[t] = __shfl_down_sync(~0u, x[t], 1); y[t + 65] = 3;"""
+    straight(k)
+    k.y(k.t + 65, k.all)
+
+
+@kernel()
+def pairs_after_syncwarp(k):
+    """__syncwarp(); int2 p = ((const int2 *)x)[t]; y[t] = p.x + p.y;"""
+    k.x(k.t, k.all, 8)
+    k.y(k.t, k.all)
+
+
+@kernel()
+def bytes_after_syncwarp(k):
+    """__syncwarp(); y[t] = ((const unsigned char *)x)[t];"""
+    k.x(k.t, k.all, 1)
+    k.y(k.t, k.all)
+
+
+@kernel()
+def strided(k):
+    """y[3 * t] = x[2 * t];"""
+    k.x(2 * k.t, k.all)
+    k.y(3 * k.t, k.all)
+
+
+@kernel(block=48)
+def a_warp_of_half_a_size(k):
+    """if (t >= 40) return;
+    __syncwarp(__activemask()); y[t] = x[t];"""
+    on = k.t < 40
+    k.x(k.t, on)
+    k.y(k.t, on)
+
+
+@kernel(block=(8, 8))
+def two_dimensions(k):
+    """y[t] = x[16 * threadIdx.y + threadIdx.x];"""
+    k.x(16 * (k.t // 8) + k.t % 8, k.all)
+    k.y(k.t, k.all)
+
+
+@kernel()
+def nested_branches(k):
+    """if (t % 2) { y[t] = 1; if (t % 3) y[t + 64] = x[t]; y[t + 128] = 2; }
+    y[t + 192] = 3;"""
+    odd = k.t % 2 == 1
+    k.y(k.t, odd)
+    k.x(k.t, odd & (k.t % 3 != 0))
+    k.y(k.t + 64, odd & (k.t % 3 != 0))
+    k.y(k.t + 128, odd)
+    k.y(k.t + 192, k.all)
+
+
+@kernel()
+def four_cases(k):
+    """switch (t % 4) { case 0: y[t] = x[t]; break; case 1: y[t + 64] = 1;
+    case 2: y[t + 128] = 2; break; default: y[t + 192] = x[t + 64]; }"""
+    way = k.t % 4
+    k.x(k.t, way == 0)
+    k.y(k.t, way == 0)
+    k.y(k.t + 64, way == 1)
+    k.y(k.t + 128, (way == 1) | (way == 2))
+    k.x(k.t + 64, way == 3)
+    k.y(k.t + 192, way == 3)
+
+
+@kernel()
+def either(k):
+    """if (t % 2 == 0 || x[t] > 15) y[t] = 1;"""
+    odd = k.t % 2 == 1
+    k.y(k.t, ~odd | (k.x(k.t, odd) > 15))
+
+
+@kernel()
+def a_guarded_value(k):
+    """y[t] = t >= 4 ? x[t - 4] : 0;"""
+    k.x(k.t - 4, k.t >= 4)
+    k.y(k.t, k.all)
+
+
+@kernel()
 def loops_of_different_lengths(k):
     """int n = x[t], s = 0;
     for (int i = 0; i < n; i++) s += x[64 + t + 33 * i];
@@ -16,25 +106,6 @@ def loops_of_different_lengths(k):
     n = k.x(k.t, k.all)
     for i in range(n.max()):
         k.x(64 + k.t + 33 * i, i < n)
-    k.y(k.t, k.all)
-
-
-@kernel()
-def one_lane_a_round(k):
-    """for (int i = 0; i < 64; i++) if (i == t) y[t] = x[t];"""
-    for i in range(64):
-        k.x(k.t, k.t == i)
-        k.y(k.t, k.t == i)
-
-
-@kernel()
-def break_behind(k):
-    """int n = x[t], s = 0;
-    for (int i = 0; i < 20; i++) { s += x[t + 40 * i + 1]; if (i == n) break; }
-    y[t] = s;"""
-    n = k.x(k.t, k.all)
-    for i in range(20):
-        k.x(k.t + 40 * i + 1, i <= n)
     k.y(k.t, k.all)
 
 
@@ -85,31 +156,6 @@ def loop_in_a_loop(k):
 
 
 @kernel()
-def two_loops_in_a_row(k):
-    """int n = x[t], s = 0;
-    for (int i = 0; i < n; i++) s += x[t + 2 * i]; for (int i = n; i < 31; i++) s += x[t + 5 * i];
-    y[t] = s;"""
-    n = k.x(k.t, k.all)
-    for i in range(31):
-        k.x(k.t + 2 * i, i < n)
-    for i in range(31):
-        k.x(k.t + 5 * (n + i), n + i < 31)
-    k.y(k.t, k.all)
-
-
-@kernel()
-def while_loop(k):
-    """int n = x[t], s = 0;
-    while (n > 0) { s += x[n]; n -= 2; }
-    y[t] = s;"""
-    n = k.x(k.t, k.all)
-    while (n > 0).any():
-        k.x(n, n > 0)
-        n = n - 2
-    k.y(k.t, k.all)
-
-
-@kernel()
 def condition_that_reads(k):
     """int i = t;
     while (x[i] % 4) i += 3;
@@ -118,19 +164,6 @@ def condition_that_reads(k):
     while on.any():
         on = on & (k.x(i, on) % 4 != 0)
         i = np.where(on, i + 3, i)
-    k.y(k.t, k.all)
-
-
-@kernel()
-def do_while(k):
-    """int n = x[t], s = 0;
-    do { s += x[64 + n]; n -= 3; } while (n > 0);
-    y[t] = s;"""
-    n, on = k.x(k.t, k.all), k.all
-    while on.any():
-        k.x(64 + n, on)
-        n = n - 3
-        on = on & (n > 0)
     k.y(k.t, k.all)
 
 
@@ -144,20 +177,6 @@ def do_while_in_a_loop(k):
             k.y(64 * n + k.t + 600, on)
             n = n - 7
             on = on & (n > 0)
-
-
-@kernel()
-def endless_with_break(k):
-    """int n = x[t], s = 0;
-    while (true) { for (int j = 0; j < n % 3; j++) s += x[j + t]; y[t] = s; if (n < 4) break;
-        n -= 4; }"""
-    n, on = k.x(k.t, k.all), k.all
-    while on.any():
-        for j in range(2):
-            k.x(j + k.t, on & (j < n % 3))
-        k.y(k.t, on)
-        on = on & (n >= 4)
-        n = n - 4
 
 
 @kernel(before="#define EACH(i, n) for (int i = 0; i < (n); i++)")
