@@ -19,7 +19,7 @@ from tests.notebooks import axe
 from tests.notebooks.conftest import FEW
 from tools import executed as executed_module
 from tools.notebooks import is_appendix, sources
-from tools.site import generated, single
+from tools.site import generated, instant, single
 from tools.site.faults import faults
 from tools.site.gallery import with_gallery
 from tools.site.pictures import NO_ALT, shared, with_pictures
@@ -46,7 +46,7 @@ LOOKED += [
     "notebooks/glossary",
 ]
 LOOKED += [f"docs/{name}" for name in USE] + [f"notebooks/{name}" for name in NAMES]
-LOOKED += [f"api/{name}" for name in generated.LIBRARIES]
+LOOKED += [*instant.PAGES, *(f"api/{name}" for name in generated.LIBRARIES)]
 QUICK = ("index", *(f"api/{name}" for name in FEW), "notebooks/00_start_here")
 SEEN = [
     pytest.param(name, marks=[pytest.mark.part(of="site")] * (name not in QUICK)) for name in LOOKED
@@ -357,6 +357,7 @@ def test_a_title_is_the_first_heading_without_marks():
     assert title(nbformat.v4.new_notebook(cells=cells[:1])) == ""
 
 
+PLAYERS = [f"{page.rpartition('/')[2]}.html" for page in instant.PAGES]
 SITE = {
     "notebooks/01_a.html": """<title>A</title><link rel="stylesheet" href="../_static/a.css?v=1">
         <link rel="next" href="02_b.html"><script src="../_static/furo.js"></script>
@@ -367,6 +368,8 @@ SITE = {
         <a href="https://mpi-forum.org">out</a> <h1 id="here">A</h1></body>""",
     "notebooks/glossary.html": "<body><h1 id='t'>T</h1><a href='../index.html'>up</a></body>",
     "index.html": "<body><a href='notebooks/01_a.html'>A</a></body>",
+    **{f"{page}.html": "<script src='players.js'></script>" for page in instant.PAGES},
+    "players/players.js": "let play;",
     "_static/a.css": "p > b { color: red }",
     "_static/furo.js": "if (1 < 2) document.title = '</script>'",
 }
@@ -384,6 +387,7 @@ def test_a_single_page_has_all_that_it_needs_and_no_link_to_what_is_not_there(tm
         "01_a.html",
         "glossary.html",
         "index.html",
+        *PLAYERS,
     }
     assert faults(made) == []
     text = (made / "01_a.html").read_text()
@@ -485,13 +489,14 @@ class TestWhole:
         pages = {path.relative_to(folder).as_posix() for path in folder.rglob("*.html")}
         assert {f"notebooks/{name}.html" for name in NAMES} <= pages
         assert {f"api/{name}.html" for name in libraries} <= pages
+        assert {f"{page}.html" for page in instant.PAGES} <= pages
         assert list(folder.rglob(".*")) == [], "what Sphinx keeps for itself"
 
     @pytest.mark.part(of="site")
     def test_single_pages_stand_alone_and_play(self, built, browser, tmp_path):
         pages = single.write(built[0], NAMES, tmp_path / "html")
         assert faults(tmp_path / "html") == []
-        assert len(pages) == len(NAMES) + 2
+        assert len(pages) == len(NAMES) + 2 + len(PLAYERS)
         page, trouble = browser.new_page(), []
         page.on("pageerror", lambda error: trouble.append(str(error)))
         page.on("request", lambda one: one.url.startswith("http") and trouble.append(one.url))

@@ -14,18 +14,26 @@ from urllib.parse import unquote, urlsplit
 
 from bs4 import BeautifulSoup, Tag
 
+from tools.site import instant
 from tools.site.faults import resolve
 
-SCRIPTS = ("furo.js", "course.js", "states.js", "dark.js")  # the others serve the search
+SCRIPTS = (
+    "furo.js",
+    "course.js",
+    "states.js",
+    "dark.js",
+    "players.js",
+)  # the others serve the search
 
 
 def write(site: Path, notebooks: Iterable[str], output: Path) -> list[Path]:
-    """Write a page for each notebook, the glossary, and the first page with the contents.
+    """Write a page for each notebook, the glossary, the players, and the first page.
 
     Pages of other notebooks that `output` has stay, and are linked to.
     """
     output.mkdir(parents=True, exist_ok=True)
     names = {f"notebooks/{name}.html": f"{name}.html" for name in (*notebooks, "glossary")}
+    names |= {f"{page}.html": f"{page.rpartition('/')[2]}.html" for page in instant.PAGES}
     names["index.html"] = "index.html"
     there = {f"notebooks/{path.name}": path.name for path in output.glob("[0-9A][0-9]_*.html")}
     for page, name in names.items():

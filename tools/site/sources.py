@@ -18,7 +18,7 @@ from bs4 import BeautifulSoup
 from nbformat import NotebookNode
 
 from helpers.paths import ROOT
-from tools.site import cards, generated
+from tools.site import cards, generated, instant
 from tools.site.gallery import with_gallery
 from tools.site.pictures import with_pictures
 from tools.widgets import without_widgets
@@ -65,6 +65,7 @@ def write(
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
+    instant.write(folder)
     (folder / "CARDS.md").write_text(with_anchors(cards.page(notebooks)), encoding="utf-8")
     (folder / "index.md").write_text(_landing(folder, notebooks), encoding="utf-8")
 
@@ -131,12 +132,14 @@ def _landing(folder: Path, notebooks: Mapping[str, NotebookNode]) -> str:
     titles = {name: title(notebook) for name, notebook in notebooks.items()}
     text = with_difficulty(text, notebooks)
     text = with_gallery(text, parts, notebooks, titles, folder / "extra" / "figures")
+    text = text.replace("\n## ", f"\n{instant.LINE}\n\n## ", 1)
     text = leading_somewhere(text, "README.md", folder)
     by_number = {name[:2]: f"{name[:2]} {titles[name]} <notebooks/{name}>" for name in notebooks}
     menu = [
         _tree(part, [by_number[number] for number in numbers if number in by_number])
         for part, numbers in parts.items()
     ]
+    menu.append(_tree("Without an install", instant.PAGES))
     menu.append(_tree("Look up", ["notebooks/glossary", *generated.REFERENCE, "data/README"]))
     menu.append(_tree("Use", [f"docs/{name}" for name in USE]))
     menu.append(
