@@ -9,7 +9,7 @@ from helpers.pagerank.graphs import links, random_links
 from tests.mpi.runner import run_ranks
 
 EXCHANGES = ["allgather", "boundary"]
-RANKS = [1, 2, 4]
+RANKS = [1, 3]
 
 
 def job(every):
@@ -39,7 +39,7 @@ def graphs():
     edges = [(i, (7 * i + 1) % 40, 1.0 + i % 3) for i in range(40)]
     edges += [(40 + i, 40 + (3 * i) % 35, 2.0) for i in range(30)] + [(0, 60, 1.0), (5, 5, 1.0)]
     yield "halves", links(edges)
-    yield "fewer nodes than ranks", links([(0, 1), (1, 2), (2, 0)])
+    yield "fewer nodes than ranks", links([(0, 1), (1, 0)])
 
 
 @pytest.fixture(scope="module")
