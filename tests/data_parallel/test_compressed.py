@@ -5,6 +5,7 @@ import pytest
 
 from helpers.data_parallel.compression.compressors import Compressor
 from tests.mpi.runner import run_ranks
+from tests.mpi.several import on_ranks, told
 
 pytestmark = pytest.mark.mpi
 
@@ -103,18 +104,15 @@ def refused() -> list[str]:
 
     from helpers.data_parallel.schemes import Compressed, Hooked, PowerSGD
 
-    told = []
-    for call in (
-        lambda: Compressed(MPI.COMM_WORLD, Dense(), route="pigeons"),
-        lambda: Compressed(MPI.COMM_WORLD, Dense(), True, "ring"),
-        lambda: PowerSGD(MPI.COMM_WORLD, 0),
-        lambda: Hooked(MPI.COMM_WORLD, "zip"),
-    ):
-        try:
-            call()
-        except ValueError as error:
-            told.append(str(error))
-    return told
+    return [
+        told(call)
+        for call in (
+            lambda: Compressed(MPI.COMM_WORLD, Dense(), route="pigeons"),
+            lambda: Compressed(MPI.COMM_WORLD, Dense(), True, "ring"),
+            lambda: PowerSGD(MPI.COMM_WORLD, 0),
+            lambda: Hooked(MPI.COMM_WORLD, "zip"),
+        )
+    ]
 
 
 def hooked(steps: int) -> dict[str, np.ndarray]:
@@ -132,8 +130,13 @@ def hooked(steps: int) -> dict[str, np.ndarray]:
     return found
 
 
-def test_three_ranks_send_what_the_formulas_say_and_stay_equal():
-    found = run_ranks(3, weights_and_bytes, 5, timeout=120)
+@pytest.fixture(scope="module")
+def three():
+    return on_ranks(3, (weights_and_bytes, 5), (feedback_sums,), (refused,))
+
+
+def test_three_ranks_send_what_the_formulas_say_and_stay_equal(three):
+    found = three[0]
     scale = np.abs(found[0]["mpi"][0]).max()
     for rank in found:
         for name, (weights, *_) in rank.items():
@@ -148,14 +151,15 @@ def test_three_ranks_send_what_the_formulas_say_and_stay_equal():
             assert exact or apart > 0
 
 
-def test_nothing_is_lost_with_feedback():
-    for kept, whole in run_ranks(3, feedback_sums):
+def test_nothing_is_lost_with_feedback(three):
+    for kept, whole in three[1]:
         assert kept == pytest.approx(whole, rel=1e-5)
 
 
-def test_bad_arguments_are_told_what_was_passed():
-    (told,) = run_ranks(1, refused)
-    for message, part in zip(told, ("'pigeons'", "feedback=True", "got 0", "'zip'"), strict=True):
+def test_bad_arguments_are_told_what_was_passed(three):
+    for message, part in zip(
+        three[2][0], ("'pigeons'", "feedback=True", "got 0", "'zip'"), strict=True
+    ):
         assert part in message
 
 
