@@ -230,7 +230,8 @@ def test_a_solution_stands_folded_below_its_exercise():
 
 def test_each_notebook_of_the_readme_has_a_card_with_its_picture(tmp_path):
     text = with_difficulty((ROOT / "README.md").read_text("utf-8"), {})
-    course, titles = {NAMES[0]: shown({})}, dict.fromkeys(NAMES, "A < title")
+    said = {"image/png": {"title": "A < ring", "kept": []}}
+    course, titles = {NAMES[0]: shown(said)}, dict.fromkeys(NAMES, "A < title")
     parts = with_appendices(NAMES)
     made = BeautifulSoup(with_gallery(text, parts, course, titles, tmp_path), "html.parser")
     cards = {card["href"]: card for card in made.select(".gallery > a.card")}
@@ -238,6 +239,8 @@ def test_each_notebook_of_the_readme_has_a_card_with_its_picture(tmp_path):
     first = cards.pop(f"notebooks/{NAMES[0]}.html")
     assert first.strong.text == "00 A < title"
     assert (tmp_path / Path(first.img["src"]).name).is_file()
+    assert first.img["alt"] == "Plot: A < ring"
+    assert first.img["data-kept"] == "[]", "dark in a dark theme"
     assert not any(card.img for card in cards.values())
     assert "| notebook |" not in made.text
 

@@ -56,23 +56,21 @@ def _card(
     needed = f", after {needs.strip()}" if needs.strip() else ""
     on_one_line = (exercises or "").replace(" ", "\N{NO-BREAK SPACE}")
     counted = f"; exercises {on_one_line}" if exercises else ""
-    shown = (
-        f'<img src="figures/{picture}" alt="A plot of the notebook" loading="lazy">'
-        if picture
-        else ""
-    )
     said = html.escape(f"{did[:1].upper()}{did[1:]}.")
     return (
-        f'<a class="card" href="notebooks/{name}.html">{shown}'
+        f'<a class="card" href="notebooks/{name}.html">{picture}'
         f"<strong>{name[:2]} {html.escape(titles.get(name, name))}</strong>"
         f"<span>{said}</span><small>{minutes} minutes{needed}{counted}</small></a>"
     )
 
 
 def _picture(number: str, notebooks: Mapping[str, NotebookNode], folder: Path) -> str:
-    """Write the chosen plot of an executed notebook; return its file's name, or nothing."""
+    """Write the chosen plot of an executed notebook; return it as an image, or nothing.
+
+    A plot in which nothing keeps its colours is dark in a dark theme, as in the notebook.
+    """
     plots = [
-        output["data"]["image/png"]
+        output
         for name, notebook in notebooks.items()
         if name.startswith(number)
         for cell in notebook.cells
@@ -82,4 +80,8 @@ def _picture(number: str, notebooks: Mapping[str, NotebookNode], folder: Path) -
     if not plots:
         return ""
     chosen = plots[min(CHOSEN.get(number, 0), len(plots) - 1)]
-    return written(folder / f"card-{number}", "image/png", base64.b64decode(chosen)).name
+    raw, said = chosen["data"]["image/png"], chosen.get("metadata", {}).get("image/png", {})
+    file = written(folder / f"card-{number}", "image/png", base64.b64decode(raw))
+    words = html.escape(said.get("title") or said.get("axes") or "of the notebook")
+    dark = ' data-kept="[]"' if said.get("kept") == [] else ""
+    return f'<img src="figures/{file.name}" alt="Plot: {words}" loading="lazy"{dark}>'
