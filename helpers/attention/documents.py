@@ -40,9 +40,6 @@ class Vocabulary:
     def __len__(self) -> int:
         return len(self.words)
 
-    def __contains__(self, word: str) -> bool:
-        return word in self._ids
-
     def id(self, word: str) -> int:
         """Return the word's id, ``UNKNOWN`` if it has none."""
         return self._ids.get(word, UNKNOWN)
