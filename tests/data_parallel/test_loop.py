@@ -128,34 +128,27 @@ def bad_stops() -> list[str]:
     ]
 
 
-def rebound(how: str) -> str:
+def rebound() -> str:
     """A reader's function that puts new tensors where the gradients were."""
-    import torch
-
     from helpers.data_parallel.schemes import ByFunction
     from helpers.data_parallel.tasks import lenet
 
     def sync_gradients(model):
-        if how == "zero_grad":
-            model.zero_grad()
-        elif how == "data":
-            model.third.weight.data = torch.zeros_like(model.third.weight)
-        else:
-            model.third.weight.grad = model.third.weight.grad / 2
+        model.third.weight.grad = model.third.weight.grad / 2
 
     scheme = functools.partial(ByFunction, function=sync_gradients)
     return told(lambda: lenet.train(scheme, world(), steps=2))
 
 
-LISTED, REBOUND = ((), (0,), (1,)), ("zero_grad", "assign", "data")
+LISTED = (), (0,), (1,)
 
 
 @pytest.fixture(scope="module")
 def two():
     calls = [(new_schemes, 20), (new_schemes, 105), (a_scheme_again,), (arguments,), (bad_stops,)]
     calls += [(batches_that_end, "MPIAllreduce", listed) for listed in LISTED]
-    names = ["short", "long", "again", "arguments", "bad stops", *LISTED, *REBOUND]
-    calls += [(rebound, how) for how in REBOUND]
+    names = ["short", "long", "again", "arguments", "bad stops", *LISTED, "rebound"]
+    calls += [(rebound,)]
     return dict(zip(names, on_ranks(2, *calls), strict=True))
 
 
@@ -200,10 +193,8 @@ def test_the_first_without_a_batch_ends_all(two, listed):
     assert two[listed] == (("10 updates", 10),) * 2
 
 
-@pytest.mark.parametrize("how", REBOUND)
-def test_training_refuses_a_reader_who_rebinds(two, how):
-    name = "first.weight" if how == "zero_grad" else "third.weight"
-    assert all(repr(name) in message for message in two[how])
+def test_training_refuses_a_reader_who_rebinds(two):
+    assert all("'third.weight'" in message for message in two["rebound"])
 
 
 # ------------------------------------------------------------------------------- one process
