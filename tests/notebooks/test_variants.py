@@ -165,7 +165,7 @@ def test_only_what_the_hubs_recipe_closes_holds_solutions():
     texts = {}
     for path in listed.stdout.decode().split("\0"):
         known = re.search(r"\.(py|ipynb|md|cu|json|html|js|yml|toml|txt)$", path)
-        if known and not path.startswith(tuple(f"{each}/" for each in closed.split())):
+        if known and not f"{path}/".startswith(tuple(f"{each}/" for each in closed.split())):
             with contextlib.suppress(FileNotFoundError):  # removed, and not yet committed
                 texts[path] = plain((ROOT / path).read_text("utf-8"))
     found = {}
