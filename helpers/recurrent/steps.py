@@ -7,7 +7,6 @@ reset, update, candidate.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -24,17 +23,9 @@ class GRUStep(NamedTuple):
     state: Tensor  # h_t
 
 
-def rnn_step(
-    x: Tensor,
-    h: Tensor,
-    W: Tensor,
-    U: Tensor,
-    b: Tensor,
-    c: Tensor,
-    activation: Callable[[Tensor], Tensor] = torch.tanh,
-) -> Tensor:
-    """Return h_t = g(W x_t + b + U h_{t-1} + c) (Elman 1990), (B, H)."""
-    return activation(x @ W.T + b + h @ U.T + c)
+def rnn_step(x: Tensor, h: Tensor, W: Tensor, U: Tensor, b: Tensor, c: Tensor) -> Tensor:
+    """Return h_t = tanh(W x_t + b + U h_{t-1} + c) (Elman 1990), (B, H)."""
+    return torch.tanh(x @ W.T + b + h @ U.T + c)
 
 
 def gru_step(x: Tensor, h: Tensor, W: Tensor, U: Tensor, b: Tensor, c: Tensor) -> GRUStep:
