@@ -301,14 +301,9 @@ def test_a_receive_of_ones_own_serves_without_a_handshake(others):
 
 
 @pytest.mark.mpi
-def test_a_receive_that_names_nobody_ends_the_training_with_a_reason(others):
-    history = others[2][0]
-    assert history.updates == 0
-    assert history.report == ["expected the rank of a worker; got None"]
-
-
-@pytest.mark.mpi
-def test_a_gradient_in_one_message(others):
-    history = others[3][0]
-    assert history.updates == 20
-    assert history.report == ["the server stopped: 20 updates"]
+def test_a_receive_that_names_nobody_and_a_gradient_in_one_message(others):
+    for history, updates, said in (
+        (others[2][0], 0, "expected the rank of a worker; got None"),
+        (others[3][0], 20, "the server stopped: 20 updates"),
+    ):
+        assert (history.updates, history.report) == (updates, [said])
