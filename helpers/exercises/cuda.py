@@ -9,6 +9,7 @@ from helpers.exercises.kernels import (
     compiled,
     kernel_exercise,
     read_once,
+    renamed,
     run,
     shared_out,
     threads_of,
@@ -234,10 +235,11 @@ def _counted(module, grid: int, block: int, x, bins, n: int):
     """Run a histogram; a fault is told with what usually is behind it."""
     from helpers import cuda
 
-    if "block_histogram" not in module.signatures:
+    name = renamed(module, "block_histogram")
+    if name not in module.signatures:
         wrong(f"the cell defines no kernel block_histogram; it has {', '.join(module.signatures)}")
     try:
-        return module["block_histogram"][grid, block].record(x, bins, n)
+        return module[name][grid, block].record(x, bins, n)
     except cuda.CudaError as error:
         wrong(f"with grid {grid} and block {block}: {error}{_behind(error, module.source, block)}")
 

@@ -35,14 +35,20 @@ def compiled(answer):
         wrong(f"it does not compile: {error}")
 
 
+def renamed(module, name: str) -> str:
+    """Return what a variant of the course calls a kernel: its name with two letters behind."""
+    there = (*module.signatures, *module.templates)
+    return next((each for each in there if re.fullmatch(rf"{name}_[a-z]{{2}}", each)), name)
+
+
 def run(module, name: str, grid, block, *arguments, record: bool = False):
     """Launch one of the reader's kernels; a fault is a wrong answer."""
     from helpers import cuda
 
     base, instance, rest = name.partition("<")
     there = {**module.signatures, **module.templates}
-    base = next((each for each in there if re.fullmatch(rf"{base}_[a-z]{{2}}", each)), base)
-    name = base + instance + rest  # a variant of the course has renamed it
+    base = renamed(module, base)
+    name = base + instance + rest
     if base not in (module.templates if instance else module.signatures):
         listed = ", ".join(there) or "none"
         wrong(f"the cell defines no kernel {'template ' * bool(instance)}{base}; it has {listed}")
