@@ -371,7 +371,7 @@ SITE = {
         <a href="https://mpi-forum.org">out</a> <h1 id="here">A</h1></body>""",
     "notebooks/glossary.html": "<body><h1 id='t'>T</h1><a href='../index.html'>up</a></body>",
     "index.html": "<body><a href='notebooks/01_a.html'>A</a></body>",
-    **{f"{page}.html": "<script src='players.js'></script>" for page in instant.PAGES},
+    **{f"{page}.html": "<body><script src='players.js'></script>" for page in instant.PAGES},
     "players/players.js": "let play;",
     "_static/a.css": "p > b { color: red }",
     "_static/furo.js": "if (1 < 2) document.title = '</script>'",
