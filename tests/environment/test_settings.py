@@ -154,6 +154,6 @@ def test_what_readers_type_takes_a_readers_set_and_the_rest_the_whole_lock():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     needs = dict(re.findall(r"^([a-z-]+): ?([a-z-]*) *## ", makefile, re.MULTILINE))
     readers = {name for name, need in needs.items() if need == "setup"}
-    assert readers == {"lab", "board", "hosts", "reset", "claims"}
+    assert readers == {"lab", "board", "contest", "hosts", "reset", "claims"}
     whole = {"test", "test-all", "lint", "site", "html", "bench", "grading", "notebooks", "course"}
     assert whole <= {name for name, need in needs.items() if need == "setup-all"}
