@@ -370,7 +370,7 @@ rows = [
 (ax,) = draw.fastest(rows)
 late = max((row["measured"] / row["predicted"] for row in rows if row["measured"]), default=1.0)
 if busy := late > 1.6:
-    ax.set_title(f"\nmachine too busy to be believed: up to {late:.1f} times the predicted time")
+    ax.set_title(f"\nBUSY MACHINE: do not believe it (up to {late:.1f} times the predicted time)")
 plt.show()
 at_link = [row for row in rows if row["rate"] == chosen.link]
 fastest = min(at_link, key=lambda row: (not busy and row["measured"]) or row["predicted"])
