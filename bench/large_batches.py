@@ -104,7 +104,7 @@ def _steps(name: str, best: dict) -> list[Row]:
 
 def _noise(name: str) -> Row:
     """Measure the noise scale of the training at batch 64, over as many samples."""
-    from helpers.claims.experiments import ranks
+    from helpers.claims.ranks import ranks
     from helpers.data_parallel.large_batch import search
 
     given = {"steps": 100, "batch": 32, "rate": 0.1}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from helpers.claims import Claim, Share
-from helpers.claims.experiments import ranks
+from helpers.claims.ranks import ranks
 
 LIMIT = 120  # seconds for one call on the ranks
 LATE = 0.02  # seconds by which a receiver is late

@@ -6,7 +6,7 @@ import functools
 from typing import TYPE_CHECKING
 
 from helpers.claims import Claim
-from helpers.claims.experiments import ranks
+from helpers.claims.ranks import ranks
 
 if TYPE_CHECKING:
     from helpers.collectives.cost import Link

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from helpers.claims import Claim, with_defaults
-from helpers.claims.experiments import ranks
+from helpers.claims.ranks import ranks
 
 LIMIT = 120  # seconds for one call on the ranks
 PART = 20e-3  # seconds: the pace of a forward pass, and of each part of a backward pass

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from helpers.claims import Claim
-from helpers.claims.experiments import ranks
+from helpers.claims.ranks import ranks
 
 LIMIT = 120  # seconds for one call on the ranks
 

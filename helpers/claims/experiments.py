@@ -1,4 +1,4 @@
-"""What experiments are made of: calls in turns, processes of their own, ranks for all claims."""
+"""What experiments are made of: calls in turns, processes of their own."""
 
 from __future__ import annotations
 
@@ -9,13 +9,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from helpers.cluster import Cluster, Network
+from typing import Any
 
 PROGRAM = "from helpers.claims.experiments import main; main()"
-_started: dict[tuple[int, Network | None], Cluster] = {}
 
 
 def in_turn(
@@ -85,21 +81,3 @@ def main() -> None:
         found = None, error
     with answer:
         answer.write(pickle.dumps(found))
-
-
-def ranks(n: int = 4, network: Network | None = None) -> Cluster:
-    """Return a cluster of these ranks that all experiments of this process share.
-
-    Between calls its ranks sleep: what one claim leaves running disturbs no other.
-    """
-    from helpers.cluster import Cluster
-
-    if (n, network) not in _started:
-        _started[n, network] = Cluster(n=n, network=network, preload=("torch",))
-    return _started[n, network]
-
-
-def end() -> None:
-    """Stop all of them; the next call starts anew."""
-    while _started:
-        _started.popitem()[1].stop()

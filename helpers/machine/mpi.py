@@ -1,7 +1,7 @@
 """Which MPI there is, its mpiexec and what that must be told; ranks of a command under it.
 
 Whatever happens, none of those is left behind. They are for scripts, measurements and tests;
-:class:`helpers.cluster.Cluster` keeps ranks that answer.
+a ``Cluster`` keeps ranks that answer.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ def test_the_figures_of_the_hubs_page_are_the_records(newest):
     assert said == {
         name: f"{row.value / 1000:.1f}" for name, row in newest.items() if name.isdigit()
     }
-    assert len(said) == 14
+    assert len(said) == 16
 
 
 def test_no_notebook_was_seen_to_say_nothing_for_long(newest):

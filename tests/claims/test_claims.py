@@ -10,7 +10,7 @@ import pytest
 import claims
 from claims.__main__ import choose, table
 from helpers import records
-from helpers.claims import Claim, Share, evidence, experiments
+from helpers.claims import Claim, Share, evidence, ranks
 from helpers.claims.claim import ClaimError
 from helpers.claims.recorded import _part, quantity
 from helpers.claims.running import run, run_smallest
@@ -22,7 +22,7 @@ from tools.claimed import faults
 @pytest.fixture(scope="module", autouse=True)
 def _ranks_of_experiments_end():
     yield
-    experiments.end()
+    ranks.end()
 
 
 def experiment(seed, gap=1.0, noise=0.1, rival=10.0):
