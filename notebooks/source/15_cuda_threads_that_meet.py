@@ -1,14 +1,14 @@
 # %% [markdown]
 # # Let threads meet: warps, scans, histograms, attention
 #
-# At the end you will have written kernels whose threads exchange what they compute. The last one computes attention as FlashAttention does, in a single kernel.
+# At the end you will have written kernels whose threads exchange what they compute. The last kernel computes attention as FlashAttention does, without storing a score.
 
 # %% [markdown]
 # **You will be able to**
 #
 # - predict how often a warp executes a branch, and give work to threads so that few lanes idle;
 # - exchange values inside a warp by shuffles;
-# - scan numbers by a tree, and say what the tree saves and what it costs;
+# - compute all running sums of an array by a tree, and say what the tree saves and what it costs;
 # - write a histogram that needs few atomics on global memory;
 # - find the maximum and the sum of a softmax in one reading, and compute attention without storing its scores.
 #
@@ -40,7 +40,7 @@ rng = np.random.default_rng(15)
 photograph = load_sample_image("china.jpg").mean(axis=2).astype(np.float32) / 255
 
 # %% [markdown]
-# Below, threads compute for each of eight numbers the sum of all numbers before it: a *[scan](glossary.md#scan)*. A single thread makes six additions, one after another; for 256 numbers it makes 254. A tree of threads takes $2 \log_2 n$ steps: six for eight numbers too, but only 16 for 256. **Press step** to see which thread adds what, and choose the other scan from the menu. Lines are reads, frames are writes, and each colour is a thread. A barrier separates each step from the next. Both scans were recorded while they ran.
+# Below, threads compute for each of eight numbers the sum of all numbers before it: a *[scan](glossary.md#scan)*. A single thread makes six additions, one after another; for 256 numbers it makes 254. A tree of threads takes $2 \log_2 n$ steps: six for eight numbers too, but only 16 for 256. **Press step** to see which thread adds what, and choose the other scan from the menu. (The other scan includes the number itself in its sum.) Lines are reads, frames are writes, and each colour is a thread. A barrier separates each step from the next. Both scans were recorded while they ran.
 
 # %%
 eight, scans = np.array([3, 1, 7, 0, 4, 1, 6, 3], np.float32), {}
@@ -53,7 +53,7 @@ scan_picture(scans, eight)
 # %% [markdown]
 # ## Lesson 1. What does an `if` cost a warp?
 #
-# *40 minutes.* **The question:** all 32 lanes of a warp receive the same instruction. What happens where an `if` sends some lanes into one branch and the rest into the other?
+# *35 minutes.* **The question:** all 32 lanes of a warp receive the same instruction. What happens where an `if` sends some lanes into one branch and the rest into the other?
 #
 # ### Divergence
 #
@@ -81,7 +81,7 @@ scan_picture(scans, eight)
 #
 # </details>
 #
-# > **Predict.** With `group` 1, neighbouring lanes take different branches. With `group` 32, all lanes of a warp take the same branch. How many times as many passes through the two loops does the launch with `group` 1 make as the launch with `group` 32? How many times as many does `group` 8 make?
+# > **Predict.** With `group` 1, neighbouring lanes take different branches. With `group` 32, all lanes of a warp take the same branch. Count the passes through both loops. Divide the count for `group` 1 by the count for `group` 32: what do you get? And for `group` 8?
 
 # %%
 by_lane = Prediction("passes with group 1 ÷ with group 32", None)  # your number for None
@@ -99,29 +99,29 @@ by_lane.answer(passes[1] / passes[32])
 by_eight.answer(passes[8] / passes[32])
 
 # %% [markdown]
-# The picture shows the first warp with `group` 8. Each column is a pass; its coloured lanes work. Look at the middle: the warp goes through each loop with half of its lanes.
+# The picture shows the first warp with `group` 8. Each column is a pass, and the coloured lanes work in it. Look at the middle: the warp goes through each loop with half of its lanes.
 
 # %%
 plots.warp_passes(two_ways[4, 64].warps(numbers, np.empty_like(numbers), 8))
 plt.show()
 
 # %% [markdown]
-# With two branches of equal length, a warp makes twice the passes as soon as each branch has one of its lanes. With `group` 8 the lanes are distributed otherwise than with `group` 1, and the passes are as many. If all lanes of a warp take the same branch, the `if` costs no further pass.
+# With two branches of equal length, a warp makes twice the passes as soon as each branch has one of its lanes. `group` 8 distributes the lanes differently from `group` 1, but makes as many passes. If all lanes of a warp take the same branch, the `if` costs no further pass.
 #
 # ### Who does which addition
 #
-# Often the programmer decides which thread does what. This sum of 256 numbers adds neighbours, then sums of neighbours. The steps are $s = 1, 2, 4, \dots$. In step $s$, thread $t$ adds if $t$ is a multiple of $2s$: element $t$ becomes the sum of elements $t$ and $t + s$.
+# Often the programmer decides which thread does what. This kernel sums 256 numbers: it adds neighbours, then neighbouring sums. The steps are $s = 1, 2, 4, \dots, 128$. In step $s$, each thread $t$ that is a multiple of $2s$ adds element $t + s$ to element $t$.
 
 # %%
 sums = Module("sums.cu", device="cpu")
 Code(sums["interleaved_sum"].listing, language="c++")
 
 # %% [markdown]
-# At $s = 1$, half of the lanes of each warp are idle. From $s = 16$ on, a warp that still adds makes a single addition, and 31 of its lanes are idle.
+# At $s = 1$, half of the lanes of each warp are idle. From $s = 16$ on, a warp makes at most one addition, and 31 of its lanes are idle.
 #
 # ### Exercise 1: the same additions, by other threads
 #
-# *Difficulty ●●○, 10 minutes.* Write the body of the loop. Step $s$ (`step`) makes $128/s$ additions, and no thread makes more than one of them. Choose the threads so that the additions take as few passes as possible.
+# *Difficulty ●●○, 10 minutes.* Write the body of the loop. Step $s$ (`step`) makes the same $128/s$ additions as above, at most one in each thread. Choose the threads so that the additions take as few passes as possible.
 #
 # <details><summary>Hint</summary>
 #
@@ -169,7 +169,7 @@ check.packed_sum(packed_sum)
 # }
 
 # %% [markdown]
-# > **Predict.** The table counts the passes that add, the barriers and the wavefronts of four sums of 256 numbers: interleaved, yours, *halved* (the upper half is added to the lower half, as in notebook 05), and by shuffles. First predict the barriers: how many does each of the first three sums need, and how many the sum by shuffles?
+# > **Predict.** The table below compares four sums of 256 numbers: interleaved, yours, *halved* (each step adds the upper half to the lower half, as in notebook 05), and by shuffles. How many barriers does the interleaved sum need? Yours and the halved sum need as many. How many does the sum by shuffles need?
 
 # %%
 most_barriers = Prediction("barriers of the interleaved sum", None)  # your number for None
@@ -198,11 +198,11 @@ few_barriers.answer(barriers["by shuffles"])
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# The interleaved sum makes 47 passes for additions that fit into 12. Your packed sum makes 12, but it needs as many wavefronts as the interleaved sum: its active lanes read words $2s$ apart, so several lanes want words of one bank. The halved sum reads neighbouring words, and needs few passes and few wavefronts. Shuffles make 5 passes in each of 8 warps, 40 in all and more than halving, but they need a third of halving's wavefronts and a single barrier.
+# The interleaved sum makes 47 passes for additions that fit into 12. Your packed sum makes 12, but it needs as many wavefronts as the interleaved sum: its active lanes read words $2s$ apart, so several lanes want words of one bank. The halved sum reads neighbouring words, and needs few passes and few wavefronts. The sum by shuffles makes 5 passes in each of 8 warps: 40, more than the halved sum. But it needs a third of the halved sum's wavefronts, and a single barrier.
 #
-# An H200 summed 134 million numbers in blocks of 256: interleaved in 0.58 ms, packed in 0.74 ms, halved in 0.56 ms. The packed sum makes a quarter of the interleaved sum's passes, and was slower: passes alone do not decide the time. (Times on an H200 come from `make gpu`; `data/gpu/` holds the record.)
+# An H200 summed 134 million numbers in blocks of 256: interleaved in 0.58 ms, packed in 0.74 ms, halved in 0.56 ms. The packed sum makes a quarter of the interleaved sum's passes, and still took longer: passes alone do not decide the time. (Times on an H200 come from `make gpu`; `data/gpu/` holds the record.)
 #
-# > **Answer.** A warp executes every branch that at least one of its lanes takes. If all of its lanes agree, an `if` costs no further pass. So give the work of a step to neighbouring threads, on neighbouring words. Inside a warp, shuffles need no barrier.
+# > **Answer.** A warp executes every branch that at least one of its lanes takes. If all of its lanes agree, an `if` costs no further pass. So give the work of a step to neighbouring threads, and let them use neighbouring words. Inside a warp, shuffles need no barrier.
 
 # %% [markdown]
 # ## Lesson 2. Where does each thread put its result?
@@ -213,16 +213,16 @@ Markdown("\n".join(lines))
 #
 # The picture at the top shows the two scans.
 #
-# - *Hillis and Steele* take steps $s = 1, 2, 4, \dots$. In step $s$, every thread adds to its own number the number $s$ places to the left. That takes $\log_2 n$ steps and nearly $n \log_2 n$ additions. The result is *inclusive*: a number's own value is in its sum.
-# - *Blelloch* goes up and down a tree, in $2 \log_2 n$ steps and $2(n-1)$ additions. The result is *exclusive*: a number's own value is not in its sum. The way up adds pairs, then pairs of pairs, until the last element holds the sum of all. The way down first sets this last element to zero. Then, in each pair, the left element takes the right element's old value, and the right element becomes the sum of the two old values.
+# - *Hillis and Steele* scan in steps $s = 1, 2, 4, \dots$. In step $s$, every thread adds the number $s$ places to the left to its own. That takes $\log_2 n$ steps and nearly $n \log_2 n$ additions. The result is *inclusive*: each sum includes the number at its own place.
+# - *Blelloch* scans by going up and down a tree, in $2 \log_2 n$ steps and $2(n-1)$ additions. The result is *exclusive*: each sum stops before that number. The way up adds pairs, then pairs of pairs, until the last element holds the sum of all. The way down sets this last element to zero, and then visits the same pairs in reverse order. In each pair, the left element takes the right element's old value, and the right element becomes the sum of the two old values.
 #
 # ### Exercise 2: down the tree
 #
-# *Difficulty ●●●, 20 minutes.* A block of 128 threads scans 256 numbers, and the way up is given. Write the way down, so that `y` holds for each number the sum of all numbers of the block before it.
+# *Difficulty ●●●, 20 minutes.* A block of 128 threads scans 256 numbers in `part`. The way up is given. Write the way down: at its end, `part[i]` holds the sum of the block's numbers before number `i`.
 #
 # <details><summary>Hint</summary>
 #
-# The same pairs as on the way up, the widest first: `step` goes from 128 down to 1, and each of the first `128 / step` threads handles one pair. One thread sets `part[255]` to zero. Where does a thread read what another has just written?
+# Use the pairs of the way up, with `step` from 128 down to 1: each of the first `128 / step` threads handles one pair. One thread sets `part[255]` to zero. Put a barrier wherever a thread reads what another has just written; do not forget the last line of the kernel.
 #
 # </details>
 
@@ -272,7 +272,7 @@ if check.my_scan.passed(my_scan):
     print(f"{len(packed)} bright pixels of {len(pixels)}, packed by your scan")
 
 # %% [markdown]
-# > **Predict.** Both scans run on 256 numbers. How many times as many accesses of shared memory does the scan in steps make as the tree? How many times as many *wavefronts* does it need?
+# > **Predict.** Both scans run on 256 numbers. Divide the shared-memory accesses of the scan in steps by those of the tree: what do you get? Divide their *wavefronts* in the same way.
 
 # %%
 more_accesses = Prediction("accesses, steps ÷ tree", None)  # your number for None
@@ -293,7 +293,7 @@ more_accesses.answer(ratio[0])
 more_wavefronts.answer(ratio[1])
 
 # %% [markdown]
-# The tree makes fewer than half of the accesses and still needs *twice* the wavefronts. (An H200's counters showed 1.7 times.) In the tree's steps, neighbouring lanes read words that lie 2, 4, 8, … apart, and so crowd into ever fewer banks. Skipping one word in every 32 removes most of these conflicts; only then does the tree need fewer wavefronts. The tree also needs twice the barriers. On an H200, scanning 134 million numbers in blocks of 256 took 0.63 ms in steps, 1.16 ms by the tree, and 0.55 ms by the padded tree. **Fewer operations help only if operations are the bottleneck.**
+# The tree makes fewer than half of the accesses and still needs *twice* the wavefronts. (An H200's counters showed 1.7 times as many.) In the tree's steps, neighbouring lanes read words 2, 4, 8, … apart, and so crowd into ever fewer banks. Skipping one word in every 32 (*padding*) removes most of these conflicts; only then does the tree need fewer wavefronts. The tree also needs twice the barriers. On an H200, scanning 134 million numbers in blocks of 256 took 0.63 ms in steps, 1.16 ms by the tree, and 0.55 ms by the padded tree. **Fewer operations help only if operations are the bottleneck.**
 #
 # ### Histogram: many threads, one bin
 #
@@ -306,17 +306,17 @@ more_wavefronts.answer(ratio[1])
 # }
 
 # %% [markdown]
-# `atomicAdd` takes an address and what to add. `gridDim` is the number of blocks, so the loop's stride is the number of all threads: a grid of any size handles any $n$.
+# `atomicAdd` takes an address and what to add. `gridDim.x` is the number of blocks, so the loop's stride is the number of all threads: a grid of any size handles any $n$.
 #
-# This is correct, but every byte costs one global atomic. With *[privatization](glossary.md#privatization)*, each block counts in bins of its own, in shared memory, and adds them to the common bins at the end.
+# This kernel is correct, but every byte costs one global atomic. With *[privatization](glossary.md#privatization)*, each block counts in bins of its own, in shared memory, and adds them to the common bins at the end.
 #
 # ### Exercise 3: bins for each block
 #
-# *Difficulty ●●●, 15 minutes.* Write this kernel for any number of blocks and of threads in a block. `x` holds `n` bytes, and `bins` holds zeros at the start. With $B$ blocks, at most $256 B$ atomics go to `bins`, and the threads of a block share all work.
+# *Difficulty ●●●, 15 minutes.* Write this kernel for any number of blocks and of threads in a block. `x` holds `n` bytes, and `bins` holds zeros at the start. Divide all work among the threads. With $B$ blocks, send at most $256 B$ atomics to `bins`.
 #
 # <details><summary>Hint</summary>
 #
-# Three parts: zero, count, add up. A block of 64 threads has 256 bins to zero and to add up, so each thread handles several. What must all threads have finished before the next part begins? Which additions may two threads make to one bin at once?
+# The kernel has three parts: set `own` to zero, count, add `own` to `bins`. A block of 64 threads has 256 bins, so each thread sets several to zero and adds several. Which parts must end before the next begins? Where may two threads add to one bin at once?
 #
 # </details>
 
@@ -339,7 +339,7 @@ more_wavefronts.answer(ratio[1])
 check.block_histogram(block_histogram)
 
 # %% [markdown]
-# > **Predict.** 8 blocks count 32 768 bytes. By what factor do their own bins reduce the atomics on global memory? A warp counts 32 neighbouring pixels of the photograph. How many of its lanes, on average, want the warp's most wanted bin?
+# > **Predict.** 8 blocks count 32 768 bytes. By what factor do their own bins reduce the atomics on global memory? A warp counts 32 neighbouring pixels of the photograph. Take the bin that most of its lanes want: how many lanes is that, on average?
 
 # %%
 fewer_atomics = Prediction("global atomics, direct ÷ own bins", None)  # your number for None
@@ -361,15 +361,15 @@ with Module("histogram.cu", device="cpu") as module:
 fewer_atomics.answer(len(x) / atomics)
 
 # %% [markdown] claims="15-histogram"
-# The direct kernel makes $n$ global atomics, the private one $256 B$: $n / 256B$ times fewer. So a block gains only if it counts more bytes than it has bins. An H200 counted 268 million random bytes in 69 ms with bins in global memory, and in 0.38 ms with bins for each block.
+# The direct kernel makes $n$ global atomics, and the kernel with private bins $256 B$. So a block saves atomics only if it counts more bytes than it has bins. An H200 counted 268 million random bytes in 69 ms with bins in global memory, and in 0.38 ms with bins for each block.
 #
-# *Within* a warp, privatization changes nothing: as many lanes want one bin as before. What do such crowds cost? When all bytes were equal, all 32 lanes wanted one bin. Then the H200 took 196 ms with bins in global memory, nearly three times as long as for random bytes. With bins in shared memory it still took 0.38 ms. Neighbouring pixels are alike, so more of their lanes want one bin than with random bytes:
+# *Within* a warp, privatization changes nothing: as many lanes want one bin as before. What does such a crowd cost? When all bytes were equal, all 32 lanes wanted one bin. Then the H200 took 196 ms with bins in global memory, nearly three times as long as for random bytes. With bins in shared memory it still took 0.38 ms. Neighbouring pixels are alike, so more of their lanes want one bin than with random bytes:
 
 # %%
 evidence("15-histogram")
 
 # %% [markdown]
-# Your histogram can improve a photograph. Replace each grey level by the fraction of pixels that are no brighter. An inclusive scan of the histogram gives these fractions. Grey levels that many pixels have then move apart, as in the sky:
+# Your histogram can improve a photograph. Replace each grey level by the fraction of pixels that are no brighter. An inclusive scan of the histogram, divided by the number of pixels, gives these fractions. It moves common grey levels apart, here those of the sky:
 
 # %%
 grey, bins = (255 * photograph).astype(np.uint8), np.zeros(256, np.uint32)
@@ -387,27 +387,27 @@ if check.block_histogram.passed(block_histogram):
 #
 # ## Lesson 3. Can attention be computed without storing its scores?
 #
-# *55 minutes.* **The question:** attention over $n$ positions has $n^2$ scores. Must they travel through global memory?
+# *60 minutes.* **The question:** attention over $n$ positions has $n^2$ scores. Must they travel through global memory?
 #
 # ### Softmax reads its row three times
 #
-# The [softmax](glossary.md#softmax) of numbers $x_1, \dots, x_n$ is $p_i = e^{x_i - m} / l$, with the maximum $m$ and $l = \sum_j e^{x_j - m}$. Without $m$, a `float` $e^{x}$ overflows for $x > 88$. A kernel reads the row for the maximum, again for the sum, and a third time for the result.
+# The [softmax](glossary.md#softmax) of numbers $x_1, \dots, x_n$ is $p_i = e^{x_i - m} / l$, with the maximum $m$ and $l = \sum_j e^{x_j - m}$. (Without $m$, a `float` $e^{x}$ overflows for $x > 88$.) A simple kernel reads the row for the maximum, again for the sum, and a third time for the result.
 #
-# One reading can give both $m$ and $l$. Keep $m$ and $l$ of the numbers so far. A new number $x$ may raise the maximum to $m'$. Then every term of the sum so far is too large by the same factor, $e^{m' - m}$, and one multiplication corrects them all:
+# One reading can give both $m$ and $l$. Keep $m$ and $l$ of the numbers so far. If a new number $x$ raises the maximum to $m'$, every term of the sum must shrink by the same factor $e^{m - m'}$. One multiplication does it:
 #
 # $$ m' = \max(m, x) \qquad l' = l\, e^{m - m'} + e^{x - m'} $$
 #
-# By hand, for 2, 4, 3: after 2, $(m, l) = (2, 1)$. The 4 raises the maximum: $l = 1 \cdot e^{-2} + 1 = 1.135$. The 3 does not: $l = 1.135 + e^{-1} = 1.503$. Directly: $e^{-2} + 1 + e^{-1} = 1.503$. Two partial results merge by the same rule, so each lane can read a part of the row:
+# By hand, for 2, 4, 3: after 2, $(m, l) = (2, 1)$. The 4 raises the maximum: $l = 1 \cdot e^{-2} + 1 = 1.135$. The 3 does not: $l = 1.135 + e^{-1} = 1.503$, which is $e^{-2} + 1 + e^{-1}$. Two lanes that read different parts of the row merge their results by the same rule:
 #
 # $$ m = \max(m_1, m_2) \qquad l = l_1 e^{m_1 - m} + l_2 e^{m_2 - m} $$
 #
 # ### Exercise 4: softmax of a row by one warp
 #
-# *Difficulty ●●○, 15 minutes.* Block `b` has 32 threads and computes the softmax of row `b`. Write the part that brings $m$ and $l$ of the whole row into every lane. This part reads each number once; keep the number in a variable. `__shfl_xor_sync(0xffffffff, m, o)` returns the `m` of the lane whose number is this lane's number XOR `o`. After exchanges with $o = 16, 8, 4, 2, 1$, every lane has merged all 32.
+# *Difficulty ●●○, 15 minutes.* Block `b` has 32 threads and computes the softmax of row `b`. Write the part that brings $m$ and $l$ of the whole row into every lane. Read each number of the row once. `__shfl_xor_sync(0xffffffff, m, o)` returns the `m` of the lane whose number is this lane's number XOR `o`. After exchanges with $o = 16, 8, 4, 2, 1$, every lane has merged all 32.
 #
 # <details><summary>Hint</summary>
 #
-# A loop over `i = threadIdx.x, threadIdx.x + 32, ...` below `n` for the lane's own numbers. Then a loop over `o` that fetches the other lane's `m` and `l` and merges. Fetch both before you change either.
+# First loop over the lane's own numbers, `i = threadIdx.x, threadIdx.x + 32, ...` below `n`; keep `row[i]` in a variable. Then loop over `o`: fetch the other lane's `m` and `l`, and merge. Fetch both before you change either.
 #
 # </details>
 
@@ -443,19 +443,23 @@ check_attention.online_softmax(online_softmax)
 #
 # $$ o_i = \sum_j p_{ij} v_j, \qquad p_{i\cdot} = \operatorname{softmax}_j \left( q_i \cdot k_j / \sqrt D \right). $$
 #
-# The simplest way has three kernels. `scores` writes $n^2$ scores. `softmax_thrice` reads these three times and writes $n^2$ weights, which `weighted` reads. So $n^2$ numbers are moved six times. The two products, in `scores` and in `weighted`, go through tiles as in notebook 14.
+# The simplest way has three kernels. `scores` writes $n^2$ scores. `softmax_thrice` reads them three times and writes $n^2$ weights. `weighted` reads the weights and sums the values. So $n^2$ numbers are moved six times.
 #
 # ### Attention in one kernel
 #
-# The running softmax works for the weighted sum too. Let $x_j$ be the query's score for key $j$. Keep $m$, $l$ and the *unfinished output* $s = \sum_j e^{x_j - m} v_j$ of the keys so far. When the maximum rises, $s$ shrinks by the same factor as $l$. At the end, $o = s / l$. No score has to be stored.
+# The running softmax works for the weighted sum too. For one query, let $x_j$ be its score for key $j$. Keep $m$, $l$ and the *unfinished output* $s = \sum_j e^{x_j - m} v_j$ of the keys so far. The next key changes $m$ and $l$ as before, and
+#
+# $$ s' = s\, e^{m - m'} + e^{x_j - m'} v_j. $$
+#
+# At the end, $o = s / l$. No score has to be stored.
 #
 # ### Exercise 5, the project: a thread for each query
 #
-# *Difficulty ●●●, 25 minutes.* $D = 32$, and each thread computes the output of one query. The block loads tiles of 32 keys and values into shared memory. Write the loop over the keys of a tile: compute a key's score, then update `m`, `l` and `s`. The last tile may be incomplete.
+# *Difficulty ●●●, 25 minutes.* $D = 32$, and each thread computes the output of one query. The block loads tiles of 32 keys and values into shared memory. Write the loop over the keys of a tile: compute a key's score, then update `m`, `l` and `s`. `query` is already divided by $\sqrt{32}$. The last tile may have fewer than 32 keys.
 #
 # <details><summary>Hint</summary>
 #
-# `query` is already divided by $\sqrt{32}$. For each key `j` of the tile: a score, the new maximum, the factor `expf(m - now)`, the weight `expf(score - now)`. Apply the factor to `l` and to all 32 numbers of `s`. A key beyond `n` must not count, not even as a score of zero.
+# For each key `j` of the tile, compute the score, the new maximum `now`, the factor `expf(m - now)` and the weight `expf(score - now)`. The factor multiplies `l` and all 32 numbers of `s`. The loop ends before `from + j` reaches `n`: even a score of zero would count.
 #
 # </details>
 
@@ -490,14 +494,14 @@ check_attention.my_attention(my_attention)
 # %% [markdown]
 # ### A tile of scores, as FlashAttention computes it
 #
-# With one thread for each query, 4096 queries keep 4096 threads busy; an A100 has room for 221 184. FlashAttention (Dao et al., 2022) gives a block of threads a *tile of scores*. In our kernel the tile has 16 queries × 16 keys, and each thread computes one score. The 16 threads of a row find the row's new maximum and sum by shuffles. They correct the unfinished output once for the whole tile. Look for `shrink` in the listing:
+# With one thread for each query, 4096 queries keep 4096 threads busy; an A100 has room for 221 184. FlashAttention (Dao et al., 2022) gives a block of threads a *tile of scores*. In our kernel the tile has 16 queries × 16 keys, and each thread computes one score. The 16 threads of a query find the new maximum and sum by shuffles, and correct $m$, $l$ and $s$ once for the whole tile. Read only the lines around `shrink`:
 
 # %%
 flash = Module("attention.cu", device="cpu")
 Code(flash["attention"].listing, language="c++")
 
 # %% [markdown]
-# > **Predict.** Let $n = 128$ and $D = 32$. How many times as many bytes do the three kernels ask for as the single kernel?
+# > **Predict.** Let $n = 128$ and $D = 32$. Divide the bytes that the three kernels ask for by those of the single kernel: what do you get? A rough guess will do.
 
 # %%
 three_to_one = Prediction("bytes asked for, three kernels ÷ one", None)  # your number for None
@@ -532,15 +536,13 @@ lines += [f"| {name} | {' | '.join(f'{x:.0f}' for x in row)} |"
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# The last column counts each byte of each array once for each kernel, as a perfect cache would move it. By this count the three kernels move $4n^2 + 4nD$ numbers, and the single kernel $4nD$ (and $n$ logarithms), because no score or weight is moved. The ratio, $1 + n/D$, grows with $n$: 5 here, and 129 for $n = 4096$.
+# The last column counts each byte once for each kernel that uses it, as if a cache kept everything. By this count the three kernels move $4n^2 + 4nD$ numbers. The single kernel moves about $4nD$: no score, no weight. The ratio, $1 + n/D$, grows with $n$: 5 here, and 129 for $n = 4096$.
 #
-# In the first column the ratio is smaller, because the single kernel reads all keys and values again for each block of queries. With more queries in a block there are fewer such readings. Your kernel has 32 queries in a block where ours has 16, and asks for little more than half as much.
-#
-# Your kernel moves more in sectors than it asks for. The cause is in the lines that were given: lane $t$ loads row $t$ of `q` and stores row $t$ of `o`, so neighbouring lanes are 128 bytes apart.
+# In the first column the ratio is smaller, because each block of queries reads all keys and values again. Your kernel has 32 queries in a block where ours has 16, so it reads them half as often. It moves more in sectors than it asks for, because of given lines: lane $t$ loads row $t$ of `q` and stores row $t$ of `o`, 128 bytes from its neighbour's.
 #
 # ### The same softmax, on a ring of ranks
 #
-# `attention` also returns $\ell_i = m_i + \ln l_i$, in `logs`. With it, outputs over *different* keys can be merged. Here the kernel sees the first 50 keys, then the other 78. The function `merge` joins the two results. [Notebook 13](13_sharding.ipynb#Cut-the-sequence:-ring-attention) calls the same function for pieces that travel round a ring of ranks.
+# `attention` also returns $\ell_i = m_i + \ln l_i$, in `logs`. With it, outputs over *different* keys can be merged. Below, one launch sees the first 50 keys and another the last 78; `merge` joins their results. [Notebook 13](13_sharding.ipynb#Cut-the-sequence:-ring-attention) calls the same function for pieces that travel round a ring of ranks.
 
 # %%
 pieces = []
@@ -553,11 +555,11 @@ merged, _ = merge(*pieces)
 print(f"two pieces merged: largest difference from PyTorch {(merged - reference).abs().max():.0e}")
 
 # %% [markdown]
-# > **Answer.** No. A running maximum, sum and unfinished output replace the scores: each tile of scores lives in one block, and is gone when the next tile comes. The same rule merges lanes of a warp, tiles of a block, and ranks of a ring.
+# > **Answer.** No. A running maximum, a running sum and an unfinished output replace the stored scores. A tile of scores stays inside its block, and is gone when the next tile comes. The same rule merges lanes of a warp, tiles of a block, and ranks of a ring.
 #
 # ## In practice, and where to read on
 #
-# CUB and Thrust offer sums, scans and histograms. PyTorch's `scaled_dot_product_attention` chooses FlashAttention where the GPU and the shapes allow it. FlashAttention's backward pass stores only $\ell_i$ and computes the scores again, as checkpointing does in [notebook 09](09_computation_graphs.ipynb).
+# CUB and Thrust offer sums, scans and histograms. PyTorch's `scaled_dot_product_attention` uses FlashAttention where the GPU and the shapes allow it. FlashAttention's backward pass stores only $\ell_i$ and computes the scores again, as checkpointing does in [notebook 09](09_computation_graphs.ipynb).
 #
 # <details><summary>What the sources say, what we measured</summary>
 #
