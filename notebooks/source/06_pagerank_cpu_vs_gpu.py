@@ -478,7 +478,7 @@ if mine is not None:
 #
 # ### Exercise 5: the boundary
 #
-# *Difficulty ●●○, 10 minutes.* A process owns the nodes `first` to `last − 1`. `columns` holds the column index of every link in its rows, with repeats: the node that the link comes from. How many ranks must the process receive in each iteration?
+# *Difficulty ●●○, 10 minutes.* A process owns the nodes `first` to `last − 1`. For every link in its rows, `columns` holds the column index: the node that the link comes from. A node can occur several times. How many ranks must the process receive in each iteration?
 #
 # <details><summary>Hint</summary>
 #
@@ -500,9 +500,9 @@ def boundary(columns, first, last):
 check.boundary(boundary)
 
 # %% [markdown]
-# Debian's packages lie in the order of their names. To see what the order does, we also shuffle them, and let METIS sort them. METIS is a *partitioner*: it looks for parts of equal size with few links between them.
+# Debian's packages are sorted by name. How much does their order matter? We also shuffle them, and group them with METIS. METIS is a *partitioner*: it looks for parts of nearly equal size with few links between them.
 #
-# > **Predict.** On four processes, divide the bytes of an allgather by the bytes of the boundary. What is the ratio for Debian in the order of names? And for the random graph?
+# > **Predict.** On four processes, divide the bytes of an allgather by the bytes of the boundary. What is the ratio for Debian, sorted by name? And for the random graph?
 
 # %%
 for_debian = Prediction("allgather ÷ boundary for Debian", None)  # your number for None
@@ -531,7 +531,7 @@ for name, one in graphs.items():
         said.answer(every / some)
 
 # %% [markdown]
-# Two things make Debian's boundary small. First, a package has four links on average, and nearly a third of the packages have one or none. A package with one link sends its rank to at most one process, and a package without links sends it to none. So the boundary takes half the bytes even in shuffled order. In the random graph a node has ten links on average, so nearly every process needs nearly every rank. Second, the order: packages with similar names often need one another and fall into one block. This nearly halves the bytes again. METIS looks at the links instead of the names, and needs less than half as many bytes as the names do.
+# Two things make Debian's boundary small. First, its packages have few links: four on average, and nearly a third have one or none. A package with one link sends its rank to at most one process, and a package without links sends it to none. So even in shuffled order the boundary takes half the bytes of the allgather. In the random graph a node has ten links on average, so nearly every process needs nearly every rank. Second, the order puts linked packages into one block: packages with similar names often need one another. This nearly halves the bytes again. METIS looks at the links instead of the names, and its order needs less than half the bytes of the order by name.
 #
 # ### On real processes
 #
@@ -578,7 +578,7 @@ from helpers.pagerank import distributed
 print(inspect.getsource(distributed.rank_block).split('"""')[2].partition("    if residual")[0])
 
 # %% [markdown]
-# If four processes took longer than one, and the boundary hardly less than the allgather, then bytes were not the limit here. On one machine, the processes share memory and cores. In each iteration they also wait for one another three times: for two sums and for the exchange. The gain is elsewhere: several machines have room for a graph that one machine cannot hold.
+# If four processes took longer than one, and the boundary took hardly less time than the allgather, then bytes were not the limit here. On one machine, the processes share memory and cores. In each iteration they also wait for one another three times: for two sums and for the exchange. Several machines gain something else: together they have room for a graph that one machine cannot hold.
 #
 # > **Answer.** Each process must receive the ranks of the other processes' nodes that link into its rows. The graph and the order of its nodes decide how many there are, and you can count them before you run anything.
 #

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Do more with a computation graph: order, repetition, loops, attention, ranks
 #
-# An appendix to [notebook 09](09_computation_graphs.ipynb): five more things that a graph of operators can do.
+# This appendix to [notebook 09](09_computation_graphs.ipynb) shows five more things to do with a graph of operators.
 #
 # **You will be able to**
 #
@@ -10,7 +10,7 @@
 # - say what FlashAttention recomputes, and what that saves;
 # - average gradients over ranks by rewriting a graph.
 #
-# **You need** [notebook 09](09_computation_graphs.ipynb). *Time:* 70 minutes, exercises included. Each section needs the set-up alone. *Cores:* two. *GPU:* none.
+# **You need** [notebook 09](09_computation_graphs.ipynb). *Time:* 70 minutes, exercises included. Each section runs after the set-up, without the others. *Cores:* two. *GPU:* none.
 #
 # ## Set-up
 
@@ -41,11 +41,11 @@ guess = Predictions()
 #
 # ### Exercise 1: put it in order
 #
-# *Difficulty ●●○, 15 minutes.* Write a topological sort. Given the list `outputs` of variables, return a list of all applications of operators that they need: each application once, and after the applications that make its inputs. `v.maker` is the application that makes the variable `v`, or `None` for an input. `node.inputs` are the variables that the application `node` reads. Avoid recursion: 5 000 operators in a row must pass.
+# *Difficulty ●●○, 15 minutes.* Write a topological sort. `outputs` is a list of variables. Return a list of all applications of operators that these variables need. Each application occurs once, after the applications that make its inputs. `v.maker` is the application that makes the variable `v`, or `None` for an input of the graph. `node.inputs` are the variables that the application `node` reads. Avoid recursion, which would fail for a chain of 5 000 operators.
 #
 # <details><summary>Hint</summary>
 #
-# Use a list as a stack. The first time you pop an application, push it again, marked as *ready*, and then push the makers of its inputs. When you pop it with the mark, append it to the order unless it is there already.
+# Use a list as a stack. The first time you pop an application, push it again, marked as *ready*, and then push the makers of its inputs. When you pop it with the mark, append it to the order. Skip an application that is in the order already.
 #
 # </details>
 
@@ -72,7 +72,7 @@ def my_order(outputs):
 check.topological_order(my_order)
 
 # %% [markdown]
-# Does the order matter? We take a perceptron with one hidden layer and the gradients of its loss, and draw 300 topological orders at random. `peak` frees each result after its last reader and returns the largest number of bytes alive at one time.
+# Does the order matter? We take a perceptron with one hidden layer and the gradients of its loss, and draw 300 topological orders at random. `peak` frees each result after its last reader, and returns the most bytes of results that exist at one time.
 
 
 # %%
@@ -120,17 +120,17 @@ print(f"peak of the 300 random orders: {min(drawn):.2f} to {max(drawn):.2f} MB")
 print(f"peak of the library's order:   {library:.2f} MB")
 
 # %% [markdown]
-# No: it is near the worst. The operators and values are the same; only their order differs. The library takes the first order that it finds.
+# No: the library's order is near the worst. All orders compute the same values with the same operators, but their peaks differ. The library takes the first order that it finds.
 #
 # ## What is computed twice?
 #
 # ### Exercise 2: nothing twice
 #
-# *Difficulty ●●○, 12 minutes.* Two applications compute the same if their operators are equal (`node.operator`; compare with `==`) and they read the same variables in the same order. Two variables count as the same if you have already found that their makers compute the same. Given a topological `order`, return a dictionary from each repeated application to the *first* application that computes the same. `node.output` is the variable that `node` makes.
+# *Difficulty ●●○, 12 minutes.* Two applications compute the same if their operators are equal (compare `node.operator` with `==`) and they read the same variables in the same order. From then on, their outputs count as the same variable. `node.output` is the variable that `node` makes. Given a topological `order`, return a dictionary: its keys are the repeated applications, and each value is the *first* application that computes the same.
 #
 # <details><summary>Hint</summary>
 #
-# Use two dictionaries. One maps each repeated result to the first such result; look up every input in it. The other maps `(operator, inputs as a tuple)` to the first application with them.
+# Use two dictionaries. One maps the output of a repeated application to the output of the first; look up every input in it. The other maps `(operator, inputs as a tuple)` to the first application with them.
 #
 # </details>
 
@@ -155,7 +155,7 @@ def my_sharing(order):
 check.common_subexpressions(my_sharing)
 
 # %% [markdown]
-# How many operators of a gradient are repeated? GELU is a smooth ReLU with a cube and a tanh in it. (Its gradient, times `along`, is summed and differentiated again.)
+# How many operators of a gradient are repeated? We try GELU, a smooth ReLU with a cube and a tanh in it. For the second derivative, we multiply the gradient by a vector `along`, sum, and differentiate again.
 
 # %%
 x, along = autodiff.variable("x", shape=(1000,)), autodiff.variable("along", shape=(1000,))
@@ -172,11 +172,11 @@ for name, wanted in (("gradient", first), ("second derivative", second)):
     print(f"{library} by the library")
 
 # %% [markdown]
-# Each gradient rule adds its operators without looking for equal ones, so some are repeated.
+# Each gradient rule adds its operators without looking for equal ones, so the graph holds some of them twice.
 #
 # ## How does a graph hold a loop?
 #
-# A loop whose length is known only at run time cannot be unrolled in advance. There are two ways out. The first is `scan`, an operator that *contains* a graph, one step of the loop, and runs it once for each element of a sequence. Its gradient is another scan, backwards. Here is a recurrent network with the step $h \leftarrow \tanh(x_t + hU)$:
+# A loop whose length is known only at run time cannot be unrolled in advance. There are two ways out. The first is `scan`, an operator that *contains* a graph for one step of the loop, and runs it once for each element of a sequence. Its gradient is another scan, which runs backwards. Here is a recurrent network with the step $h \leftarrow \tanh(x_t + hU)$:
 
 # %%
 H = 5
@@ -195,7 +195,7 @@ rnn = autodiff.function([xs, h0, U], [dU])
 print(f"gradient with respect to U: {len(rnn.order)} operators, whatever T is")
 
 # %% [markdown]
-# PyTorch records every step of a Python loop. Do both gradients agree?
+# PyTorch records every step of a Python loop instead. Do the two gradients agree?
 
 # %%
 for T in (3, 50):
@@ -209,7 +209,7 @@ for T in (3, 50):
     print(f"T = {T:2}: relative difference from PyTorch {off:.0e}")
 
 # %% [markdown]
-# The second way is PyTorch's. *Eager* evaluation runs each operator at once and records it; the loop is Python's `while`. Newton's iteration $X\leftarrow X(2I-AX)$ converges to $A^{-1}$; the values decide when it stops:
+# The second way is PyTorch's. *Eager* evaluation runs each operator at once and records it; the loop is Python's `while`. Newton's iteration $X\leftarrow X(2I-AX)$ converges to $A^{-1}$, and the values of $X$ decide when to stop:
 
 # %%
 size = 4
@@ -224,7 +224,7 @@ formula = -inverse.T @ G @ inverse.T  # of the gradient of sum(A⁻¹ * G)
 print(f"{rounds} rounds; gradient − formula: {np.abs(dA.value - formula).max():.0e} at most")
 
 # %% [markdown]
-# Can we replay the recorded graph for another matrix, one that takes more rounds?
+# Can we replay the recorded graph for a matrix that needs more rounds?
 
 # %%
 replay = autodiff.function([A], [X])
@@ -234,11 +234,11 @@ for name, matrix in (("the recorded matrix", A.value), ("a harder matrix", harde
     print(f"{name}: X A − I is {off:.0e} at most")
 
 # %% [markdown]
-# No: the graph holds the rounds that were recorded, not the loop. For the harder matrix it runs the same number of rounds, too few. `torch.compile` therefore attaches conditions, *guards*, to each recorded graph, and records anew when one fails.
+# No: the graph holds the recorded rounds, not the loop. It runs the same number of rounds for the harder matrix, and these are too few. `torch.compile` therefore attaches conditions, *guards*, to each recorded graph, and records anew when one fails.
 #
 # ## What does FlashAttention recompute?
 #
-# Attention, $O=\operatorname{softmax}(QK^\top)V$ for $n$ queries, makes an $n\times n$ table that is far larger than its inputs. *FlashAttention* (Dao et al. 2022) never stores this table. The forward pass computes a few rows, uses them, discards them, and keeps one number for each row, the logarithm of the sum of its exponentials. With this number the backward pass recomputes the row from $Q$ and $K$. It is fusion and recomputation at once. The recomputation costs one more matrix product, seven instead of six:
+# Attention, $O=\operatorname{softmax}(QK^\top)V$ for $n$ queries, makes an $n\times n$ table. For large $n$ the table is far larger than its inputs. *FlashAttention* (Dao et al. 2022) never stores this table. The forward pass computes a few rows, uses them, discards them, and keeps one number for each row, the logarithm of the sum of its exponentials. With this number the backward pass recomputes the row from $Q$ and $K$. So FlashAttention combines notebook 09's fusion and recomputation. It makes seven matrix products instead of six:
 
 
 # %%
@@ -288,7 +288,7 @@ for name, way in ways.items():
 #
 # ## How does a graph train on several ranks?
 #
-# Two ranks each have half of a batch, and every gradient has to be averaged before the update. The pass `average_gradients` rewrites the graph: it puts two operators behind each gradient. The first begins an allreduce as soon as the gradient exists. The second waits for its end, once nothing else is left to compute. A thread sends meanwhile.
+# Two ranks each have half of a batch, and every gradient has to be averaged before the update. The pass `average_gradients` rewrites the graph: it puts two operators behind each gradient. The first operator begins an allreduce as soon as the gradient exists, and a thread sends. The second operator waits for the allreduce, once nothing else is left to compute.
 #
 # > **Predict.** The backward pass of three layers computes the last layer's gradient first. How many of the three allreduces begin while the rank still has gradients to compute?
 
@@ -358,7 +358,7 @@ for rank, (_, events) in enumerate(ranks):
 guess.answer("allreduces begun early", sum(start < last for start in begun))
 
 # %% [markdown]
-# Two, the last two layers', begin early and can overlap with computation. The first layer's gradient is ready last: its allreduce has nothing left to overlap with. The bits agree because both programs add the ranks' gradients in the same order.
+# Two allreduces begin early, those of the last two layers, and can overlap with computation. The first layer's gradient is ready last: no computation is left to overlap with its allreduce. The weights agree bit for bit: one process and two ranks add the same two gradients, and halve the sum.
 #
 # **In practice** JAX's loop operator is `jax.lax.scan`. PyTorch's `scaled_dot_product_attention` can use FlashAttention, and its DDP begins an allreduce for each bucket of gradients (notebook [02](02_sgd_sync_async.ipynb)).
 #
