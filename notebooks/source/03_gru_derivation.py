@@ -25,7 +25,7 @@ ax.legend()
 plt.show()
 
 # %% [markdown]
-# Three untrained networks read the same inputs twice, from two starting states. The curves show how much of the difference between the two runs is left after each step: what the network remembers of its start. The plain network forgets at once. A GRU as PyTorch makes it forgets a little later. With one bias raised, the same GRU still remembers after 60 steps. (Below $10^{-16}$ there is only rounding.) You will derive why the curves fall along straight lines, and what that bias does.
+# Three untrained networks read the same inputs twice, from two starting states. The curves show how much of the difference between the two runs is left after each step: what the network remembers of its start. The plain network forgets first. A GRU as PyTorch makes it forgets a little later. A GRU with one bias raised still remembers after 60 steps. (Below $10^{-16}$ there is only rounding.) You will derive why the curves fall along straight lines, and what that bias does.
 #
 # **You will be able to**
 #
@@ -140,7 +140,7 @@ def rnn_norms(radius, input_size=0.1, seed=1):
 #
 # ### A summary in which order counts
 #
-# You do push-ups for thirty days. The mean counts day 1 as much as day 30, so you may shuffle the days. Now put five yearly deposits of 100, 200, 300, 400 and 500 into an account with 5 % interest.
+# The mean of thirty days of push-ups counts every day alike, so you may shuffle the days. Now put five yearly deposits of 100, 200, 300, 400 and 500 into an account with 5 % interest.
 #
 # > **Predict.** Make the same deposits in the opposite order. The mean is the same. By how much does the final balance change?
 
@@ -168,7 +168,7 @@ apart.answer(balance(deposits.flip(0)) - balance(deposits))
 #
 # $$h_t = \tanh(W x_t + b + U h_{t-1} + c).$$
 #
-# (The savings are the case with the identity in place of tanh, no biases, and $U=W=1.05$.) In PyTorch, one step is two lines. Our layer repeats it, and gives what `nn.RNN` gives:
+# (The savings have the identity in place of tanh, no biases, and $U=W=1.05$.) In PyTorch, one step is two lines. Our layer repeats this step. Does it give what `nn.RNN` gives?
 
 # %%
 print(inspect.getsource(steps.rnn_step))
@@ -181,7 +181,7 @@ print(f"largest difference: {(ours(x)[0] - reference(x)[0]).abs().max():.1e}")
 # %% [markdown]
 # ### Forward: carry a derivative along
 #
-# Start small, with one unit, $h_t=\tanh(w x_t + u h_{t-1})$, and three inputs. What is $\partial h_3/\partial w$? Call $\alpha_t=\partial h_t/\partial w$. Because $h_{t-1}$ depends on $w$ as well, the chain rule gives a recurrence for $\alpha$:
+# Start small, with one unit, $h_t=\tanh(w x_t + u h_{t-1})$, and three inputs. What is $\partial h_3/\partial w$? Let $\alpha_t=\partial h_t/\partial w$. Since $h_{t-1}$ depends on $w$ too, the chain rule gives a recurrence for $\alpha$:
 #
 # $$\alpha_t = \tanh'(a_t)\,\big(x_t + u\,\alpha_{t-1}\big).$$
 
@@ -196,11 +196,11 @@ for t, x_t in enumerate(inputs, start=1):
 print(f"autograd:{torch.autograd.grad(h, w)[0]:+36.6f}")
 
 # %% [markdown]
-# Insert the equation of $\alpha_2$ into that of $\alpha_3$, then the equation of $\alpha_1$. The contribution of the input $k$ steps back is multiplied by $k$ factors $\tanh'(a_s)\,u$. With many units each factor is a matrix. Lesson 2 is about this product.
+# Insert $\alpha_2$ into the equation of $\alpha_3$, and then $\alpha_1$. You find that the contribution of the input $k$ steps back is multiplied by $k$ factors $\tanh'(a_s)\,u$. With many units each factor is a matrix. Lesson 2 is about this product.
 #
 # ### Backward: carry one vector for all weights
 #
-# The forward recursion needs one $\alpha$ for every weight. *Backpropagation through time* walks the other way and carries a single vector, $\delta h_t$. It has two parts: what the loss says about $h_t$ itself, and what $h_{t+1}$ passes back:
+# The forward recursion needs one $\alpha$ for every weight. *Backpropagation through time* walks the other way and carries a single vector, $\delta h_t$. This vector has two parts: the gradient that the loss sends to $h_t$ directly, and the gradient that step $t+1$ passes back:
 #
 # $$\delta h_t = \underbrace{\frac{\partial L}{\partial h_t}\Big|_{\text{output}}}_{\text{from the loss}} + \underbrace{U^\top\delta a_{t+1}}_{\text{from step } t+1},\qquad
 # \delta a_t = \delta h_t\circ(1-h_t^2).$$
@@ -261,14 +261,14 @@ three_checks(
 # %% [markdown]
 # ## Lesson 2. When does a gradient vanish, and when does it explode?
 #
-# *25 minutes.* Every step back multiplies the gradient by a matrix. After 60 steps, what is left of it?
+# *20 minutes.* Every step back multiplies the gradient by a matrix. What is left of the gradient after 60 steps?
 #
 # The influence of $h_{T-k}$ on $h_T$ is a product of $k$ *Jacobians*, each at its own state:
 #
 # $$\frac{\partial h_T}{\partial h_{T-k}}=\prod_{s=T}^{T-k+1}\operatorname{diag}(1-h_s^2)\,U,\qquad
 # \Big\lVert\frac{\partial h_T}{\partial h_{T-k}}\Big\rVert_2\le\lVert U\rVert_2^{\,k}.$$
 #
-# The bound holds because the slope of tanh is at most 1. It promises something only if $\lVert U\rVert_2<1$.
+# The bound holds because the slope of tanh is at most 1. If $\lVert U\rVert_2<1$, it proves that the gradient vanishes; otherwise it proves nothing.
 #
 # > **Predict.** $U$ is random, 32 × 32, scaled to a spectral radius of 0.5, 1 or 2. Inputs are random numbers of size 0.1 or 2. What is left of the gradient after 60 steps at radius 0.5? Does it explode at radius 2 with small inputs? With large ones?
 
@@ -299,14 +299,14 @@ for said, end in ((small_inputs, ends[3]), (large_inputs, ends[4])):
 # %% [markdown] claims="03-norm-above-one 03-input-tames"
 # Each curve is the median over 25 random matrices; dashed lines are the bounds. At $\rho=0.5$ the gradient vanishes. At $\rho=1$ it does not grow, although the norm of $U$ is above 1 and the bound climbs without end: powers of a matrix follow its spectral *radius*, not its norm.
 #
-# At $\rho=2$ there are three curves for the same matrices. Without input the state stays at 0, where the slope of tanh is 1, and the gradient explodes like $U^k$. Inputs of size 2 drive the states into *saturation*, towards ±1, where tanh is flat; with the same matrices the gradient no longer explodes. At $\rho=3$, inputs of size 2 no longer prevent the explosion. The records have fifty matrices:
+# At $\rho=2$ there are three curves for the same matrices. Without input the state stays at 0, where the slope of tanh is 1, and the gradient explodes like $U^k$. Inputs of size 2 drive the states into *saturation*, towards ±1, where tanh is flat; with the same matrices the gradient no longer explodes. The records below have fifty matrices for each setting. They also show that at $\rho=3$ inputs of size 2 no longer prevent the explosion:
 
 # %%
 for name in ("03-norm-above-one", "03-input-tames"):
     display(claims.evidence(name))
 
 # %% [markdown]
-# One often reads that the gradient explodes if the norm of $\operatorname{diag}(1-h^2)\,U$ is greater than 1. A norm above 1 is **necessary, not sufficient**. But the radius of $U$ does not decide either, because a factor of the product is not $U$ alone. Two small matrices show this. The first has norm 5, and its square is zero. The second has spectral radius 0, so $U^2=0$; but if its second unit is saturated, each factor is $\operatorname{diag}(1,\varepsilon)\,U$, and the product grows:
+# One often reads that the gradient explodes if the norm of $\operatorname{diag}(1-h^2)\,U$ is greater than 1. A norm above 1 is **necessary, not sufficient**. But the radius of $U$ does not decide either, since each factor of the product is $U$ times a diagonal matrix. Two small matrices show both facts. The first has norm 5, and its square is zero. The second has spectral radius 0, so $U^2=0$ too. But if its second unit is saturated, each factor is $\operatorname{diag}(1,\varepsilon)\,U$, and the product grows:
 
 # %%
 U = torch.tensor([[0.0, 5.0], [0.0, 0.0]])
@@ -338,9 +338,9 @@ _ = interact(
 )
 
 # %% [markdown]
-# ### Clipping helps against one of the two
+# ### Clipping helps against explosion only
 #
-# [Clipping](glossary.md#gradient-clipping) shortens a gradient that is longer than a limit $\ell$, $\delta U\leftarrow\delta U\,\min(1, \ell/\lVert\delta U\rVert)$, and keeps its direction. Try it on a linear recurrence, $h_t=Uh_{t-1}$, that is trained to return after 20 steps what it started with. Always answering 0 gives a loss of about 1.
+# [Clipping](glossary.md#gradient-clipping) shortens a gradient that is longer than a limit $\ell$, $\delta U\leftarrow\delta U\,\min(1, \ell/\lVert\delta U\rVert)$, and keeps its direction. We try it on a linear recurrence, $h_t=Uh_{t-1}$, and train $U$ so that $h_{20}=h_0$. A recurrence that always answers 0 has a loss of about 1.
 
 
 # %%
@@ -378,14 +378,14 @@ ax.legend()
 plt.show()
 
 # %% [markdown]
-# At $\rho=1.3$ the gradient explodes: without clipping, the first update is so large that the loss overflows, and the curve ends where it began. With clipping the loss falls. At $\rho=0.5$ the gradient has vanished: both curves coincide and stay at the loss of answering 0. Clipping cannot bring a gradient back.
+# At $\rho=1.3$ the gradient explodes: without clipping, the first update is so large that the loss overflows, and the curve ends where it began. With clipping the loss falls. At $\rho=0.5$ the gradient has vanished: with and without clipping, the loss stays at that of answering 0. Clipping cannot bring a gradient back.
 #
 # **Answer.** The gradient over $k$ steps is a product of $k$ Jacobians. It vanishes if the product shrinks and explodes if the product grows; neither the norm nor the radius of $U$ alone decides. *Evidence: the curves over random matrices, and two counterexamples of 2 × 2.*
 
 # %% [markdown]
 # ## Lesson 3. What does a gate do to the gradient?
 #
-# *45 minutes.* The plain RNN multiplies by a matrix at each step. A *gated recurrent unit* lets the data decide what is kept. How does its gradient travel?
+# *50 minutes.* The plain RNN multiplies its state by a matrix at each step. A *gated recurrent unit* lets the data decide what is kept. How does its gradient travel?
 #
 # ### The equations
 #
@@ -448,7 +448,7 @@ def my_gru_step(x, h, W, U, b, c):
 check.gru_from_equations(my_gru_step)
 
 # %% [markdown]
-# Now run your step over a sequence. Are its states and gradients equal to those of `nn.GRU`? And do the gates do what the equations say? Three special cases can be tested exactly, since a bias of ±200 makes the sigmoid *equal* to 0 or 1 in float32:
+# Now run your step over a sequence. Are its states and gradients equal to those of `nn.GRU`? And do the gates do what the equations say? Three special cases can be tested, since a bias of ±200 makes the sigmoid *equal* to 0 or 1 in float32:
 
 
 # %%
@@ -501,7 +501,7 @@ print("r=0, z=0 forgets:", forgetful(x, h0)[0].equal(forgetful(x, other)[0]))
 #
 # $$\delta n_t=\delta h_t\circ(1-z_t),\qquad \delta z_t=\delta h_t\circ(h_{t-1}-n_t).$$
 #
-# Let $a^n$, $a^z$, $a^r$ be the arguments of tanh and of the two sigmoids. Then
+# Let $a^n$ be the argument of tanh, and $a^z$, $a^r$ the arguments of the two sigmoids. Then
 #
 # $$\delta a^n_t=\delta n_t\circ(1-n_t^2),\qquad \delta a^z_t=\delta z_t\circ z_t\circ(1-z_t),\qquad \delta m_t=\delta a^n_t\circ r_t.$$
 #
@@ -515,11 +515,11 @@ print("r=0, z=0 forgets:", forgetful(x, h0)[0].equal(forgetful(x, other)[0]))
 #
 # </details>
 #
-# The plain network has no path like the copy, $z_t\circ\delta h_t$. It is a residual connection: **no weight matrix lies on it**. Where $z_t=1$, the gradient passes unchanged.
+# The plain network has no path like the copy, $z_t\circ\delta h_t$. The copy is a residual connection: **no weight matrix lies on it**. Where $z_t=1$, the gradient passes unchanged.
 #
 # ### Exercise 3: one step of the GRU, backward
 #
-# *Difficulty ●●●, 15 minutes.* Write the step that you have derived. `gates` has `.reset`, `.update`, `.memory`, `.candidate` of this step, each $(B,H)$; `U` has the three blocks on top of each other, $(3H,H)$. Return
+# *Difficulty ●●●, 15 minutes.* Write the step that you have derived. `d_h` is the whole $\delta h_t$, and `h_before` is $h_{t-1}$. `gates` has `.reset`, `.update`, `.memory`, `.candidate` of this step, each $(B,H)$; `U` has the three blocks on top of each other, $(3H,H)$. Return
 #
 # - `d_inputs` $(B,3H)$: $\delta a^r, \delta a^z, \delta a^n$ side by side, which lead to $W$, $b$ and $x_t$;
 # - `d_states` $(B,3H)$: $\delta a^r, \delta a^z, \delta m$ side by side, which lead to $U$ and $c$;
@@ -618,7 +618,7 @@ _ = interact(
 claims.evidence("03-open-gate")
 
 # %% [markdown]
-# With a bias of 4, $z$ is close to 1, and the GRU's curve is almost flat where the RNN's falls by many powers of ten.
+# With a bias of 4, $z$ is close to 1. The GRU's curve is then almost flat, and the RNN's falls by many powers of ten.
 #
 # ### Exercise 4: a half-life for the state
 #
@@ -651,7 +651,7 @@ else:
     print("Exercise 4 first")
 
 # %% [markdown]
-# (In this GRU the candidate is not 0. It adds to the gradient, so more than one half can be left.)
+# (In this GRU the candidate is not 0 and passes on gradient too, so more than one half can be left.)
 #
 # **Answer.** The update gate adds a path without a matrix. The gradient keeps the share $z$ of itself at every step, and one bias sets how long it lasts. *Evidence: your backward step agrees with three witnesses; the table shows fifty random matrices.*
 
@@ -660,10 +660,10 @@ else:
 #
 # *28 minutes.* The GRU's gates make gradients last. Are they the only way? Compare four networks on a task that needs a long memory, the *long copy*: one of four symbols comes first, then 39 random numbers +1 or −1, and at the end the network must name the symbol. Guessing gives 0.25.
 #
-# | network | start |
+# | network | how it starts |
 # |---|---|
 # | GRU | bias of the update gate for a half-life of 40 steps |
-# | PyTorch's start | the same GRU with $z\approx\tfrac12$, as `nn.GRU` begins |
+# | PyTorch's start | the same GRU, as `nn.GRU` begins: $z\approx\tfrac12$ |
 # | plain, orthogonal $U$ | no gates, tanh; $U$ orthogonal, so that $\lVert Uh\rVert=\lVert h\rVert$ |
 # | plain | no gates, tanh, as `nn.RNN` begins |
 #
@@ -673,7 +673,7 @@ else:
 above = Prediction("above 0.9 at the best rate, 120 steps", None)  # such as "GRU, plain"
 
 # %% [markdown]
-# A comparison at one learning rate can say nearly anything: the next picture shows a different winner at different rates. So the record holds a *map*: every network at every rate, with two budgets of steps, and five seeds in every cell (`make bench SUITE=gates` runs it again). Find each network's best rate first; then compare the best values.
+# A comparison at one learning rate can say nearly anything: in the next picture, different rates have different winners. So the record holds a *map*: every network at every rate, with two budgets of steps and five seeds (`make bench SUITE=gates` runs it again). Find each network's best rate first; then compare the best values.
 
 # %%
 rows = records.load(BENCH_RECORDS, "gates")[0].suites["gates"]
@@ -697,9 +697,9 @@ for (name, budget), (rate, value) in best.items():
 above.answer(", ".join(n for n in names if best[n, budgets[0]][1] > 0.9))
 
 # %% [markdown]
-# The GRU with the half-life bias learns at the widest range of rates, there with every seed. With PyTorch's start, the *same GRU* learns in 120 steps only at the largest rate, and in 360 steps at the two largest. The plain network with an orthogonal $U$ has no gate at all. At its best rate, three of its five seeds copy perfectly after 120 steps and four after 360; the others stay near one half. At the two smallest rates and 120 steps it is ahead of the GRU. The plain network with PyTorch's start learns least.
+# The GRU with the half-life bias learns at the most rates, with every seed: from 0.01 up in 120 steps, and from 0.003 up in 360. With PyTorch's start, the *same GRU* learns in 120 steps only at the largest rate, and in 360 steps at the two largest. The plain network with an orthogonal $U$ has no gate at all. At its best rate, three of its five seeds copy perfectly after 120 steps and four after 360; the others stay near one half. At the two smallest rates and 120 steps it is ahead of both GRUs. The plain network with PyTorch's start learns least.
 #
-# Why do two of the starts learn at moderate rates? Measure lesson 2's product for each: how much of the gradient survives the 39 steps *before training*?
+# Why do two of the starts learn at moderate rates? Measure lesson 2's product for each start, *before training*: how much of the gradient survives the 39 steps?
 
 # %%
 task = LongCopy()
@@ -716,7 +716,7 @@ for name in names:
     print(f"{name:20} smallest {min(norms):.0e}, largest {max(norms):.0e} of five seeds")
 
 # %% [markdown]
-# The two starts that learn at moderate rates keep a visible share of the gradient. The other two keep about $10^{-6}$ and less. From the rate 0.01 alone you would conclude that a GRU needs the bias. At 0.1 it learns without the bias, although its gradient had vanished at the start.
+# The two starts that learn at moderate rates keep a visible share of the gradient. The other two keep about $10^{-6}$ and less. At the rate 0.01 alone you would conclude that a GRU needs the half-life bias. At 0.1 it learns without this bias, although its gradient had vanished at the start.
 #
 # ### Exercise 5: an ablation of your own
 #
@@ -771,7 +771,7 @@ for task, said in expected.items():
         said.answer(scores["one gate"].against(scores["GRU"])[0])
 
 # %% [markdown]
-# The brackets hold the 95 % interval of the mean difference, seed by seed (*paired*: the same seed gives both networks the same batches and test set). If the interval contains 0, these seeds detect no difference; that does not make the cells equal. To learn more, set `seeds` to 16 in the parameters, try another rate, `run(cell, seeds=P.seeds, rate=0.03)`, or put an idea of your own into `cells`.
+# The brackets hold a 95 % interval of the mean difference. Differences are *paired*: the same seed gives both networks the same batches and test set. If the interval contains 0, these seeds detect no difference; that does not make the cells equal. To learn more, set `seeds` to 16 in the parameters, try another rate, `run(cell, seeds=P.seeds, rate=0.03)`, or put an idea of your own into `cells`.
 #
 # **Answer.** No: on this task an orthogonal $U$ works for most seeds, and at a large learning rate a GRU works without the half-life bias. The GRU with this bias learned at more rates than the other three. *Evidence: the map above, two budgets, five rates, five seeds.*
 
@@ -780,7 +780,7 @@ for task, said in expected.items():
 #
 # *27 minutes.* A transformer processes all $T$ positions of a text at once. A GRU must finish step $t-1$ before it can begin step $t$: $T$ steps in sequence, however many processors you have. Must a recurrence be sequential?
 #
-# The GRU's gates and candidate depend on $h_{t-1}$ through a matrix and a nonlinearity. Drop this dependence: compute $z_t$ and $n_t$ from the input $x_t$ alone. What is left is a *linear recurrence* (minGRU, Feng et al. 2024; the core of Mamba has the same form):
+# The GRU's gates and candidate depend on $h_{t-1}$ through a matrix and a nonlinearity. Drop this dependence: compute $z_t$ and $n_t$ from the input $x_t$ alone. What is left is a *linear recurrence* (minGRU, Feng et al. 2024; the core of Mamba has the same form). In this lesson, $a_t$ and $b_t$ are its factor and its summand:
 #
 # $$h_t = a_t\circ h_{t-1} + b_t,\qquad a_t=z_t,\quad b_t=(1-z_t)\circ n_t .$$
 #
@@ -788,7 +788,7 @@ for task, said in expected.items():
 #
 # $$(a_1,b_1)\text{ then }(a_2,b_2)\;=\;(a_2a_1,\;a_2b_1+b_2).$$
 #
-# This operation is associative, so we may combine the steps in any grouping: a *parallel scan*. In round 1, every position combines with the one before it; in round 2, with the one two before it; then four, eight, and so on. After $\lceil\log_2T\rceil$ rounds each position holds the composition of all steps up to itself, and its $b$ is $h_t$ (with $h_0=0$).
+# This operation is associative, so we may combine the steps in any grouping: a *parallel scan*. In round 1, position $t$ combines with position $t-1$; in round 2 with $t-2$; then with $t-4$, $t-8$, and so on. After $\lceil\log_2T\rceil$ rounds, position $t$ holds all steps up to $t$ combined, and its $b$ is $h_t$ (with $h_0=0$).
 #
 # > **Predict.** For $T=1024$, the loop needs 1 024 steps in sequence. How many rounds does the scan need, and how many multiplications in all, as a multiple of the loop's? (A round costs two multiplications for every element that it changes; the loop costs one for every element.)
 
@@ -854,7 +854,7 @@ for T, width in ((64, 1024), (1024, 1024), (4096, 16)):
           f"scan {took[1] * 1e3:6.2f} ms; largest difference {off:.0e}")  # fmt: skip
 
 # %% [markdown]
-# In our runs the scan was faster with 16 numbers a step, and the loop with 1 024. The loop makes $2T$ small calls, the scan about $5\log_2T$ large ones that do nearly $2\log_2T$ times the arithmetic, and here one core does it all. On a GPU thousands of threads share that work; notebook [15](15_cuda_threads_that_meet.ipynb) writes a scan in CUDA C.
+# In our runs the scan was faster with 16 numbers a step, and the loop with 1 024. The loop makes $2T$ small calls. The scan makes about $5\log_2T$ large calls, but one core must do nearly $2\log_2T$ times as many multiplications. On a GPU thousands of threads share that work; notebook [15](15_cuda_threads_that_meet.ipynb) writes a scan in CUDA C.
 #
 # Does the network still learn without $h_{t-1}$ in its gates? Train the long copy of lesson 4 with your scan:
 
@@ -885,7 +885,7 @@ def train_min_gru(seed, rate=0.03, updates=120, units=12):
 print("accuracy by seed:", *(f"{train_min_gru(seed):.2f}" for seed in range(P.seeds)))
 
 # %% [markdown]
-# Compare with guessing, 0.25, and with the GRU in lesson 4. (The price: in such a layer the old state cannot decide what to keep.)
+# Compare these with guessing, 0.25, and with the GRU in lesson 4. (The price of the scan: the old state cannot decide what to keep.)
 #
 # **Answer.** Each step waits for the one before, so more processors do not shorten the $T$ steps. If gates and candidate do not read the old state, the recurrence is linear and associative, and a scan computes it in $\log_2T$ rounds. *Evidence: your scan equals the loop, with the rounds counted above.*
 
