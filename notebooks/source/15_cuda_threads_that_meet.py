@@ -312,7 +312,7 @@ more_wavefronts.answer(ratio[1])
 #
 # ### Exercise 3: bins for each block
 #
-# *Difficulty ●●●, 15 minutes.* Write this kernel for any number of blocks and of threads in a block. `x` holds `n` bytes, and `bins` holds zeros at the start. Divide all work among the threads. With $B$ blocks, send at most $256 B$ atomics to `bins`.
+# *Difficulty ●●●, 15 minutes.* Write this kernel for any number of blocks and of threads in a block. `x` holds `n` bytes, and `bins` holds zeros at the start. Divide all work among the threads. With $B$ blocks, at most $256 B$ atomics may go to `bins`.
 #
 # <details><summary>Hint</summary>
 #
@@ -403,7 +403,7 @@ if check.block_histogram.passed(block_histogram):
 #
 # ### Exercise 4: softmax of a row by one warp
 #
-# *Difficulty ●●○, 15 minutes.* Block `b` has 32 threads and computes the softmax of row `b`. Write the part that brings $m$ and $l$ of the whole row into every lane. Read each number of the row once. `__shfl_xor_sync(0xffffffff, m, o)` returns the `m` of the lane whose number is this lane's number XOR `o`. After exchanges with $o = 16, 8, 4, 2, 1$, every lane has merged all 32.
+# *Difficulty ●●○, 15 minutes.* Block `b` has 32 threads and computes the softmax of row `b`. Write the part that brings $m$ and $l$ of the whole row into every lane. Your part reads each number of the row once. `__shfl_xor_sync(0xffffffff, m, o)` returns the `m` of the lane whose number is this lane's number XOR `o`. After exchanges with $o = 16, 8, 4, 2, 1$, every lane has merged all 32.
 #
 # <details><summary>Hint</summary>
 #
@@ -443,7 +443,7 @@ check_attention.online_softmax(online_softmax)
 #
 # $$ o_i = \sum_j p_{ij} v_j, \qquad p_{i\cdot} = \operatorname{softmax}_j \left( q_i \cdot k_j / \sqrt D \right). $$
 #
-# The simplest way has three kernels. `scores` writes $n^2$ scores. `softmax_thrice` reads them three times and writes $n^2$ weights. `weighted` reads the weights and sums the values. So $n^2$ numbers are moved six times.
+# The simplest way has three kernels. `scores` writes $n^2$ scores. `softmax_thrice` reads them three times and writes $n^2$ weights. `weighted` reads the weights and adds up the values. Six times, $n^2$ numbers are moved.
 #
 # ### Attention in one kernel
 #
@@ -538,7 +538,7 @@ Markdown("\n".join(lines))
 # %% [markdown]
 # The last column counts each byte once for each kernel that uses it, as if a cache kept everything. By this count the three kernels move $4n^2 + 4nD$ numbers. The single kernel moves about $4nD$: no score, no weight. The ratio, $1 + n/D$, grows with $n$: 5 here, and 129 for $n = 4096$.
 #
-# In the first column the ratio is smaller, because each block of queries reads all keys and values again. Your kernel has 32 queries in a block where ours has 16, so it reads them half as often. It moves more in sectors than it asks for, because of given lines: lane $t$ loads row $t$ of `q` and stores row $t$ of `o`, 128 bytes from its neighbour's.
+# In the first column the ratio is smaller: in the single kernel, each block of queries reads all keys and values again. Your kernel has 32 queries in a block where ours has 16, so it reads them half as often. It moves more in sectors than it asks for, because of given lines: lane $t$ loads row $t$ of `q` and stores row $t$ of `o`, 128 bytes from its neighbour's.
 #
 # ### The same softmax, on a ring of ranks
 #
