@@ -443,7 +443,7 @@ check_attention.online_softmax(online_softmax)
 #
 # $$ o_i = \sum_j p_{ij} v_j, \qquad p_{i\cdot} = \operatorname{softmax}_j \left( q_i \cdot k_j / \sqrt D \right). $$
 #
-# The simplest way has three kernels. `scores` writes $n^2$ scores. `softmax_thrice` reads them three times and writes $n^2$ weights. `weighted` reads the weights and adds up the values. Six times, $n^2$ numbers are moved.
+# The simplest way has three kernels. `scores` writes $n^2$ scores. `softmax_thrice` reads them three times and writes $n^2$ weights. `weighted` reads the weights and adds up the values. In all, $n^2$ numbers are moved six times.
 #
 # ### Attention in one kernel
 #
@@ -538,7 +538,7 @@ Markdown("\n".join(lines))
 # %% [markdown]
 # The last column counts each byte once for each kernel that uses it, as if a cache kept everything. By this count the three kernels move $4n^2 + 4nD$ numbers. The single kernel moves about $4nD$: no score, no weight. The ratio, $1 + n/D$, grows with $n$: 5 here, and 129 for $n = 4096$.
 #
-# In the first column the ratio is smaller: in the single kernel, each block of queries reads all keys and values again. Your kernel has 32 queries in a block where ours has 16, so it reads them half as often. It moves more in sectors than it asks for, because of given lines: lane $t$ loads row $t$ of `q` and stores row $t$ of `o`, 128 bytes from its neighbour's.
+# In the first column the ratio is smaller: in the single kernel, each block of queries reads all keys and values again. Your kernel has 32 queries in a block where ours has 16, so it reads them half as often. It moves more in sectors than it asks for, because of two lines that we gave you: lane $t$ loads row $t$ of `q` and stores row $t$ of `o`, 128 bytes from its neighbour's row.
 #
 # ### The same softmax, on a ring of ranks
 #
