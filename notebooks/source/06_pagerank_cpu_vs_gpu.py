@@ -526,7 +526,7 @@ for name, one in graphs.items():
     blocks = split(one, P.ranks)
     every, some = (sum(predicted_bytes(blocks, way)) for way in ("allgather", "boundary"))
     print(f"{name:22} allgather {every / 1e3:5.0f} kB, boundary {some / 1e3:5.0f} kB "
-          f"an iteration: {some / every:.0%}")  # fmt: skip
+          f"an iteration: ratio {every / some:.1f}")  # fmt: skip
     if said := {"random": for_random, "Debian, by name": for_debian}.get(name):
         said.answer(every / some)
 
