@@ -1,8 +1,8 @@
 """A course with other names, sizes and numbers in its exercises: ``make course VARIANT=7``.
 
-The number decides what is drawn, for each exercise by itself. Text, stub, solution and check of an
-exercise get the same names and numbers, so a published solution meets a name that is not defined
-or a check that wants another number. :mod:`tools.varying` is the table of what varies.
+The number decides which names and numbers each exercise draws. Its text, stub, solution and check
+get the same ones, so a published solution fails: the check asks for another name, and often
+for another number. :mod:`tools.varying` is the table of what varies.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight",
 
 
 class Graded(NamedTuple):
-    """An exercise of a notebook: its name, and where its text begins, its answer and its check."""
+    """An exercise: its name, its cells from the text to the check, its answer and its check."""
 
     name: str
     cells: range
@@ -42,7 +42,7 @@ class _Word(int):
 
 
 def exercises(notebook: NotebookNode) -> list[Graded]:
-    """List the graded exercises; each begins with the nearest text above that names it."""
+    """List the graded exercises; each begins at the text above that states its difficulty."""
     roles = [cell.metadata.get("nbgrader", {}) for cell in notebook.cells]
     places = {mark.grade_id: i for i, mark in enumerate(roles) if mark}
     found = []
@@ -61,8 +61,8 @@ def exercises(notebook: NotebookNode) -> list[Graded]:
 def vary(notebook: NotebookNode, stem: str, variant: int) -> dict[str, set[str]]:
     """Change a solved notebook into a variant of it; return what varies in each exercise.
 
-    That is ``names``, and ``numbers`` where the table has some. Raises SourceError if the table
-    does not fit the notebook. Variant 0 is the notebook as it is published.
+    An exercise has ``names``, and ``numbers`` where the table has some. Variant 0 changes nothing.
+    Raises SourceError if the table does not fit the notebook.
     """
     if not variant:
         return {}
@@ -88,7 +88,7 @@ def _number(
     for cells, pairs in ((own, numbers.replace), (notebook.cells, numbers.later)):
         for old, new in pairs:
             if not any(old in cell.source for cell in cells):
-                raise SourceError(f"{where}: {old!r} varies, but no cell has it")
+                raise SourceError(f"{where}: tools/varying.py replaces {old!r}, which no cell has")
             for cell in cells:
                 cell.source = cell.source.replace(old, new.format(**values))
     if "order" in chosen:
@@ -102,7 +102,7 @@ def _number(
 
 
 def _relettered(text: str, order: str) -> str:
-    """Put lettered statements in another order: the first becomes the one that ``order`` names."""
+    """Put lettered statements in another order: with ``order`` "CABDE", C becomes A."""
     new = dict(zip(order, "ABCDE", strict=True))  # the old letter -> the new one
     lines = text.split("\n")
     at = [i for i, line in enumerate(lines) if re.match(r"- (\*\*[a-e]\*\*|[A-E]:)", line)]
@@ -123,7 +123,7 @@ def _as(letter: str, like: str) -> str:
 
 
 def _with_keywords(text: str, call: str, said: str) -> str:
-    """Return the cell with ``said`` at the end of each call of a check, and of its ``passed``."""
+    """Return the cell with ``said`` added to the arguments of a check, and of its ``passed``."""
     for match in reversed(list(re.finditer(rf"{re.escape(call)}(\.passed)?\(", text))):
         depth, at = 1, match.end()
         while depth:
@@ -134,7 +134,7 @@ def _with_keywords(text: str, call: str, said: str) -> str:
 
 
 def _name(notebook: NotebookNode, graded: Graded, drawn: random.Random, where: str) -> None:
-    """Give the answer another name everywhere, and its parameters within the exercise."""
+    """Rename the answer everywhere, and its parameters within the exercise."""
     given = _without_solutions(graded.answer.source)
     cuda = graded.answer.source.startswith("%%cuda")
     known = CUDA_NAMES if cuda else NAMES
@@ -151,7 +151,7 @@ def _name(notebook: NotebookNode, graded: Graded, drawn: random.Random, where: s
         if defined and not name.startswith("check") and name not in ("cluster", "lambda"):
             outer[name] = f"{name}_{drawn.choice(SYLLABLES)}"
     if not outer:
-        raise SourceError(f"{where}: the check is given no name that the answer defines")
+        raise SourceError(f"{where}: no argument of the check is a name that the answer defines")
     for i in graded.cells:
         _rename(notebook.cells[i], inner, prose=True)
         _rename(notebook.cells[i], outer, prose=True)
@@ -165,7 +165,7 @@ def _without_solutions(text: str) -> str:
 
 
 def _bound(cell: NotebookNode) -> set[str]:
-    """Return the names that a cell gives a meaning of its own, as parameters and loops do."""
+    """Return the names that a cell assigns, also as parameters and loop variables."""
     try:
         tree = ast.parse(_python(cell.source))
     except SyntaxError:  # CUDA C
@@ -181,14 +181,14 @@ def _python(text: str) -> str:
 
 
 def _names(text: str, cuda: bool = False) -> set[str]:
-    """Return the names in a cell: of Python without attributes, keywords and texts."""
+    """Return the names in a cell; in Python without attributes, keywords of calls and strings."""
     if cuda:
         return set(re.findall(r"\b[a-zA-Z]\w*\b", re.sub(r"//.*", "", text)))
     return {text[slice(*place)] for place in _places(text)}
 
 
 def _rename(cell: NotebookNode, new: dict[str, str], *, prose: bool) -> None:
-    """Rename in a cell; in text only within backquotes, and outside the exercise only calls."""
+    """Rename in a cell. With ``prose`` also in text, within backquotes, and in docstrings."""
     if cell.cell_type == "markdown":
         if prose:
             cell.source = _spans(cell.source, new)
@@ -217,14 +217,14 @@ def _spans(text: str, new: dict[str, str]) -> str:
 
 
 def _documented(text: str, new: dict[str, str]) -> str:
-    """Rename in a docstring: in backquotes, and elsewhere what is no word of English."""
+    """Rename in a docstring; outside backquotes only names that are no English words."""
     names = {k: v for k, v in new.items() if len(k) == 1 or re.search(r"[_\d]", k)}
     text = re.sub(r"(?<![\w.`])\w+(?!\()", lambda m: names.get(m[0], m[0]), _spans(text, new))
     return re.sub(r"\b(\w+)(?=\()", lambda m: new.get(m[0], m[0]), text)
 
 
 def _places(text: str, docstrings: Iterable[str] = ()) -> list[tuple[int, int]]:
-    """Return where names stand in a cell of Python, also in f-strings; and its docstrings."""
+    """Return where names stand in a cell of Python, also in f-strings, and where docstrings do."""
     body = _python(text)
     starts = [0]
     for line in body.split("\n"):

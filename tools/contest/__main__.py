@@ -42,7 +42,7 @@ KINDS: dict[
         f"allreduce of {4 * trials.NUMBERS >> 20} MB on 4 ranks",
         {"course's ring": "", "MPI's own": "MPI"},
     ),
-    "compressor": ("gradients of a training over 100 Mbit/s, compressed", {"course's top 1 %": ""}),
+    "compressor": ("compressed gradients of a training at 100 Mbit/s", {"course's top 1 %": ""}),
 }
 LIMIT = 20.0  # seconds for one trial
 ROUNDS = 5
@@ -59,7 +59,7 @@ class Entry:
 
 
 def entries(folder: Path) -> dict[str, list[Entry]]:
-    """Return each kind's programs, the course's first; say which file has none. Nothing is run."""
+    """Return each kind's programs, the course's first, and run none; say which file has none."""
     found = {
         kind: [Entry(name, path) for name, path in own.items()] for kind, (_, own) in KINDS.items()
     }
@@ -204,10 +204,10 @@ def main(arguments: list[str] | None = None) -> int:
         compete(kind, rivals, options.rounds, options.limit)
         print(table(kind, rivals), end="\n\n", flush=True)
     if not any(entry.times for rivals in found.values() for entry in rivals):
-        print(f"{folder}: no file defines any of {', '.join(KINDS)}", file=sys.stderr)
+        print(f"{folder}: no file has a right {' or '.join(KINDS)}", file=sys.stderr)
         return 1
     if offer(found):
-        print("The board of your class has the best ratio of each kind.")
+        print("Sent to the class's board: the best ratio of each kind.")
     return 0
 
 

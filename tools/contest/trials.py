@@ -50,7 +50,7 @@ def product(path: str, seed: int, timed: bool) -> dict[str, float]:
             where = f"for n = {n} and the matrices of seed {seed}"
             if tried.overrun or tried.changed:
                 raise WrongError(
-                    f"it writes {'beside c' if tried.overrun else 'to a or b'} {where}"
+                    f"it writes {'outside of c' if tried.overrun else 'to a or b'} {where}"
                 )
             if tried.wrong:
                 raise WrongError(f"{tried.wrong} of {n * n} elements of c are wrong {where}")
@@ -73,7 +73,7 @@ def compressor(path: str, seed: int, timed: bool) -> dict[str, float]:
     while loss > NEAR * first:
         if len(spent) == STEPS:
             raise WrongError(
-                f"seed {seed}: after {STEPS} steps the loss is still {loss / first:.2g}"
+                f"seed {seed}: after {STEPS} steps the loss is {loss / first:.2g} of the first"
             )
         noise = 0.1 * draw.standard_normal(VALUES).astype(np.float32)
         whole, (arrived,) = steep * (here - goal) + noise + left, _zeros(1)
@@ -106,11 +106,11 @@ def _check_code(make: Callable[[], Any], v: np.ndarray, what: str) -> None:
         raise WrongError(f"{what}: encode changes the values that it is handed")
     if len(code) != own.nbytes(len(v)):
         raise WrongError(
-            f"{what}: the code has {len(code)} bytes, nbytes says {own.nbytes(len(v))}"
+            f"{what}: the code has {len(code)} bytes, but nbytes says {own.nbytes(len(v))}"
         )
     make().add(code.copy(), out)
     if not np.isfinite(out).all() or np.linalg.norm(v - (out - 1)) >= np.linalg.norm(v):
-        raise WrongError(f"{what}: what another rank adds is no nearer to them than zeros are")
+        raise WrongError(f"{what}: what add adds is no nearer to the values than zeros are")
 
 
 def allreduce(path: str, seed: int, timed: bool) -> dict:

@@ -1,4 +1,4 @@
-"""An allreduce on real ranks, as in notebook 08: the least seconds of the slowest rank win.
+"""An allreduce on real ranks, as in notebook 08. The time that counts is the slowest rank's.
 
 Return the sums of x over all ranks of comm, as a new array. x has any length and any type of
 number; comm has any number of ranks.

@@ -1,7 +1,7 @@
 """A compressor of gradients, as in notebook 12's project.
 
-A linear model of 8192 parameters is trained with error feedback, and noise in each gradient, to 5 %
-of its first loss. What counts is steps times (bytes ÷ 100 Mbit/s, plus encoding and adding).
+A linear model of 8192 parameters is trained with error feedback and noisy gradients until its loss
+is 5 % of the first. The time that counts is steps × (bytes ÷ 100 Mbit/s + encoding + adding).
 """
 
 import numpy as np

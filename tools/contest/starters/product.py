@@ -1,4 +1,4 @@
-"""A matrix product in C, as in notebook 07's project: the least seconds of one call win.
+"""A matrix product in C, as in notebook 07's project. The time of the fastest call counts.
 
 It computes C = AB for n × n matrices, stored row after row; n is a multiple of 48, and c holds
 zeros at the call. <stdint.h> is included already.

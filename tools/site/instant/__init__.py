@@ -1,8 +1,8 @@
 """Three players that need no kernel: collectives, pipelines, the planner (``players/``).
 
-What is played comes from the libraries of the notebooks: the schedules of ``helpers.collectives``
-and ``helpers.pipeline`` as data. Times, which follow the reader's numbers, are computed in
-``arithmetic.js`` by the formulas of these libraries and of ``helpers.sharded.planner``.
+Schedules are data from the notebooks' libraries, ``helpers.collectives`` and ``helpers.pipeline``.
+Times depend on the reader's numbers: ``arithmetic.js`` computes them by the formulas of these
+libraries and of ``helpers.sharded.planner``.
 """
 
 from __future__ import annotations
@@ -102,40 +102,42 @@ PLAYERS: dict[str, tuple[str, Callable[[], dict], str]] = {
     "collectives": (
         "Collectives, step by step",
         collectives,
-        "Choose a collective and the number of ranks; then step with the buttons or the arrow "
-        "keys. A row is a rank, a column a chunk of its array, a stripe the contribution of one "
-        "rank. A message of $b$ bytes takes $\\alpha + \\beta b$, and messages of one step travel "
-        "at the same time. Additions take no time here, and all links are alike; the "
-        "column *between two halves* counts the bytes that a link between two hosts would carry. "
-        "Which algorithm is fastest for 1 kB, and "
-        "which for 100 MB? [Notebook 08](../notebooks/08_allreduce_animation.ipynb) records the "
-        "same steps on real ranks and measures $\\alpha$ and $\\beta$.",
+        "Which allreduce is fastest for 1 kB, and which for 100 MB? Choose a collective and the "
+        "number of ranks, and step with the buttons or the arrow keys. Each row is a rank, each "
+        "column a chunk of its array, each coloured stripe the contribution of one rank. A "
+        "message of $b$ bytes takes $\\alpha + \\beta b$, and messages of one step travel at the "
+        "same time. Additions take no time, and all links are alike. In the table, *between two "
+        "halves* counts the bytes that would cross a link between two hosts, each with half of "
+        "the ranks. [Notebook 08](../notebooks/08_allreduce_animation.ipynb) records the same "
+        "steps on real ranks and measures $\\alpha$ and $\\beta$.",
     ),
     "pipelines": (
         "Pipeline schedules",
         pipelines,
-        "A model is cut into stages, one for each rank, and micro-batches pass through them. A box "
-        "is one micro-batch on one rank, with its number. A forward pass takes 1, and each of the "
-        "two parts of a backward pass takes 1. Give messages a price, and see which schedule "
-        "suffers most. What a rank keeps is counted in micro-batches' activations. "
-        "[Notebook 11](../notebooks/11_pipelines.ipynb) runs the same schedules on real ranks.",
+        "Which schedule suffers most when messages take time? A model is cut into stages, one for "
+        "each rank (two if interleaved), and micro-batches pass through them. Each box is one "
+        "micro-batch on one rank, with its number. A micro-batch's forward pass takes a rank one "
+        "unit of time; its backward pass has two parts, for inputs and for weights, and each "
+        "takes one unit. The bars at the right show how many micro-batches' activations each rank "
+        "keeps. [Notebook 11](../notebooks/11_pipelines.ipynb) runs the same schedules on real "
+        "ranks.",
     ),
     "planner": (
         "Which way to cut a model",
         planner,
-        "Choose a model, a machine and its links. The planner predicts each way to share the ranks "
-        "between replicas, pipeline stages and parts of each matrix: the seconds of a training "
-        "step, and the bytes of the fullest rank, in float32 with Adam. ZeRO 1 shares the "
-        "optimizer's bytes between the replicas. The speed is the peak of a data sheet, and "
-        "programs reach less. [Notebook 13](../notebooks/13_sharding.ipynb) derives the formulas "
-        "and measures five layouts beside their predictions.",
+        "Choose a model, a machine and its links. A *cut* shares the ranks between replicas, "
+        "pipeline stages and parts of each matrix. For each cut, the planner predicts the seconds "
+        "of a training step and the bytes of the fullest rank, in float32 with Adam. With ZeRO 1, "
+        "the replicas share the optimizer's bytes. GPUs have the speeds of their data sheets, so a "
+        "real step takes longer. [Notebook 13](../notebooks/13_sharding.ipynb) derives the "
+        "formulas and compares the predictions for five layouts with measurements.",
     ),
 }
 PAGES = [f"players/{name}" for name in PLAYERS]
 LINE = (
     "**Without an install:** step through [collectives](players/collectives.md) and "
-    "[pipeline schedules](players/pipelines.md), and let the [planner](players/planner.md) choose "
-    "which way to cut a model."
+    "[pipeline schedules](players/pipelines.md), and let a [planner](players/planner.md) choose "
+    "how to cut a model."
 )
 """The line of the site's first page that leads to the players."""
 
@@ -145,7 +147,7 @@ def element(name: str, data: dict) -> str:
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
     return (
         f'<div class="instant" data-player="{name}">'
-        "<p>This player appears where scripts may run.</p>"
+        "<p>This player needs JavaScript.</p>"
         f'<script type="application/json">{text}</script></div>'
     )
 
