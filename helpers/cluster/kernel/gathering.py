@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 STEP_SECONDS = 0.1  # how often a death, the limit and a hopeless wait are looked for
-GRACE_SECONDS = 1.5  # what an interrupted rank gets to come back from Python code
+GRACE_SECONDS = 3.0  # what an interrupted rank gets to come back from Python code
 HOPELESS_SECONDS = 1.0
 TURN_SECONDS = 0.5  # so long a rank that was answered may take to ask again, before another may
 REFUSED = "nobody can answer here: only a notebook that somebody runs cell by cell asks its reader"
@@ -152,7 +152,7 @@ class Gathering:
         self.processes.interrupt_ranks()
         while time.monotonic() < begin + GRACE_SECONDS and not again:
             self._wait(STEP_SECONDS)
-            if time.monotonic() > begin + GRACE_SECONDS / 3:
+            if time.monotonic() > begin + 0.5:
                 inside = {wait.rank for wait in self._waits() if wait.call}
                 if self._running() <= inside:  # MPI: no signal can end that
                     return
