@@ -1,8 +1,8 @@
 """A course with other names, sizes and numbers in its exercises: ``make course VARIANT=7``.
 
 The number decides which names and numbers each exercise draws. Its text, stub, solution and check
-get the same ones, so a published solution fails: the check asks for another name, and often
-for another number. :mod:`tools.varying` is the table of what varies.
+get the same ones, so a published solution fails: the check asks for another name, and in
+some exercises for another number. :mod:`tools.varying` is the table of what varies.
 """
 
 from __future__ import annotations
