@@ -149,7 +149,7 @@ def theirs(answer):
     Returns
     -------
     type
-        The scheme, for :func:`helpers.data_parallel.perceptron.train`.
+        The scheme, for :func:`helpers.data_parallel.tasks.perceptron.train`.
     """
     from helpers.data_parallel import Scheme
 
