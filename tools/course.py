@@ -54,17 +54,16 @@ POINTS = 4  # of the written question: the rows of its table
 QUESTION = """\
 ## In your own words
 
-*A person reads this; {points} points.* Take a prediction of this notebook, yours or the \
-notebook's, that your machine did not confirm, or the one that came nearest to failing. Write five \
-to ten sentences into the next cell. Cells with code of your own may stand anywhere in the \
-notebook; say which they are.
+*A person reads this; {points} points.* Take a prediction that your machine did not confirm, yours \
+or the notebook's. If all were confirmed, take one that nearly failed. Write five to ten sentences \
+into the next cell. You may add cells with code anywhere in the notebook; say which they are.
 
 | points | for |
 |---|---|
 | 1 | what was predicted and what came out on your machine, both as numbers with their unit |
-| 1 | a cause that would explain the difference, said so precisely that it could turn out wrong |
+| 1 | a cause of the difference, and what a run must show if this is the cause |
 | 1 | a run in which only that cause changes: which cell, what you changed, what came out |
-| 1 | what this run shows, and what it leaves open; "my cause was the wrong one" counts as much |
+| 1 | what this run shows, and what it leaves open; "my cause was wrong" earns the point, too |
 """
 
 

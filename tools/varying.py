@@ -38,10 +38,10 @@ CUDA_NAMES |= _table("t me lane;step reach hop")
 
 
 class Numbers(NamedTuple):
-    """What an exercise may draw, which texts become which, and what its check is told.
+    """What an exercise may draw, and which of the drawn ``keywords`` its check is given.
 
-    ``replace`` are texts of the exercise's own cells, ``later`` of any cell; ``{n}`` stands for a
-    drawn number, ``{n:word}`` for its word.
+    Each pair of ``replace`` is a text in the exercise's own cells and the text in its place;
+    ``later`` are pairs for any cell. ``{n}`` stands for a drawn number, ``{n:word}`` for its word.
     """
 
     draws: list[dict[str, Any]]
@@ -51,7 +51,7 @@ class Numbers(NamedTuple):
 
 
 def _orders(true: str) -> list[dict[str, Any]]:
-    """Return the orders of five statements in which other letters are true."""
+    """Return the orders of five statements that change the set of true letters."""
     orders = ("".join(order) for order in permutations("ABCDE"))
     return [{"order": o} for o in orders if {"ABCDE"[o.index(c)] for c in true} != set(true)]
 

@@ -55,11 +55,8 @@ def tell(board: Board, host: str, browse: bool, port: int) -> None:
     print("Students type:")
     print(f'    from helpers import board; board.join("{shown}:{port}", "{board.code}")')
     if host in ("127.0.0.1", "localhost", "::1"):
-        print(
-            "Only this machine reaches it. For a class name the address on which to listen: "
-            f"make board HOST={own_address()}"
-        )
-    print("Ctrl-C ends it; nothing is lost.", flush=True)
+        print(f"Only this machine reaches it. For a class, type make board HOST={own_address()}")
+    print("Ctrl-C ends it; all predictions are kept.", flush=True)
     if browse:
         webbrowser.open(page)
 
