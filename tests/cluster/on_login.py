@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import contextlib
 import json
 import os
 import signal
@@ -77,9 +78,10 @@ def listening(cluster) -> list[str]:
 
     found = set()
     for process in psutil.Process().children(recursive=True):
-        if "ipyparallel.controller" not in process.cmdline():
-            continue  # MPICH's mpiexec listens everywhere, for its own helpers
-        found |= {c.laddr.ip for c in process.net_connections("tcp") if c.status == "LISTEN"}
+        with contextlib.suppress(psutil.NoSuchProcess):  # it just ended
+            if "ipyparallel.controller" not in process.cmdline():
+                continue  # MPICH's mpiexec listens everywhere, for its own helpers
+            found |= {c.laddr.ip for c in process.net_connections("tcp") if c.status == "LISTEN"}
     return sorted(found)
 
 
