@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import contextlib
-import contextlib
 import json
 import os
 import signal
