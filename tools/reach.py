@@ -55,6 +55,9 @@ class Code:
             for folder in (DATA, BENCH_RECORDS, CLAIM_RECORDS, GPU_RECORDS)
         )
         found |= {path for path in data.rglob("*") if not {*path.parents} & {*recorded}}
+        found = {
+            path for path in found if "__pycache__" not in path.parts
+        }  # of a run, not of the code
         return sorted(filter(Path.is_file, {*found, self.root / "requirements.txt"}))
 
     def fingerprint(self, *modules: str) -> str:
