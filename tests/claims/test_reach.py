@@ -69,8 +69,8 @@ def test_a_change_counts_for_the_topics_that_reach_it(tree, name, topics):
 def test_a_new_file_and_a_new_name_count(tree):
     before = prints(tree)[B]
     path = tree / "parts/kernels/cpu/add.cu"
-    (tree / "parts/kernels/cpu/__pycache__").mkdir()
-    (tree / "parts/kernels/cpu/__pycache__/add.pyc").write_text("compiled")
+    (tree / "data/__pycache__").mkdir(parents=True)
+    (tree / "data/__pycache__/archive.pyc").write_text("compiled")
     assert prints(tree)[B] == before
     path.with_name("sub.cu").write_text("")
     added = prints(tree)[B]
