@@ -54,10 +54,11 @@ class Code:
             self.root / folder.relative_to(ROOT)
             for folder in (DATA, BENCH_RECORDS, CLAIM_RECORDS, GPU_RECORDS)
         )
-        found |= {path for path in data.rglob("*") if not {*path.parents} & {*recorded}}
-        found = {
-            path for path in found if "__pycache__" not in path.parts
-        }  # of a run, not of the code
+        found |= {
+            path
+            for path in data.rglob("*")
+            if not {*path.parents} & {*recorded} and "__pycache__" not in path.parts
+        }
         return sorted(filter(Path.is_file, {*found, self.root / "requirements.txt"}))
 
     def fingerprint(self, *modules: str) -> str:
