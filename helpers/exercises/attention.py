@@ -93,7 +93,7 @@ def held_out_sources(answer):
 @exercise
 def why_padding_is_wrong(answer, order="ABCDE"):
     """answer: the letters of all true statements; these may stand in another order."""
-    named = {order["ABCDE".index(letter)] for letter in letters(answer, "ABCDE")}
+    named = letters(answer, order)
     true = {"B", "C", "E"}
     if false := named - true:
         wrong(f"{len(false)} of the statements that you name are false: try them on two documents")

@@ -22,7 +22,7 @@ BEGINS = {"isend", "issend", "ibsend", "irsend", "irecv", "start", "startall"}  
 @exercise
 def statements(answer, order="ABCDE"):
     """The letters of the statements that hold, such as "AB"; they may stand in another order."""
-    chosen = {order["ABCDE".index(letter)] for letter in letters(answer, "ABCDE")}
+    chosen = letters(answer, order)
     if judged_wrong := len(chosen ^ {"A", "C", "E"}):
         wrong(f"{judged_wrong} of your 5 judgements are not right ({len(chosen)} chosen)")
 

@@ -48,8 +48,12 @@ def several(got: Any, count: int, expected: str) -> list:
     wrong(f"{expected}; got {_short(got)}")
 
 
-def letters(got: Any, known: str) -> set[str]:
-    """Return the letters that an answer names, written together, or apart in any way."""
+def letters(got: Any, order: str) -> set[str]:
+    """Return the letters that an answer names, written together, or apart in any way.
+
+    In a variant statements stand in another ``order``: "CABDE" if the one named A was C.
+    """
+    known = "".join(sorted(order))
     texts = [got] if isinstance(got, str) else got
     if not isinstance(texts, list | tuple | set | frozenset) or not all(
         isinstance(text, str) for text in texts
@@ -62,4 +66,4 @@ def letters(got: Any, known: str) -> set[str]:
         wrong(f"{expected}; there is no {', '.join(unknown)}")
     if not found:
         wrong(f"{expected}, got {got!r}")
-    return found
+    return {order[known.index(letter)] for letter in found}
