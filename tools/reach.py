@@ -54,12 +54,9 @@ class Code:
             self.root / folder.relative_to(ROOT)
             for folder in (DATA, BENCH_RECORDS, CLAIM_RECORDS, GPU_RECORDS)
         )
-        found |= {
-            path
-            for path in data.rglob("*")
-            if not {*path.parents} & {*recorded} and "__pycache__" not in path.parts
-        }
-        return sorted(filter(Path.is_file, {*found, self.root / "requirements.txt"}))
+        found |= {path for path in data.rglob("*") if not {*path.parents} & {*recorded}}
+        found.add(self.root / "requirements.txt")
+        return sorted(p for p in found if p.is_file() and "__pycache__" not in p.parts)
 
     def fingerprint(self, *modules: str) -> str:
         """Return a hash of the names and contents of those files."""
@@ -85,7 +82,7 @@ class Code:
 def _others(folder: Path) -> Iterator[Path]:
     """Yield what is no module in a package, but not what is in a package below it."""
     for path in folder.iterdir():
-        if path.is_dir() and path.name != "__pycache__" and not (path / "__init__.py").exists():
+        if path.is_dir() and not (path / "__init__.py").exists():
             yield from _others(path)
         elif path.suffix != ".py" and not path.name.startswith("."):
             yield path
