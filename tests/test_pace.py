@@ -1,7 +1,4 @@
-"""A paced block takes its time, and never silently longer; by a clock that the test moves.
-
-How well ranks that share cores keep their pace, `make bench` measures (bench/network.py).
-"""
+"""A paced block takes its time, and never silently longer; by a clock that the test moves."""
 
 import warnings
 
