@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from bench.__main__ import suites
 from helpers.paths import ROOT
 
 
@@ -105,11 +106,10 @@ def test_what_runs_on_a_gpu_machine_imports_nothing_that_is_absent_there():
     marked = [
         p for p in ROOT.glob("tests/**/test_*.py") if "pytest.mark.gpu" in p.read_text("utf-8")
     ]
-    text = {p: p.read_text("utf-8") for p in ROOT.glob("bench/*.py")}
-    suites = [p for p, t in text.items() if "def gpu_rows" in t or "\nGPU = True" in t]
-    wanted = {"counters", "cuda", "kernels", "pagerank", "roofline"}
-    assert {p.stem for p in suites} == wanted
-    modules = [".".join(p.relative_to(ROOT).with_suffix("").parts) for p in [*marked, *suites]]
+    parts = suites(gpu=True)
+    assert parts == ["counters", "cuda", "kernels", "pagerank", "roofline"]
+    modules = [".".join(p.relative_to(ROOT).with_suffix("").parts) for p in marked]
+    modules += [f"bench.{name}" for name in parts]
     modules += ["bench.__main__", "helpers.cuda.gpu.driver", "helpers.cuda.ladder"]
     program = ABSENT.format(absent=set(absent.split()), modules=modules)
     done = subprocess.run(
