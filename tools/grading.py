@@ -3,14 +3,12 @@
 A teacher releases each, two students fetch it, one puts the solutions in and one leaves it as it
 is, both submit, the teacher collects and autogrades. The first must have full marks, the second
 none, and no cell may wait for a person. All of it happens in a folder that is gone afterwards. What
-came out, and what was left behind, is printed and written to ``data/bench/``.
+came out is printed and written to ``data/bench/``.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
-import getpass
 import json
 import os
 import shutil
@@ -18,23 +16,19 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import nbformat
 
 from helpers import records
-from helpers.machine import guard
 from helpers.paths import BENCH_RECORDS, ROOT
 from tools import course
-from tools.bare_machine import ON_DISK, undocumented
 from tools.notebooks import asked_for
 from tools.run import location
 
 SOLVER, IDLER = "ada", "ben"
-SHARED = Path("/dev/shm")
-SETTLE = 5.0  # seconds in which the last processes may end
 COMMANDS = """
 import json, os, sys
 from nbgrader.apps import NbGraderApp
@@ -168,54 +162,11 @@ def measured(teacher: Path, name: str) -> records.Row:
     return records.Row(name, marks.solved, "points", parameters=about | {"error": error[-300:]})
 
 
-def there(folders: Sequence[Path]) -> set[str]:
-    """Return the names of what lies in the folders."""
-    return {str(path) for folder in folders if folder.is_dir() for path in folder.iterdir()}
-
-
-def expected(place: str) -> set[str]:
-    """Return what of the names in this folder for temporary files docs/INSTALL.md names."""
-    names = {str(path): f"/tmp/{path.name}" for path in Path(place).iterdir()}
-    page = ON_DISK.read_text(encoding="utf-8")
-    new = undocumented(names.values(), page, getpass.getuser())
-    return {path for path, name in names.items() if name not in new}
-
-
-def in_use() -> set[str]:
-    """Return what living processes have mapped: other people's ranks start meanwhile."""
-    return guard.shared_files(*(int(path.name) for path in Path("/proc").glob("[0-9]*")))
-
-
-@contextlib.contextmanager
-def temporary_files_in(place: str) -> Iterator[None]:
-    """Have this process and all that it starts use this folder: nobody else's files are counted."""
-    kept, before = tempfile.tempdir, os.environ.pop("TMPDIR", None)
-    os.environ["TMPDIR"] = tempfile.tempdir = place
-    try:
-        yield
-    finally:
-        tempfile.tempdir = kept
-        del os.environ["TMPDIR"]
-        if before is not None:
-            os.environ["TMPDIR"] = before
-
-
 def grade_all(names: Sequence[str]) -> list[records.Row]:
-    """Grade one notebook after the other; a row for each, and one for what is left behind."""
+    """Grade one notebook after the other; a row for each."""
     with tempfile.TemporaryDirectory(prefix="grading-") as folder:
-        place = Path(folder)
-        temporary = place / "tmp"
-        temporary.mkdir()
-        folders, before = (temporary, SHARED), there([SHARED])
-        with temporary_files_in(str(temporary)):
-            teacher, rows = open_course(place, names), []
-            with contextlib.suppress(KeyboardInterrupt):  # what there is by then is recorded
-                for name in names:
-                    rows.append(measured(teacher, name))
-        time.sleep(SETTLE)
-        found = there(folders) - before - in_use() - expected(str(temporary))
-    left = sorted(Path(path).name for path in found)
-    return [*rows, records.Row("left behind", len(left), "files", parameters={"names": left[:20]})]
+        teacher = open_course(Path(folder), names)
+        return [measured(teacher, name) for name in names]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -228,15 +179,11 @@ def main(arguments: list[str] | None = None) -> int:
     print(
         f"{'notebook':34} {'points':>6} {'solved':>6} {'untouched':>9} {'seconds':>7}", flush=True
     )
-    *rows, left = grade_all(names)
-    print(f"left behind: {left.value} {left.unit} {' '.join(left.parameters['names'])}".rstrip())
-    if not rows:
-        return 1
+    rows = grade_all(names)
     command = " ".join(["python -m tools.grading", *options.only])
-    written = records.write(records.record({"grading": [*rows, left]}, command), options.out)
+    written = records.write(records.record({"grading": rows}, command), options.out)
     print(f"written: {written}")
-    right = len(rows) == len(names) and all(row.parameters["right"] for row in rows)
-    return int(not right or bool(left.value))
+    return int(not all(row.parameters["right"] for row in rows))
 
 
 if __name__ == "__main__":

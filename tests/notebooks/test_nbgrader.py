@@ -1,7 +1,6 @@
 """nbgrader from release to grades: solved is full marks, untouched is zero."""
 
 import contextlib
-import getpass
 import importlib
 import json
 import os
@@ -59,48 +58,23 @@ def test_marks_that_are_not_right(marks):
     assert not grading.Marks(*marks).right
 
 
-def test_what_came_out_and_what_was_left_is_recorded(tmp_path, monkeypatch, capsys):
+def test_what_came_out_is_recorded(tmp_path, monkeypatch, capsys):
     def graded(place, teacher, name):
-        (place / "tmp" / f"forgotten-{name[:2]}").write_text("")
-        (place / "tmp" / f"torchinductor_{getpass.getuser()}").write_text("")
-        assert os.environ["TMPDIR"] == str(place / "tmp")
         if name.startswith("00"):
             return grading.Marks(4, 4, 0, False)
         raise grading.GradingError("no exchange")
 
     monkeypatch.setattr(grading, "grade", graded)
-    monkeypatch.setattr(grading, "SETTLE", 0.0)
-    monkeypatch.setattr(grading, "SHARED", tmp_path / "shm")
-    assert grading.main(["00", "01", "--out", str(tmp_path / "out")]) == 1
-    (record,) = records.load(tmp_path / "out")
-    right, failed, left = record.suites["grading"]
+    assert grading.main(["00", "01", "--out", str(tmp_path)]) == 1
+    (record,) = records.load(tmp_path)
+    right, failed = record.suites["grading"]
     assert record.command == "python -m tools.grading 00 01"
     assert (right.name, right.value, right.unit) == ("00_start_here", 4, "points")
     assert (right.parameters["right"], right.parameters["error"]) == (True, "")
     assert (failed.value, failed.parameters["right"]) == (0, False)
     assert "no exchange" in failed.parameters["error"]
-    assert left.parameters["names"] == ["forgotten-00", "forgotten-01"]
-    said = capsys.readouterr()
-    assert "no exchange" in said.err
-    assert "left behind: 2 files" in said.out
-    monkeypatch.setattr(grading, "grade", lambda *_: grading.Marks(4, 4, 0, False))
-    assert grading.main(["00", "--out", str(tmp_path / "out")]) == 0
-
-
-@pytest.mark.parametrize("done", [0, 1])
-def test_an_interrupted_run_records_what_it_has(done, tmp_path, monkeypatch):
-    marks = iter([grading.Marks(4, 4, 0, False)] * done)
-
-    def graded(*_):
-        for one in marks:
-            return one
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(grading, "grade", graded)
-    monkeypatch.setattr(grading, "SETTLE", 0.0)
-    assert grading.main(["00", "01", "--out", str(tmp_path)]) == 1
-    kept = [row.name for one in records.load(tmp_path) for row in one.suites["grading"]]
-    assert kept == ["00_start_here", "left behind"][: 2 * done]
+    assert "no exchange" in capsys.readouterr().err
+    assert grading.main(["00", "--out", str(tmp_path)]) == 0
 
 
 @pytest.mark.part(of="grading")
@@ -161,8 +135,8 @@ def test_teaching_names_the_notebooks_that_a_record_shows_graded():
     shown = {
         row.name[:2]
         for one in records.load(BENCH_RECORDS, "grading")
-        for row in one.suites["grading"][:-1]
-        if row.parameters["right"]
+        for row in one.suites["grading"]
+        if row.parameters.get("right")
     }
     teaching = (ROOT / "TEACHING.md").read_text(encoding="utf-8")
     (said,) = re.findall(r"^Records in `data/bench/` show this for ([^;.]+)", teaching, re.M)
