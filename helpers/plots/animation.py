@@ -12,7 +12,7 @@ ranks" or "model: 8 ranks") and ``animation-status``. The picture is drawn by
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from helpers.plots.style import PALETTE
@@ -26,9 +26,7 @@ if TYPE_CHECKING:
 MAX_RANKS = 30  # a set of ranks is kept as the bits of a JavaScript integer
 
 
-def animate(
-    schedules: Schedule | Iterable[Schedule], titles: Mapping[str, str] | None = None
-) -> HTML:
+def animate(schedules: Schedule | Iterable[Schedule]) -> HTML:
     """Return an animation of ``schedules`` that plays in the page, the first one to begin with.
 
     Parameters
@@ -39,14 +37,12 @@ def animate(
     Raises
     ------
     ValueError
-        For no schedule, for one of more than 30 ranks, and for one that would count a contribution
+        For a schedule of more than 30 ranks, and for one that would count a contribution
         twice.
     """
     from IPython.display import HTML
 
     schedules = list(schedules) if isinstance(schedules, Iterable) else [schedules]
-    if not schedules:
-        raise ValueError("animate expects at least one schedule; got none")
     for schedule in schedules:
         if schedule.ranks > MAX_RANKS:
             raise ValueError(
@@ -56,7 +52,7 @@ def animate(
     names = {schedule.name: schedule.title or schedule.name for schedule in schedules}
     data = {
         "palette": [*PALETTE[:6], "#8c6d31", "#7b6fd0"],  # and two more, for ranks 6 and 7
-        "titles": names | {name: text for name, text in (titles or {}).items() if name in names},
+        "titles": names,
         "schedules": [_encoded(schedule) for schedule in schedules],
     }
     page = embed("collective-animation.js", "collective-animation.css", data, test_id="animation")

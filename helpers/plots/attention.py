@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from helpers.attention.explain import Weights
 
 
-def document_html(sentences: Sequence[Sequence[str]], found: Weights, title: str = "") -> str:
+def document_html(sentences: Sequence[Sequence[str]], found: Weights, title: str) -> str:
     """Return a document as HTML: the bar before a sentence is its weight, a word's shade its own.
 
     A word is shaded by weight × length of its sentence (1: as much as any other); each set of
@@ -45,14 +45,12 @@ def document_html(sentences: Sequence[Sequence[str]], found: Weights, title: str
     )
 
 
-def deletion(
-    curves: Mapping[str, Sequence[float]], counts: Sequence[int], ax: Axes | None = None
-) -> Axes:
+def deletion(curves: Mapping[str, Sequence[float]], counts: Sequence[int]) -> Axes:
     """Draw how probable the first answer stays as ``counts`` words are hidden in each document.
 
     ``curves`` has, under what was hidden first, the mean probability for each of ``counts``.
     """
-    ax = style.ensure_axes(ax)
+    ax = style.ensure_axes()
     for (name, values), marker in zip(curves.items(), itertools.cycle("osD^v")):
         ax.plot(counts, values, marker=marker, ms=8, label=name)
     ax.set_xlabel("words hidden in each document")
@@ -62,15 +60,13 @@ def deletion(
     return ax
 
 
-def differences(
-    pairs: Mapping[str, Sequence[Sequence[float]]], margin: float, ax: Axes | None = None
-) -> Axes:
+def differences(pairs: Mapping[str, Sequence[Sequence[float]]], margin: float) -> Axes:
     """Draw by how much one side is ahead: every pair, the mean, and its interval at 95 %.
 
     ``pairs`` has (ours, rival) under what was compared, such as two accuracies on the same split.
     Differences up to ``margin``, on both sides of 0, are shaded: they count as none.
     """
-    ax = style.ensure_axes(ax, figsize=(9, 1.5 + 0.5 * len(pairs)))
+    ax = style.ensure_axes(figsize=(9, 1.5 + 0.5 * len(pairs)))
     ax.axvspan(-margin, margin, color=style.GREY, alpha=0.2, lw=0)
     ax.axvline(0, color=style.BLACK, lw=1.6)
     for row, values in enumerate(pairs.values()):
@@ -86,19 +82,13 @@ def differences(
     return ax
 
 
-def hierarchy(
-    sentences: Sequence[Sequence[str]],
-    answer: str = "",
-    ax: Axes | None = None,
-) -> Axes:
+def hierarchy(sentences: Sequence[Sequence[str]], answer: str) -> Axes:
     """Draw how the model reads a document: words, states, a summary of each sentence, one of all.
 
     ``answer`` stands behind the arrow that leaves the document's summary. Four words of each
     sentence are drawn.
     """
-    if not sentences or not all(sentences):
-        raise ValueError(f"sentences={sentences!r}: expected at least one, each with words")
-    ax = style.ensure_axes(ax, figsize=(10.5, 5.2))
+    ax = style.ensure_axes(figsize=(10.5, 5.2))
     ax.figure.set_label("How hierarchical attention reads a document")
     shown = [[*s[:4], "…"] if len(s) > 4 else list(s) for s in sentences]
     size, summary = (0.46, 0.52), {"colour": style.ORANGE, "shade": style.BLACK, "fontsize": 14}
@@ -125,9 +115,8 @@ def hierarchy(
     for x in middles:
         arrow(ax, (x, 3.68), (top, 4.52), style.ORANGE)
     box(ax, top, 4.8, *size, "$v$", **summary)
-    if answer:
-        arrow(ax, (top + 0.3, 4.8), (top + 1.5, 4.8))
-        ax.text(top + 1.6, 4.8, answer, va="center")
+    arrow(ax, (top + 0.3, 4.8), (top + 1.5, 4.8))
+    ax.text(top + 1.6, 4.8, answer, va="center")
     for y, name, colour in (
         (0, "words", style.BLACK),
         (1, "states, by a GRU", style.BLUE),

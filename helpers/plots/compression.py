@@ -14,16 +14,17 @@ from helpers.plots.style import (
     VERMILION,
     colour,
     ensure_axes,
+    panels,
 )
 from helpers.records import Row
 
 
-def code(v: np.ndarray, levels: np.ndarray, s: int, ax=None):
+def code(v: np.ndarray, levels: np.ndarray, s: int):
     """Draw values as parts of their norm, the levels they were rounded to, and each code's bits.
 
     ``v`` (n,) are values, ``levels`` (n,) whole numbers from −s to s. Returns the axes.
     """
-    ax = ensure_axes(ax, figsize=(10, 4.6))
+    ax = ensure_axes(figsize=(10, 4.6))
     places, width = np.arange(len(v)), s.bit_length()
     for level in range(-s, s + 1):
         ax.axhline(level / s, color="#DDDDDD", linewidth=1, zorder=0)
@@ -40,11 +41,9 @@ def code(v: np.ndarray, levels: np.ndarray, s: int, ax=None):
     return ax
 
 
-def exchanges(measured: Mapping[str, float], predicted: Mapping[str, float], title: str, ax=None):
+def exchanges(measured: Mapping[str, float], predicted: Mapping[str, float], title: str):
     """Draw seconds of an exchange by scheme, with the prediction as a line across each bar."""
-    if set(measured) != set(predicted):
-        raise ValueError(f"expected the same schemes; got {list(measured)} and {list(predicted)}")
-    ax = ensure_axes(ax, figsize=(9, 0.55 * len(measured) + 1.6))
+    ax = ensure_axes(figsize=(9, 0.55 * len(measured) + 1.6))
     names = list(measured)[::-1]
     places = np.arange(len(names))
     ax.barh(places, [1e3 * measured[n] for n in names], 0.6, color=BLUE, label="measured")
@@ -70,17 +69,14 @@ def waits(
     predicted: Sequence[float],
     measured: Mapping[int, float] | None = None,
     chosen: int | None = None,
-    axes=None,
 ):
     """Draw seconds of a step (left) and gradients in a second (right) against b.
 
     ``predicted`` has a value for each b from 0; ``measured`` b → seconds; ``chosen`` is marked.
     """
-    import matplotlib.pyplot as plt
     from matplotlib.ticker import MaxNLocator
 
-    if axes is None:
-        _, axes = plt.subplots(1, 2, figsize=(10, 3.8))
+    axes = panels(2, figsize=(10, 3.8))
     b = np.arange(len(predicted))
     needed = workers - b
     for ax, ours, label in (
@@ -147,16 +143,12 @@ def _payload(rate: float) -> float:
     return payload
 
 
-def stragglers(samples: Mapping[str, np.ndarray], axes=None):
+def stragglers(samples: Mapping[str, np.ndarray]):
     """Draw when each worker's gradient was there in each step; a panel for each name.
 
     A sample is (steps, W) in seconds, as ``stragglers.sample`` makes it. Returns the axes.
     """
-    import matplotlib.pyplot as plt
-
-    if axes is None:
-        _, axes = plt.subplots(1, len(samples), figsize=(11, 3.8), sharey=True, squeeze=False)
-        axes = axes[0]
+    axes = panels(len(samples), figsize=(11, 3.8), sharey=True)
     for ax, (name, times) in zip(axes, samples.items(), strict=True):
         for worker, taken in enumerate(1e3 * np.asarray(times).T):
             ax.plot(

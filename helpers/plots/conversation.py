@@ -22,9 +22,9 @@ KINDS = {  # command to marker, colour and words
 }
 
 
-def conversation(start: Start, ax: Axes | None = None, title: str = "") -> Axes:
+def conversation(start: Start, title: str = "") -> Axes:
     """Draw all requests of a start in order; who was never answered waits to the right end."""
-    ax = ensure_axes(ax)
+    ax = ensure_axes()
     points: dict[str, tuple[list[int], list[int]]] = {kind: ([], []) for kind in KINDS}
     arrived: dict[int, int] = {}
 

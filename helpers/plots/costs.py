@@ -19,8 +19,6 @@ def bytes_by_rank(sent: Mapping[str, Sequence[float]], K: float, ax: Axes | None
 
     ``sent`` and K, the array's size, are in bytes.
     """
-    if not sent:
-        raise ValueError("bytes_by_rank expects at least one algorithm; got none")
     ax = ensure_axes(ax)
     ax.figure.set_label("What each rank sends, by algorithm")
     ranks = max(len(values) for values in sent.values())
@@ -37,19 +35,14 @@ def bytes_by_rank(sent: Mapping[str, Sequence[float]], K: float, ax: Axes | None
     return ax
 
 
-def fine(sizes: Sequence[float], points: int = 100) -> list[int]:
-    """Return at most ``points`` sizes from the least to the largest of some, at equal ratios.
+def fine(sizes: Sequence[float]) -> list[int]:
+    """Return a hundred sizes from the least to the largest of some, at equal ratios.
 
     Each is a whole number of bytes; near 1 byte neighbours fall together.
-
-    >>> fine([10, 1000], points=3)
-    [10, 100, 1000]
     """
     import numpy as np
 
-    if not len(sizes) or min(sizes) <= 0:
-        raise ValueError(f"fine expects sizes above 0 bytes; got {list(sizes)}")
-    return np.unique(np.geomspace(min(sizes), max(sizes), points).round().astype(int)).tolist()
+    return np.unique(np.geomspace(min(sizes), max(sizes), 100).round().astype(int)).tolist()
 
 
 def times_by_size(
@@ -124,13 +117,13 @@ def limit(ax: Axes, y: float, text: str) -> None:
     )  # fmt: skip
 
 
-def doubt(ax: Axes, share: float, enough: float = 0.9) -> None:
+def doubt(ax: Axes, share: float) -> None:
     """Say in a picture of times that other programs had the cores, where they had.
 
     ``share`` is the part of the cores that was left for them, as
-    :func:`helpers.collectives.measure.share` finds it; from ``enough`` on nothing is said.
+    :func:`helpers.collectives.measure.share` finds it; from 0.9 on nothing is said.
     """
-    if share < enough:
+    if share < 0.9:
         lost = 100 * (1 - share)
         text = f"Other programs had {lost:.0f} % of the cores: do not believe these times."
         if named := next(filter(None, map(ax.get_title, ("left", "center"))), ""):

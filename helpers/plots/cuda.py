@@ -1,6 +1,6 @@
 """Pictures of kernels: images, warps in their passes, a roofline.
 
-They take a record of :mod:`helpers.cuda` (or plain numbers) and an optional ``ax``, and return it.
+They take a record of :mod:`helpers.cuda` or plain numbers, and return their axes.
 The pictures that answer clicks are in ``cuda_html.py``.
 """
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from helpers.cuda.warps import WarpRecord
 
 
-def images(named: Mapping[str, np.ndarray], axes: Sequence[Axes] | None = None) -> Sequence[Axes]:
+def images(named: Mapping[str, np.ndarray]) -> Sequence[Axes]:
     """Show images of values from 0 to 1 side by side, grey (H, W) or coloured (H, W, 3)."""
     # as wide as a notebook shows without shrinking the titles, and one alone no higher than a page
-    axes = style.ensure_panels(axes, len(named), figsize=(10.5, 10.5 / max(len(named), 3)))
+    axes = style.panels(len(named), figsize=(10.5, 10.5 / max(len(named), 3)))
     for one, (name, image) in zip(axes, named.items(), strict=True):
         one.imshow(image, cmap="gray", vmin=0, vmax=1)
         one.set_title(name)
@@ -33,16 +33,11 @@ def images(named: Mapping[str, np.ndarray], axes: Sequence[Axes] | None = None) 
 HATCHES = ("", "///", "...", "xxx", "\\\\\\", "ooo", "+++", "---")
 
 
-def warp_passes(record: WarpRecord, *, warp: int = 0, ax: Axes | None = None) -> Axes:
-    """Draw which lanes of a warp work in each of its passes, a colour and a hatch for each line.
-
-    Of the first block, the warp of that number.
-    """
+def warp_passes(record: WarpRecord) -> Axes:
+    """Draw which lanes of the first warp work in each pass, a colour and a hatch for each line."""
     shown = record.select()
-    shown = shown[(shown["block"] == 0) & (shown["warp"] == warp)]
-    if not len(shown):
-        raise ValueError(f"no pass of warp {warp} of the first block is in the record")
-    ax = style.ensure_axes(ax, figsize=(9, 3.6))
+    shown = shown[(shown["block"] == 0) & (shown["warp"] == 0)]
+    ax = style.ensure_axes(figsize=(9, 3.6))
     text = record.source.splitlines()
     for number, line in enumerate(np.unique(shown["line"]).tolist()):
         boxes = []  # of a pass: its place, the first lane of a run, the run's length

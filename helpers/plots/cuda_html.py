@@ -64,7 +64,7 @@ def _threads(record: AccessRecord, read: str, written: str) -> dict:
 
 
 def tile_animation(
-    record: AccessRecord, image: str, tile: str, tile_shape: Sequence[int], block: int = 0
+    record: AccessRecord, image: str, tile: str, tile_shape: Sequence[int], block: int
 ) -> HTML:
     """Return an animation of how a block fills its tile, pass after pass.
 
@@ -114,21 +114,21 @@ def lane_picture(records: Mapping[str, AccessRecord], array: str, tile: str) -> 
     return _html("lanes", {"requests": requests})
 
 
-def scan_picture(records: Mapping[str, AccessRecord], x: np.ndarray, part: str = "part") -> HTML:
+def scan_picture(records: Mapping[str, AccessRecord], x: np.ndarray) -> HTML:
     """Return a player of scans of one block: which thread adds what to what, step after step.
 
     ``records`` has under a scan's name a launch of it on ``x`` (kernels of ``scan.cu``, without
-    padding); ``part`` is the array in shared memory.
+    padding, which add in the shared array ``part``).
     """
-    runs = [{"name": name} | _steps(record, x, part) for name, record in records.items()]
+    runs = [{"name": name} | _steps(record, x) for name, record in records.items()]
     return _html("scan", {"runs": runs})
 
 
-def _steps(record: AccessRecord, x: np.ndarray, part: str) -> dict:
+def _steps(record: AccessRecord, x: np.ndarray) -> dict:
     """Play what was recorded of a scan again, on its numbers: a row for each step."""
     n, values = len(x), [float(value) for value in x]
     rows, moves, names, labels = [list(values)], [[]], ["x"], ["The numbers. Press step."]
-    events = record.picked(array=part)
+    events = record.picked(array="part")
     kinds = np.array([access.kind for access in record.accesses])
     for interval in np.unique(events["interval"])[1:]:  # the first one fills the array
         here = events[events["interval"] == interval]

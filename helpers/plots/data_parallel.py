@@ -14,26 +14,23 @@ from helpers.plots.style import (
     VERMILION,
     colour,
     ensure_axes,
-    ensure_panels,
     legible,
+    panels,
 )
 
 _STYLES = ("-", "--", "-.", ":")
 _HATCHES = ("", "//", "..", "xx")
 
 
-def losses(histories, window: int = 60, axes=None):
+def losses(histories):
     """Draw each run's loss against seconds (left) and against updates (right); return the axes.
 
     ``histories`` are :class:`helpers.data_parallel.history.History`. Each is averaged over its last
-    ``window`` *gradients*, however many updates those are: an update of R gradients is less noisy.
-    Raises ValueError for an empty list.
+    60 *gradients*, however many updates those are: an update of R gradients is less noisy.
     """
-    if not histories:
-        raise ValueError("losses expects at least one history; got none")
-    axes = ensure_panels(axes, 2, figsize=(11, 5.0), sharey=True)
+    axes = panels(2, figsize=(11, 5.0), sharey=True)
     for i, history in enumerate(histories):
-        smooth = history.smooth(max(1, window * history.updates // max(1, history.gradients)))
+        smooth = history.smooth(max(1, 60 * history.updates // max(1, history.gradients)))
         look = {"color": colour(i), "linestyle": _STYLES[i % 4], "marker": "", "linewidth": 2.4}
         axes[0].plot(history.seconds, smooth, label=history.scheme, **look)
         axes[1].plot(np.arange(1, history.updates + 1), smooth, label=history.scheme, **look)
@@ -47,14 +44,9 @@ def losses(histories, window: int = 60, axes=None):
     return axes
 
 
-def staleness(history, axes=None):
-    """Draw how old each gradient was (left), and how old on the average those of each rank (right).
-
-    ``axes`` are two. Raises ValueError for a run without an update.
-    """
-    if not history.updates:
-        raise ValueError(f"the run {history.scheme!r} has no update to draw")
-    left, right = axes = ensure_panels(axes, 2, figsize=(11, 4), width_ratios=(2, 1))
+def staleness(history):
+    """Draw how old each gradient was (left), and how old each rank's were on average (right)."""
+    left, right = axes = panels(2, figsize=(11, 4), width_ratios=(2, 1))
     stale, workers = np.array(history.staleness), np.array(history.workers)
     bins = np.arange(stale.max() + 2)
     names = sorted(set(history.workers))
@@ -79,7 +71,7 @@ def staleness(history, axes=None):
     return axes
 
 
-def crossing(points, cores: int, predicted: float | None = None, axes=None):
+def crossing(points, cores: int, predicted: float | None = None):
     """Draw T_sync / T_comp against R − 1 (left) and the speed-up, predicted and measured (right).
 
     ``points`` are :class:`helpers.data_parallel.theory.time_model.Point` of several batch sizes,
@@ -88,7 +80,7 @@ def crossing(points, cores: int, predicted: float | None = None, axes=None):
     ``predicted`` (samples) is a batch to be marked on the left. Where other programs had a tenth of
     a lonely process's core, a title says so.
     """
-    axes = ensure_panels(axes, 2, figsize=(11, 5.4))
+    axes = panels(2, figsize=(11, 5.4))
     for i, (name, ranks) in enumerate(sorted({(point.name, point.ranks) for point in points})):
         chosen = sorted(
             (p for p in points if (p.name, p.ranks) == (name, ranks)), key=lambda p: p.batch
@@ -126,9 +118,9 @@ def crossing(points, cores: int, predicted: float | None = None, axes=None):
     return axes
 
 
-def schemes(ax=None):
+def schemes():
     """Draw who sends what to whom: without a server, with one, and asynchronously."""
-    ax = ensure_axes(ax, figsize=(11.5, 3.8))
+    ax = ensure_axes(figsize=(11.5, 3.8))
     ax.set_axis_off()
     ax.figure.set_label("Who sends what to whom, in three ways to train")
     ax.set(xlim=(-0.2, 12.8), ylim=(-0.35, 3.7))

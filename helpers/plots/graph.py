@@ -15,7 +15,6 @@ def memory_against_time(
     curves: Mapping[str, Iterable[tuple[float, float]]],
     marks: Mapping[str, tuple[float, float]] | None = None,
     limits: Mapping[str, float] | None = None,
-    ax: Axes | None = None,
     *,
     measured: Mapping[str, Iterable[tuple[float, float]]] | None = None,
     xlabel: str = "most memory held [MiB]",
@@ -27,7 +26,7 @@ def memory_against_time(
     ``measured`` has the same names, drawn hollow, where a curve predicts. ``marks`` are single
     schedules, ``limits`` MiB where somebody ended.
     """
-    ax = ensure_axes(ax)
+    ax = ensure_axes()
     for name, points in curves.items():
         memory, passes = zip(*sorted(points), strict=True)
         label = f"{name}, predicted" if measured else name

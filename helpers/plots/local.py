@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from helpers.plots.style import BLACK, GREY, colour, ensure_panels
+from helpers.plots.style import BLACK, GREY, colour, ensure_axes, panels
 
 _STYLES = ("-", "--", "-.", ":")
 _MARKERS = "os^Dv"
 
 
-def drift(curves, axes=None):
+def drift(curves):
     """Draw how far replicas are apart, step by step, beside what the noise predicts.
 
     ``curves`` are (name, steps, measured, predicted), the last None or an array.
     """
-    (ax,) = axes = ensure_panels(axes, 1, figsize=(9.5, 4.8))
+    ax = ensure_axes(figsize=(9.5, 4.8))
     for i, (name, steps, measured, predicted) in enumerate(curves):
         look = {"color": colour(i), "markevery": max(1, len(steps) // 12)}
         ax.plot(steps, measured, "-", marker=_MARKERS[i % 5], label=name, **look)
@@ -24,17 +24,17 @@ def drift(curves, axes=None):
     ax.plot([], [], "--", marker="", color=GREY, label="predicted from the noise")
     ax.set(xlabel="steps", ylabel="consensus distance Ξ", ylim=(0, None))
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-    return axes
+    return ax
 
 
-def fastest(rows, axes=None):
+def fastest(rows):
     """Draw seconds to a loss over H for each link, predicted (lines) and measured (markers).
 
     ``rows`` are dicts with ``rate`` (bit/s), ``H``, ``predicted`` and ``measured`` (s, or None).
     """
     from helpers.cluster.start.network import readable
 
-    (ax,) = axes = ensure_panels(axes, 1, figsize=(9.5, 4.8))
+    (ax,) = axes = panels(1, figsize=(9.5, 4.8))
     for i, rate in enumerate(sorted({row["rate"] for row in rows})):
         mine = sorted((row for row in rows if row["rate"] == rate), key=lambda row: row["H"])
         H = [row["H"] for row in mine]
@@ -62,7 +62,7 @@ def fastest(rows, axes=None):
     return axes
 
 
-def plane(paths, evaluate, cells=(36, 26)):
+def plane(paths, evaluate, cells):
     """Lay the plane through several runs' paths that shows most of them, and the loss on it.
 
     ``paths`` has for each run its replicas' parameters (R, T, P), all from one start;

@@ -24,11 +24,9 @@ if TYPE_CHECKING:
 __all__ = ["bars", "convergence", "neighbourhood", "time_against_bytes"]
 
 
-def convergence(
-    residuals: Mapping[str, Sequence[float]], damping: float, given: int, ax: Axes | None = None
-) -> Axes:
+def convergence(residuals: Mapping[str, Sequence[float]], damping: float, given: int) -> Axes:
     """Draw how much each iteration changes (L1), the bound 2·dᵏ, and how many are ``given``."""
-    ax = ensure_axes(ax)
+    ax = ensure_axes()
     longest = max(map(len, residuals.values()))
     steps = np.arange(1, max(longest, given) + 1)
     ax.plot(steps, 2 * damping**steps, "--", color=GREY, marker="", label=f"bound 2·{damping}ᵏ")
@@ -44,13 +42,13 @@ def convergence(
     return ax
 
 
-def time_against_bytes(rows: Sequence[Mapping], bandwidth: float, ax: Axes | None = None) -> Axes:
+def time_against_bytes(rows: Sequence[Mapping], bandwidth: float) -> Axes:
     """Draw each version's time per iteration against its bytes, and bytes ÷ bandwidth.
 
     ``rows`` have ``version``, ``bytes`` and ``seconds`` of one iteration; ``bandwidth`` is in
     bytes/s.
     """
-    ax = ensure_axes(ax)
+    ax = ensure_axes()
     low = min(row["bytes"] for row in rows) / 2
     high = max(row["bytes"] for row in rows) * 2
     x = np.array([low, high])
@@ -71,9 +69,9 @@ def time_against_bytes(rows: Sequence[Mapping], bandwidth: float, ax: Axes | Non
     return ax
 
 
-def bars(names: Sequence[str], scores: Sequence[float], title: str, ax: Axes | None = None) -> Axes:
+def bars(names: Sequence[str], scores: Sequence[float], title: str) -> Axes:
     """Draw ranks, of a total of 1, as horizontal bars, the first on top, in percent."""
-    ax = ensure_axes(ax)
+    ax = ensure_axes()
     order = range(len(names))[::-1]
     ax.barh([names[i] for i in order], [100 * scores[i] for i in order], color=BLUE)
     ax.set(xlabel="rank, % of the total", title=title)

@@ -28,6 +28,7 @@ LOOK = {  # a second cue beside the colour, for those who do not tell colours ap
     "needed": f'fill="{BLUE}"',
     "user": f'fill="{ORANGE}" stroke="{BLACK}" stroke-width="1.5" stroke-dasharray="4 3"',
 }
+MOST = 30  # nodes of each kind that are shown
 TOLD = 5  # names of each kind in the picture's description, from the highest rank down
 SHAKE = 8  # by which circles with their names are shaken apart: standard deviation
 
@@ -37,17 +38,12 @@ def neighbourhood(
     names: Sequence[str],
     scores: Sequence[float],
     centre: int,
-    limit: int = 60,
 ) -> HTML:
     """Return a picture of a node's surroundings to zoom, to move and to walk through.
 
-    Shows ``centre`` (red, a thick edge), and the highest-ranked nodes among those that it links to
-    in one or two steps (blue) and that link to it (orange, a dashed edge). Area grows with rank.
-
-    Parameters
-    ----------
-    limit : int
-        How many other nodes are shown at most, half of them blue.
+    Shows ``centre`` (red, a thick edge), and the 30 highest-ranked nodes among those that it links
+    to in one or two steps (blue), and of those that link to it (orange, a dashed edge). Area grows
+    with rank.
     """
     from IPython.display import HTML
 
@@ -55,10 +51,9 @@ def neighbourhood(
     needs |= {t for n in needs for t in _targets(adjacency, n)} - {centre}
     column = adjacency.tocsc()
     users = set(column.indices[column.indptr[centre] : column.indptr[centre + 1]].tolist()) - needs
-    half = limit // 2
     kept = [centre]
     for group in (needs, users - {centre}):
-        kept += sorted(group, key=lambda i: -scores[i])[:half]
+        kept += sorted(group, key=lambda i: -scores[i])[:MOST]
     inside = set(kept)
     edges = [(a, b) for a in kept for b in _targets(adjacency, a) if b in inside and a != b]
     largest = max(scores[i] for i in kept)

@@ -22,12 +22,12 @@ NAMES = {
 }
 
 
-def lanes(timeline: Timeline, ax: Axes | None = None) -> Axes:
+def lanes(timeline: Timeline) -> Axes:
     """Draw a lane for each rank and a box for each action, with the number of its micro-batch."""
     from matplotlib.patches import Patch
 
     ranks = timeline.schedule.ranks
-    ax = ensure_axes(ax, figsize=(11, 1.5 + 0.5 * ranks))
+    ax = ensure_axes(figsize=(11, 1.5 + 0.5 * ranks))
     factor = 1e3 if timeline.unit == "s" else 1.0
     pixels = ax.get_window_extent().width / timeline.span
     shortest: dict[str, float] = {}
@@ -74,29 +74,29 @@ def lanes(timeline: Timeline, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def held(timelines: Sequence[Timeline], rank: int = 0, ax: Axes | None = None) -> Axes:
-    """Draw how many micro-batches' activations a rank keeps over time, a line for each timeline."""
-    ax = ensure_axes(ax, figsize=(9, 3.6))
+def held(timelines: Sequence[Timeline]) -> Axes:
+    """Draw how many micro-batches' activations rank 0 keeps over time, a line for each timeline."""
+    ax = ensure_axes(figsize=(9, 3.6))
     factor = 1e3 if timelines[0].unit == "s" else 1.0
     for timeline, dashes in zip(timelines, ("-", "--", ":", "-."), strict=False):
-        moments, counts = zip(*timeline.held(rank), strict=True)
-        most = timeline.most_held(rank)
+        moments, counts = zip(*timeline.held(0), strict=True)
+        most = timeline.most_held(0)
         ax.step(
             [factor * moment for moment in moments], counts, where="post", linestyle=dashes,
             marker="", label=f"{timeline.schedule.name}, at most {most}",
         )  # fmt: skip
     ax.set(
         xlabel="time (ms)" if factor > 1 else "time (forward passes of a stage)",
-        ylabel=f"micro-batches kept\non rank {rank}",
+        ylabel="micro-batches kept\non rank 0",
     )
     ax.set_ylim(bottom=0)
     ax.legend(fontsize=12)
     return ax
 
 
-def spans(lengths: Mapping[str, float], title: str, ax: Axes | None = None) -> Axes:
+def spans(lengths: Mapping[str, float], title: str) -> Axes:
     """Draw a bar for each schedule: how long a step takes, in forward passes of a stage."""
-    ax = ensure_axes(ax, figsize=(9, 3))
+    ax = ensure_axes(figsize=(9, 3))
     bars = ax.barh(list(lengths), list(lengths.values()), color=BLUE)
     ax.bar_label(bars, fmt="%g", padding=4)
     ax.invert_yaxis()
@@ -109,10 +109,9 @@ def bubbles(
     predicted: Mapping[str, Sequence[float]],
     measured: Mapping[str, Sequence[float]],
     micro: Sequence[int],
-    ax: Axes | None = None,
 ) -> Axes:
     """Draw the idle share over the number of micro-batches, predicted (dashed) and measured."""
-    ax = ensure_axes(ax, figsize=(9, 4.2))
+    ax = ensure_axes(figsize=(9, 4.2))
     for name in measured:
         (points,) = ax.plot(micro, measured[name], linestyle="", label=f"{name}, measured")
         ax.plot(

@@ -24,23 +24,21 @@ if TYPE_CHECKING:
 KINDS = "FBIWU"
 
 
-def pipelines(timelines: Sequence[Timeline], ranks: int = 4, micro: int = 8) -> HTML:
-    """Return a player of steps; its sliders begin at ``ranks`` and ``micro``, or the nearest.
+def pipelines(timelines: Sequence[Timeline]) -> HTML:
+    """Return a player of steps; its sliders begin at 4 ranks and 8 micro-batches, or the nearest.
 
     Of two timelines for the same schedule and sizes the first is shown.
     """
     from IPython.display import HTML
 
-    if not timelines:
-        raise ValueError("pipelines expects one timeline or more; got none")
     found: dict[tuple, dict] = {}
     for line in timelines:
         schedule = line.schedule
         found.setdefault((schedule.name, schedule.ranks, schedule.micro), _coded(line))
     data = {
         "runs": list(found.values()),
-        "ranks": ranks,
-        "micro": micro,
+        "ranks": 4,
+        "micro": 8,
         "colours": [COLOURS[kind] for kind in KINDS],
         "edges": [edge(COLOURS[kind]) for kind in KINDS],
         "inks": [ink(COLOURS[kind]) for kind in KINDS],

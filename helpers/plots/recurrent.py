@@ -15,15 +15,13 @@ if TYPE_CHECKING:
     from helpers.recurrent.steps import GRUStep
 
 
-def norms_by_lag(
-    curves: Mapping[str, Tensor], bounds: Mapping[str, Tensor] | None = None, ax: Axes | None = None
-) -> Axes:
+def norms_by_lag(curves: Mapping[str, Tensor], bounds: Mapping[str, Tensor] | None = None) -> Axes:
     """Draw ‖∂h_T/∂h_{T−k}‖ over the lag k = 0, 1, 2, ..., and under a curve's name its bound,
     dashed.
 
     The axis ends at 1e-16 and 1e16: beyond, nothing is left to see or to compute with.
     """
-    ax = style.ensure_axes(ax)
+    ax = style.ensure_axes()
     highest, lowest = 10.0, 0.1
     for i, (name, curve) in enumerate(curves.items()):
         every = max(1, len(curve) // 8)
@@ -47,9 +45,9 @@ def norms_by_lag(
     return ax
 
 
-def gru_step(step: GRUStep, x: Tensor, h: Tensor, title: str = "", ax: Axes | None = None) -> Axes:
+def gru_step(step: GRUStep, x: Tensor, h: Tensor, title: str) -> Axes:
     """Draw one GRU step with its numbers: of input and state, 1-D."""
-    ax = style.ensure_axes(ax, figsize=(10, 5))
+    ax = style.ensure_axes(figsize=(10, 5))
     ax.figure.set_label("One step of a GRU, with its numbers")
     columns = {  # name: values, horizontal and vertical place
         r"$h_{t-1}$": (h, 0.0, 0.0),

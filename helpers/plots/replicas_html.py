@@ -27,9 +27,6 @@ def replicas(plane: Mapping, every: int, met: Mapping[str, Sequence[int]]) -> HT
         Run → frames at which the replicas met.
     """
     from IPython.display import HTML
-
-    if not plane["paths"]:
-        raise ValueError("replicas expects a plane with at least one path; got none")
     from matplotlib import colormaps
     from matplotlib.colors import LogNorm, to_hex
 

@@ -16,7 +16,7 @@ from helpers.plots.style import (
     VERMILION,
     colour,
     ensure_axes,
-    ensure_panels,
+    panels,
 )
 
 if TYPE_CHECKING:
@@ -31,14 +31,13 @@ def latency(
     curve: Sequence[Sequence[float]],
     found: Sequence[Mapping],
     reported: Sequence[Mapping] = (),
-    ax: Axes | None = None,
 ) -> Axes:
     """Draw the time of one load against the working set, and the capacities of the caches.
 
     ``curve`` is bytes and seconds of one load; ``found`` has each ``capacity`` that it shows, and
     ``reported`` each ``level`` and ``size`` that the system says, in bytes.
     """
-    ax = ensure_axes(ax)
+    ax = ensure_axes()
     sizes, times = np.asarray(curve).T
     ax.plot(sizes / 1024, times * 1e9, color=BLUE, label="pointer chase")
     for i, one in enumerate(found):
@@ -101,9 +100,9 @@ def bandwidths(rows: Sequence[Mapping], threads: int, ax: Axes | None = None) ->
     return ax
 
 
-def misses(counts: Mapping[str, Mapping[str, int]], ax: Axes | None = None) -> Axes:
+def misses(counts: Mapping[str, Mapping[str, int]]) -> Axes:
     """Draw the simulated misses of each loop order, stacked by matrix ``"a"``, ``"b"``, ``"c"``."""
-    ax = ensure_axes(ax)
+    ax = ensure_axes()
     base = np.zeros(len(counts))
     for name, fill in (("a", BLUE), ("b", ORANGE), ("c", GREEN)):
         values = np.array([one[name] for one in counts.values()], dtype=float)
@@ -116,9 +115,7 @@ def misses(counts: Mapping[str, Mapping[str, int]], ax: Axes | None = None) -> A
     return ax
 
 
-def cache_step(
-    order: str, n: int, cache: Cache, step: int, axes: Sequence[Axes] | None = None
-) -> Sequence[Axes]:
+def cache_step(order: str, n: int, cache: Cache, step: int) -> Sequence[Axes]:
     """Draw the three matrices (n, n) of a product after some accesses of a loop order.
 
     Blue: in the cache now, a fresh one that is run from the beginning. The element just touched is
@@ -133,7 +130,7 @@ def cache_step(
         if k >= step:
             break
         last = (name, row, column, cache.access(address))
-    axes = ensure_panels(axes, 3, figsize=(10, 3.8))
+    axes = panels(3, figsize=(10, 3.8))
     axes[0].figure.set_label("What a small cache holds of three matrices")
     lines = cache.lines
     for ax, (number, name) in zip(axes, enumerate("abc"), strict=True):

@@ -23,13 +23,12 @@ WORK = (
 def stage_bytes(
     formula: Sequence[Mapping[str, float]],
     measured: Sequence[Mapping[str, float]] | None = None,
-    ax: Axes | None = None,
 ) -> Axes:
     """Draw bytes for each parameter by ZeRO's stage: bars by formula, marks as counted.
 
     Each stage has "parameter", "gradient" and "optimizer".
     """
-    ax = ensure_axes(ax, figsize=(9, 3.8))
+    ax = ensure_axes(figsize=(9, 3.8))
     ax.figure.set_label("Bytes for each parameter that a rank holds, by ZeRO's stage")
     for stage, held in enumerate(formula):
         bottom = 0.0
@@ -52,8 +51,6 @@ def stage_bytes(
 
 def spans(ranks: Sequence[Sequence[Any]], title: str = "", ax: Axes | None = None) -> Axes:
     """Draw what ranks computed and sent, in s from the step's beginning: two lanes for each."""
-    if not any(ranks):
-        raise ValueError("spans expects at least one span; got none")
     ax = ensure_axes(ax, figsize=(11, 1.2 + 0.9 * len(ranks)))
     kinds = {
         "forward": (BLUE, "", "forward"),
@@ -81,11 +78,9 @@ def spans(ranks: Sequence[Sequence[Any]], title: str = "", ax: Axes | None = Non
     return ax
 
 
-def steps(
-    plans: Sequence[Any], measured: Sequence[float] | None = None, ax: Axes | None = None
-) -> Axes:
+def steps(plans: Sequence[Any], measured: Sequence[float] | None = None) -> Axes:
     """Draw what a predicted step is made of, and the seconds that were measured."""
-    ax = ensure_axes(ax, figsize=(10, 1.4 + 0.5 * len(plans)))
+    ax = ensure_axes(figsize=(10, 1.4 + 0.5 * len(plans)))
     for row, plan in enumerate(plans):
         left = 0.0
         for name, colour, hatch in WORK:
@@ -104,11 +99,11 @@ def steps(
     return ax
 
 
-def pair(ranks: int = 2, ax: Axes | None = None) -> Axes:
+def pair(ranks: int) -> Axes:
     """Draw two matrices cut over 4 ranks at most, the first by columns and the second by rows."""
     from matplotlib.patches import Rectangle
 
-    ax = ensure_axes(ax, figsize=(11, 3.6))
+    ax = ensure_axes(figsize=(11, 3.6))
     ax.figure.set_label(f"Two products in sequence, cut over {ranks} ranks")
     shades, left = (BLUE, ORANGE, GREEN, PURPLE)[:ranks], 0.0
     for name, width, height, across, after in (

@@ -104,15 +104,15 @@ def legible(shade: str) -> tuple[float, float, float]:
     return red, green, blue
 
 
-def ensure_axes(ax: Axes | None, **figure: Any) -> Axes:
+def ensure_axes(ax: Axes | None = None, **figure: Any) -> Axes:
     """Return the axes that a plot function was given, or else those of a new figure."""
     import matplotlib.pyplot as plt
 
     return plt.subplots(**figure)[1] if ax is None else ax
 
 
-def ensure_panels(axes: Sequence[Axes] | None, count: int, **figure: Any) -> Sequence[Axes]:
-    """Return the axes that a plot function was given, or else ``count`` new ones side by side."""
+def panels(count: int, **figure: Any) -> Sequence[Axes]:
+    """Return the axes of a new figure, side by side."""
     import matplotlib.pyplot as plt
 
-    return plt.subplots(1, count, squeeze=False, **figure)[1][0] if axes is None else axes
+    return plt.subplots(1, count, squeeze=False, **figure)[1][0]

@@ -60,7 +60,6 @@ def unit_of(duration: float) -> tuple[float, str]:
 
 def timeline(
     trace: Trace,
-    ax: Axes | None = None,
     *,
     title: str = "",
     labels: bool = True,
@@ -79,7 +78,7 @@ def timeline(
     """
     check(trace)
     lanes = {rank: lane for lane, rank in enumerate(trace.ranks)}
-    ax = ensure_axes(ax, figsize=(11, 1.7 + 0.85 * len(lanes)))
+    ax = ensure_axes(figsize=(11, 1.7 + 0.85 * len(lanes)))
     factor, unit = unit_of(trace.duration)
     ax.set_xlim(-0.01 * trace.duration * factor, 1.01 * trace.duration * factor)
     ax.set_ylim(len(lanes) - 0.4, -0.6)

@@ -17,13 +17,14 @@ if TYPE_CHECKING:
 
     from helpers.tracing.trace import Event, Trace
 
+MOST = 1500  # calls, and messages, that are drawn
 OWN = "\0"  # ends the names that parts of one SVG call each other by, until its own ending is known
 
 
-def timeline_html(trace: Trace, limit: int = 1500) -> HTML:
+def timeline_html(trace: Trace) -> HTML:
     """Draw a trace as SVG whose boxes and arrows tell about themselves under the pointer.
 
-    Of more than ``limit`` calls (or messages) the longest are drawn; a line says how many are not.
+    Of more than 1500 calls (or messages) the longest are drawn; a line says how many are not.
     It needs no script. ValueError for a trace without events.
     """
     from IPython.display import HTML
@@ -34,8 +35,8 @@ def timeline_html(trace: Trace, limit: int = 1500) -> HTML:
     factor, unit = unit_of(trace.duration)
     scale = (width - left - 20) / (trace.duration or 1.0)
     box = 30
-    events = _longest(trace.events, limit, lambda e: max(e.duration, (e.done or 0) - e.begin))
-    messages = _longest(trace.messages, limit, lambda m: m.end - m.begin)
+    events = _longest(trace.events, lambda e: max(e.duration, (e.done or 0) - e.begin))
+    messages = _longest(trace.messages, lambda m: m.end - m.begin)
     height = top + lane_height * len(lanes) + 34
 
     def x(moment: float) -> str:
@@ -127,10 +128,8 @@ def _head(width: float, height: float, label: str) -> str:
     )
 
 
-def _longest(items: Sequence, limit: int, length: Callable) -> list:
-    if len(items) <= limit:
-        return list(items)
-    kept = set(sorted(range(len(items)), key=lambda i: -length(items[i]))[:limit])
+def _longest(items: Sequence, length: Callable) -> list:
+    kept = set(sorted(range(len(items)), key=lambda i: -length(items[i]))[:MOST])
     return [item for i, item in enumerate(items) if i in kept]
 
 

@@ -27,8 +27,6 @@ def test_codes_and_ticks_stand_apart():
 def test_exchanges_and_waits_draw_what_they_are_given():
     ax = plots.exchanges({"a": 0.1, "b": 0.02}, {"a": 0.09, "b": 0.02}, "x")
     assert sorted(bar.get_width() for bar in ax.patches) == pytest.approx([20, 100])
-    with pytest.raises(ValueError, match="same schemes"):
-        plots.exchanges({"a": 1.0}, {}, "x")
     left, right = plots.waits(3, [0.3, 0.2, 0.1], {1: 0.25}, chosen=1)
     assert left.lines[0].get_ydata() == pytest.approx([300, 200, 100])
     assert right.lines[0].get_ydata() == pytest.approx([10, 10, 10])

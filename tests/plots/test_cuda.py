@@ -103,7 +103,7 @@ def test_a_warp_in_its_passes():
 }"""
     with Module(text, device="cpu", verify=False) as module:
         record = module["f"][1, 64].warps(np.zeros(64, np.int32))
-    axes = plots.warp_passes(record, warp=1)
+    axes = plots.warp_passes(record)
     drawn = {
         bars.get_label(): [
             (round(bar.get_x() + 0.45), bar.get_y() + 0.5, bar.get_height()) for bar in bars
@@ -117,5 +117,3 @@ def test_a_warp_in_its_passes():
     }
     assert axes.get_title() == "3 passes, 33% of the lanes idle"
     assert len({bars[0].get_hatch() for bars in axes.containers}) == 3
-    with pytest.raises(ValueError, match="no pass of warp 2 of the first block"):
-        plots.warp_passes(record, warp=2)

@@ -18,12 +18,6 @@ def test_the_hierarchy_shows_words_states_and_a_summary_for_each_sentence():
     assert len(ax.patches) - sum(hasattr(p, "arrowstyle") for p in ax.patches) == boxes
 
 
-@pytest.mark.parametrize("sentences", [[], [["a"], []]])
-def test_nothing_to_draw_is_refused(sentences):
-    with pytest.raises(ValueError, match="expected at least one, each with words"):
-        attention.hierarchy(sentences)
-
-
 def test_a_document_shows_every_word_by_its_weight_and_no_markup_of_its_own():
     found = Weights([0.75, 0.25], [[0.9, 0.1], [1.0]], [1.0])
     page = attention.document_html([["<b>", "the"], ["end"]], found, "a & b")

@@ -25,7 +25,7 @@ def roofline(name: str) -> str:
 def around(seed: int) -> str:
     matrix = random_links(40, 0.1, seed=seed).incoming.T.tocsr()
     scores = np.arange(1, 41) / 820
-    return neighbourhood(matrix, [f"n{i}" for i in range(40)], scores, centre=3, limit=10).data
+    return neighbourhood(matrix, [f"n{i}" for i in range(40)], scores, centre=3).data
 
 
 @pytest.mark.parametrize("data", [{"a": 'it\'s <b> & "c" </script> <!-- ü'}, [1.5, None], "'"])
@@ -101,7 +101,7 @@ def test_no_name_lies_on_another_or_on_a_circle_or_beyond_the_frame(show):
     matrix = random_links(400, 0.05, seed=1).incoming.T.tocsr()
     names = [f"python3-package{i}"[: 6 + i % 12] for i in range(400)]
     scores = 1 / np.arange(1, 401)  # few are large, as ranks are
-    page = show(neighbourhood(matrix, names, scores / scores.sum(), centre=3, limit=110).data)
+    page = show(neighbourhood(matrix, names, scores / scores.sum(), centre=3).data)
     assert page.locator("svg text").count() > 55
     assert page.evaluate(CROSSED) == {"met": 0, "out": 0}
 
