@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from helpers.plots import style
-from helpers.plots.shapes import arrow, box
+from helpers.plots.style import arrow
 from helpers.timing import student
 
 if TYPE_CHECKING:
@@ -91,7 +91,6 @@ def hierarchy(sentences: Sequence[Sequence[str]], answer: str) -> Axes:
     ax = style.ensure_axes(figsize=(10.5, 5.2))
     ax.figure.set_label("How hierarchical attention reads a document")
     shown = [[*s[:4], "…"] if len(s) > 4 else list(s) for s in sentences]
-    size, summary = (0.46, 0.52), {"colour": style.ORANGE, "shade": style.BLACK, "fontsize": 14}
     left, middles = 0.0, []
     for i, words in enumerate(shown, start=1):
         places = [left + t for t in range(len(words))]
@@ -100,13 +99,13 @@ def hierarchy(sentences: Sequence[Sequence[str]], answer: str) -> Axes:
             ax.text(x, 0, word, ha="center", va="center", fontsize=11, rotation=25)
             if word != "…":
                 arrow(ax, (x, 0.3), (x, 0.72))
-                box(ax, x, 1.0, *size, colour=style.BLUE)
+                _box(ax, x, 1.0, style.BLUE)
                 arrow(ax, (x, 1.28), (middle, 2.12), style.ORANGE)
         for x, after in itertools.pairwise(places):
             arrow(ax, (x + 0.26, 1.0), (after - 0.26, 1.0), ends="<->")
-        box(ax, middle, 2.4, *size, f"$s_{i}$", **summary)
+        _box(ax, middle, 2.4, style.ORANGE, f"$s_{i}$")
         arrow(ax, (middle, 2.68), (middle, 3.12))
-        box(ax, middle, 3.4, *size, colour=style.BLUE)
+        _box(ax, middle, 3.4, style.BLUE)
         middles.append(middle)
         left = places[-1] + 1.5
     top = sum(middles) / len(middles)
@@ -114,7 +113,7 @@ def hierarchy(sentences: Sequence[Sequence[str]], answer: str) -> Axes:
         arrow(ax, (x + 0.26, 3.4), (after - 0.26, 3.4), ends="<->")
     for x in middles:
         arrow(ax, (x, 3.68), (top, 4.52), style.ORANGE)
-    box(ax, top, 4.8, *size, "$v$", **summary)
+    _box(ax, top, 4.8, style.ORANGE, "$v$")
     arrow(ax, (top + 0.3, 4.8), (top + 1.5, 4.8))
     ax.text(top + 1.6, 4.8, answer, va="center")
     for y, name, colour in (
@@ -128,3 +127,16 @@ def hierarchy(sentences: Sequence[Sequence[str]], answer: str) -> Axes:
     ax.set(xlim=(-3.2, left - 0.5), ylim=(-0.5, 5.2))
     ax.set_axis_off()
     return ax
+
+
+def _box(ax: Axes, x: float, y: float, colour: str, text: str = "") -> None:
+    """Draw a box with rounded corners around its middle, and a text in it, in data coordinates."""
+    from matplotlib.patches import FancyBboxPatch
+
+    ax.add_patch(
+        FancyBboxPatch(
+            (x - 0.23, y - 0.26), 0.46, 0.52, boxstyle="round,pad=0,rounding_size=0.1",
+            facecolor=colour, edgecolor=colour, linewidth=1.5,
+        )
+    )  # fmt: skip
+    ax.text(x, y, text, ha="center", va="center", color=style.BLACK, fontsize=14)

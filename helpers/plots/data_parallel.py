@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from helpers.plots.shapes import arrow
 from helpers.plots.style import (
     BLACK,
     BLUE,
@@ -12,6 +11,7 @@ from helpers.plots.style import (
     ORANGE,
     SKY,
     VERMILION,
+    arrow,
     colour,
     ensure_axes,
     legible,

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from helpers.plots import style
-from helpers.plots.shapes import arrow
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,7 +69,7 @@ def gru_step(step: GRUStep, x: Tensor, h: Tensor, title: str) -> Axes:
         ((2.75, -1.9), (3.25, -0.8)),  # n → h_t
         ((0.55, -1.75), (2.15, -0.85)),  # x → z
     ):
-        arrow(ax, start, end)
+        style.arrow(ax, start, end)
     for start, end, bend in (
         ((0.5, -0.12), (2.2, -0.12), -0.22),  # h → z, over the memory
         ((0.5, -2.45), (2.2, -2.45), 0.22),  # x → n, under the reset gate

@@ -104,6 +104,20 @@ def legible(shade: str) -> tuple[float, float, float]:
     return red, green, blue
 
 
+def arrow(
+    ax: Axes,
+    start: tuple[float, float],
+    end: tuple[float, float],
+    colour: str = GREY,
+    ends: str = "->",
+    width: float = 1.6,
+    **more: Any,
+) -> None:
+    """Draw an arrow from one point to another; ``ends`` is matplotlib's arrow style."""
+    look = {"arrowstyle": ends, "color": colour, "linewidth": width, "shrinkA": 0, "shrinkB": 0}
+    ax.annotate("", end, start, arrowprops=look | more)
+
+
 def ensure_axes(ax: Axes | None = None, **figure: Any) -> Axes:
     """Return the axes that a plot function was given, or else those of a new figure."""
     import matplotlib.pyplot as plt
