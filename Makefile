@@ -113,7 +113,7 @@ reset: setup ## Put a fresh copy of a notebook in work/ and keep a backup: make 
 	@[ -n $(call q,$(NB)) ] || { echo "Say which notebook: make reset NB=01" >&2; exit 1; }
 	@$(PY) -m tools.work reset $(call q,$(NB))
 
-test: setup-all ## Check the style, run the tests and each notebook: half an hour
+test: setup-all ## Check the style, run the tests and each notebook: 20 minutes
 	@$(if $(TEST_ARGS),,$(LINT))
 	@REQUIRE=$(call q,$(REQUIRE)) $(PY) -m tools.test $(TEST_ARGS)
 
