@@ -295,9 +295,9 @@ for name in {"dense", "dense_scaled"} & set(held):
     del held[name]  # 400 MB each
 
 # %% [markdown]
-# The dense versions gain most, as the source says: memory limits them on both machines, and a GPU's memory is far faster. Version 4 gains least. The recorded GPU could read its 0.9 MB in less than a microsecond, so bytes do not limit it there. It is still the fastest on both. **First move fewer bytes, then move them faster.**
+# The dense versions gain most, as the source says: memory limits them on both machines, and a GPU's memory is far faster. Version 4 gains least. The recorded GPU could read its 0.9 MB in less than a microsecond, so bytes do not limit it there. Version 4 is still the fastest on both. **First move fewer bytes, then move them faster.**
 #
-# > **Answer.** The dense version reads over 400 times the bytes of compressed rows, and these two come nearest to the time that their bytes need. Bytes do not explain the rest: COO is slow in PyTorch, and fast in SciPy.
+# > **Answer.** The dense version reads over 400 times the bytes of compressed rows. These two versions come nearest to the time that their bytes need. Bytes do not explain the rest: COO is slow in PyTorch, and fast in SciPy.
 #
 # ## Lesson 2. When is the answer right, and when may you stop?
 #
@@ -500,7 +500,7 @@ def boundary(columns, first, last):
 check.boundary(boundary)
 
 # %% [markdown]
-# Debian's packages are sorted by name. How much does their order matter? We also shuffle them, and group them with METIS. METIS is a *partitioner*: it looks for parts of nearly equal size with few links between them.
+# Debian's packages are sorted by name. How much does their order matter? We also shuffle them and, where METIS is installed, group them with it. METIS is a *partitioner*: it looks for parts of nearly equal size with few links between them. (On Linux with an ARM processor, `pip` has no METIS; the cell then skips this order.)
 #
 # > **Predict.** On four processes, divide the bytes of an allgather by the bytes of the boundary. What is the ratio for Debian, sorted by name? And for the random graph?
 
@@ -531,7 +531,7 @@ for name, one in graphs.items():
         said.answer(every / some)
 
 # %% [markdown]
-# Two things make Debian's boundary small. First, its packages have few links: four on average, and nearly a third have one or none. A package with one link sends its rank to at most one process, and a package without links sends it to none. So even in shuffled order the boundary takes half the bytes of the allgather. In the random graph a node has ten links on average, so nearly every process needs nearly every rank. Second, the order puts linked packages into one block: packages with similar names often need one another. This nearly halves the bytes again. METIS looks at the links instead of the names, and its order needs less than half the bytes of the order by name.
+# Two things make Debian's boundary small. First, its packages have few links: four on average, and nearly a third have one or none. A package with one link sends its rank to at most one process, and a package without links sends it to none. So even in shuffled order the boundary takes half the bytes of the allgather. In the random graph a node has ten links on average, so nearly every process needs nearly every rank. Second, the order puts linked packages into one block: packages with similar names often need one another. This nearly halves the bytes again. METIS looks at the links instead of the names; in our runs its order needed less than half the bytes of the order by name.
 #
 # ### On real processes
 #
