@@ -416,7 +416,7 @@ def with_a_head(answer):
 
 if check.vocabulary_loss.passed(my_vocabulary_loss, cluster=cluster):
     mine, theirs = cluster.run(with_a_head, my_vocabulary_loss, timeout=30)[0]
-    print(f"your loss of the transformer's first token: {mine}; torch's, of all scores: {theirs}")
+    print(f"loss of the transformer's first token: yours {mine:.9g}, torch's {theirs:.9g}")
 
 # %% [markdown]
 # ### Between the matrices: sequence parallelism
