@@ -828,7 +828,7 @@ _ = plots.losses([single, together, free])
 plt.show()
 
 # %% [markdown]
-# Each curve is a mean over the last 60 gradients. On the right, compare the one process with the asynchronous server: an update with an old gradient is worth less. On the left is the time that you wait; here four busy ranks share your cores. The table says how long it takes until the loss is 1:
+# Each curve is a mean over the last 60 gradients. On the right, compare the one process with the asynchronous server after as many updates. On the left is the time that you wait; here four busy ranks share your cores. The table says how long it takes until the loss is 1:
 
 # %%
 print(f"{'scheme':18s}{'updates/s':>10s}{'s to loss 1':>13s}{'loss at the end':>17s}")
@@ -913,7 +913,7 @@ else:
 #
 # > **Answer.** Without waiting, a straggler slows down only its own contribution. The price: gradients are $W - 1$ updates old on average. At $\lambda = 0.05$ this nearly doubles the loss after 200 updates. *Evidence: the measured rates and losses of this lesson, and the two records.*
 #
-# Two cures for old gradients, a rate divided by $\tau$ and elastic averaging, are measured in notebook [12](12_large_batches_and_compression.ipynb) over ten seeds.
+# Two cures for old gradients divide the rate by $\tau$ (`schemes.StalenessAware`) or average elastically ([A2](A2_more_of_sgd.ipynb)). Whether they beat a smaller rate for all gradients, we have not measured.
 
 # %% [markdown]
 # ## What breaks

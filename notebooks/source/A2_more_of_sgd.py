@@ -399,7 +399,7 @@ if not check.elastic.passed(Elastic, cluster=cluster):
     print("the second without a pull: the project first")
 
 # %% [markdown]
-# One run decides nothing; notebook [12](12_large_batches_and_compression.ipynb) measures ten seeds.
+# One run at one rate does not rank the two: each would need its own best rate, and several seeds.
 #
 # **References**: Zhang, Choromanska, LeCun (2015), *Deep learning with elastic averaging SGD*. Li et al. (2014), *Scaling distributed machine learning with the parameter server*: servers that survive failures.
 #
