@@ -45,26 +45,12 @@ __all__ = [
     "uninstall",
 ]
 
-_HOME = {
-    "Call": "activity",
-    "Clock": "clock",
-    "Event": "trace",
-    "Message": "trace",
-    "Recorder": "activity",
-    "Trace": "trace",
-    "TracedComm": "communicator",
-    "build": "recording",
-    "gather": "recording",
-    "install": "communicator",
-    "measure_offset": "clock",
-    "record": "recording",
-    "save_chrome": "recording",
-    "uninstall": "communicator",
-}
-
 
 def __getattr__(name: str) -> object:
     """Import a name when it is asked for: ``communicator`` starts MPI, and ranks start with it."""
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+    if name in __all__:
+        for home in ("activity", "clock", "trace", "recording", "communicator"):
+            found = vars(importlib.import_module(f"{__name__}.{home}"))
+            if name in found:
+                return found[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -23,14 +23,11 @@ SEND, RECEIVE, EXCHANGE, COLLECTIVE, WAIT, PROBE = (
     "probe",
 )
 
+LIMIT = 1_000_000  # calls that a recording holds
+
 
 class Recorder:
     """One process's current MPI call and, while recording, the list of its calls.
-
-    Parameters
-    ----------
-    limit : int
-        How many calls a recording holds at most; later ones are only counted.
 
     Attributes
     ----------
@@ -42,7 +39,7 @@ class Recorder:
     events : list of Call or None
         While recording, the calls that returned.
     dropped : int
-        How many calls the recording did not hold.
+        How many calls the recording did not hold: it holds a million, and counts later ones.
 
     Examples
     --------
@@ -57,14 +54,11 @@ class Recorder:
     [('allreduce', 'all')]
     """
 
-    __slots__ = ("_counts", "current", "dropped", "events", "limit", "log")
+    __slots__ = ("_counts", "current", "dropped", "events", "log")
 
-    def __init__(self, limit: int = 1_000_000) -> None:
-        if limit < 1:
-            raise ValueError(f"Recorder expects limit >= 1 call; got {limit!r}")
+    def __init__(self) -> None:
         self.current: tuple | None = None
         self.events: list[Call] | None = None
-        self.limit = limit
         self.dropped = 0
         self.log: tuple | None = None  # what helpers.tracing.record recorded last, for gather
         self._counts: dict[Hashable, int] = {}
@@ -84,7 +78,7 @@ class Recorder:
         events = self.events
         if events is None:  # stopped by another thread during the call
             return
-        if len(events) < self.limit:
+        if len(events) < LIMIT:
             events.append(call)
         else:
             self.dropped += 1

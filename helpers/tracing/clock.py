@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 ROUNDS = 30
+PATIENCE = 30.0  # seconds
 SPIN = 50  # polls, of about a microsecond
 NAP = 1e-4  # seconds between two looks for a rank that has not joined yet
 _TAG = 1
@@ -65,19 +66,19 @@ class Clock:
         return local - round(first[1] + share * (last[1] - first[1]))
 
 
-def measure_offset(comm: MPI.Intracomm, timeout: float = 30.0) -> Clock:
+def measure_offset(comm: MPI.Intracomm) -> Clock:
     """Measure this rank's clock against that of rank 0; every rank must call it.
 
     Takes about a millisecond for each rank: of 30 questions the quickest counts.
-    TimeoutError if a rank has not joined in ``timeout`` seconds.
+    TimeoutError if a rank has not joined in 30 seconds.
     """
     from mpi4py import MPI
 
-    deadline = time.monotonic() + timeout
+    deadline = time.monotonic() + PATIENCE
     # Messages of a communicator of its own cannot be taken for the reader's. MPI.Intracomm.Dup
     # would wait inside MPI for a rank that never joins; a request can be given up.
     private, request = MPI.Intracomm(comm).Idup()
-    _wait(request.Test, deadline, timeout)
+    _wait(request.Test, deadline)
     now = time.perf_counter_ns  # looked up late: a test shifts it
     clock = Clock()
     if private.rank == 0:
@@ -88,7 +89,7 @@ def measure_offset(comm: MPI.Intracomm, timeout: float = 30.0) -> Clock:
                 private.send(now(), peer, _TAG)
     else:
         # Ranks that share cores must not spin while others measure.
-        _wait(lambda: private.iprobe(source=0, tag=_TAG), deadline, timeout)
+        _wait(lambda: private.iprobe(source=0, tag=_TAG), deadline)
         private.recv(source=0, tag=_TAG)
         readings: list[tuple[int, int, int]] = []
         for _ in range(ROUNDS):
@@ -100,7 +101,7 @@ def measure_offset(comm: MPI.Intracomm, timeout: float = 30.0) -> Clock:
         uncertainty, offset, at = min(readings)
         clock = Clock(((at, offset, uncertainty),))
     # Nor spin in their own work already, and the work begins together.
-    _wait(private.Ibarrier().Test, deadline, timeout)
+    _wait(private.Ibarrier().Test, deadline)
     private.Free()
     return clock
 
@@ -115,6 +116,6 @@ def _receive(comm: MPI.Intracomm, source: int) -> Any:
     return comm.recv(source=source, tag=_TAG)
 
 
-def _wait(ready: Callable[[], bool], deadline: float, timeout: float) -> None:
-    late = f"not all ranks joined in measuring the clocks within {timeout} s"
+def _wait(ready: Callable[[], bool], deadline: float) -> None:
+    late = f"not all ranks joined in measuring the clocks within {PATIENCE} s"
     until(ready, deadline, lambda: TimeoutError(late), spins=1, yield_for=0.0, nap=NAP)

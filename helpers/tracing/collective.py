@@ -1,4 +1,4 @@
-"""Watched collectives, and makers of communicators and of persistent requests.
+"""Watched collectives, and makers of communicators.
 
 They come with some forty signatures of up to seven parameters. What takes a method's place is
 compiled from one template with mpi4py's own parameters, since watching is on for every call and a
@@ -15,86 +15,55 @@ from time import perf_counter_ns
 from types import CodeType
 from typing import Any
 
-from mpi4py import MPI
-
-from helpers.tracing.activity import COLLECTIVE, RECEIVE, SEND, Watched
+from helpers.tracing.activity import COLLECTIVE, Watched
 from helpers.tracing.point_to_point import Method, Table, keep
 from helpers.tracing.requests import timed, traced_request
-from helpers.tracing.sizes import nbytes, size_of_collective
+from helpers.tracing.sizes import size_of_collective
 
 TEMPLATE = """
 def call({arguments}):
     recorder = self.recorder
-    if recorder.events is not None and recorded:
+    if recorder.events is not None:
         return recorded({arguments})
-    recorder.current = (name, {peer}, {tag}, now(), self._members)
+    recorder.current = (name, {peer}, None, now(), self._members)
     try:
         return {result}
     finally:
         recorder.current = None
 """
 
-# What becomes of a call's result: a function of (communicator, result, peer, tag, first argument).
-Finish = Callable[[Watched, Any, Any, Any, Any], Any]
+Finish = Callable[[Any, Any, Any], Any]  # of (communicator, a call's result, peer): what it becomes
 
 
 def _collective(name: str, plain: Method) -> Method:
     """Every collective that blocks."""
-    return _fill(name, plain, _recorded(name, plain))
+    return _fill(name, plain)
 
 
 def _icollective(name: str, plain: Method) -> Method:
     """Every collective that does not block."""
 
-    def finish(comm: Watched, request: Any, peer: Any, tag: Any, _: Any) -> Any:
-        return traced_request(request, comm, name, peer, tag)
+    def finish(comm: Watched, request: Any, peer: Any) -> Any:
+        return traced_request(request, comm, name, peer, None)
 
-    return _fill(name, plain, _recorded(name, plain, immediate=True), finish)
+    return _fill(name, plain, finish, immediate=True)
 
 
 def _maker(name: str, plain: Method) -> Method:
     """What makes a new communicator."""
-
-    def finish(comm: Any, made: Any, *_: Any) -> Any:
-        return comm._adopt(made, name)
-
-    return _fill(name, plain, _recorded(name, plain, finish), finish)
-
-
-def _later(name: str, plain: Method) -> Method:
-    """What makes a new communicator in the background: a communicator and a request."""
-
-    def finish(comm: Any, made: Any, *_: Any) -> Any:
-        return comm._adopt_later(made, name)
-
-    return _fill(name, plain, _recorded(name, plain, finish), finish)
-
-
-def _persistent(name: str, plain: Method) -> Method:
-    """Send_init and its relatives, which move nothing themselves: each Start will be recorded."""
-    if name.startswith(("Send", "Bsend", "Ssend", "Rsend")):
-        kind = SEND
-    else:
-        kind = RECEIVE if name == "Recv_init" else COLLECTIVE
-
-    def finish(comm: Watched, request: Any, peer: Any, tag: Any, buf: Any) -> Any:
-        start = (kind, nbytes(buf) if kind == SEND else 0)
-        return traced_request(request, comm, name, peer, tag, start)
-
-    return _fill(name, plain, None, finish)
+    return _fill(name, plain, lambda comm, made, _: comm._adopt(made, name))
 
 
 def _fill(
-    name: str, plain: Method, recorded: Method | None, finish: Finish | None = None
+    name: str, plain: Method, finish: Finish | None = None, immediate: bool = False
 ) -> Method:
     """Fill the template for one of mpi4py's methods."""
     names: dict[str, Any] = {
         "name": name,
         "plain": plain,
-        "recorded": recorded,
+        "recorded": _recorded(name, plain, finish, immediate),
         "finish": finish,
         "now": perf_counter_ns,
-        "ANY_TAG": MPI.ANY_TAG,
     }
     exec(_code(_parameters(plain), finish is not None), names)
     return names["call"]
@@ -107,24 +76,14 @@ def _parameters(plain: Method) -> tuple[str, ...]:
 
 @functools.cache  # methods of one signature share the code
 def _code(parameters: tuple[str, ...], finishes: bool) -> CodeType:
-    peer, tag = "'all'", "None"
-    if "root" in parameters:
-        peer = "self._world.get(root, root)"
-    elif "dest" in parameters:
-        peer, tag = "self._world.get(dest, dest)", "tag"
-    elif "source" in parameters:
-        peer, tag = "self._world.get(source, source)", "'ANY_TAG' if tag == ANY_TAG else tag"
+    peer = "self._world.get(root, root)" if "root" in parameters else "'all'"
     arguments = ", ".join(parameters)
-    result = f"plain({arguments})"
-    if finishes:
-        result = f"finish(self, {result}, {peer}, {tag}, {(*parameters, None)[1]})"
-    source = TEMPLATE.format(arguments=arguments, peer=peer, tag=tag, result=result)
+    result = f"finish(self, plain({arguments}), {peer})" if finishes else f"plain({arguments})"
+    source = TEMPLATE.format(arguments=arguments, peer=peer, result=result)
     return compile(source, __name__, "exec")
 
 
-def _recorded(
-    name: str, plain: Method, finish: Finish | None = None, immediate: bool = False
-) -> Method:
+def _recorded(name: str, plain: Method, finish: Finish | None, immediate: bool) -> Method:
     """Make what does the call while recording, its arguments in mpi4py's order."""
     parameters = _parameters(plain)
     at = parameters.index("root") - 1 if "root" in parameters else None
@@ -138,7 +97,7 @@ def _recorded(
         if immediate:
             return keep(self, call, result)
         self.recorder.add(call)
-        return finish(self, result, peer, None, None) if finish else result
+        return finish(self, result, peer) if finish else result
 
     return recorded
 
@@ -162,7 +121,4 @@ TABLE: Table = (
     ("Iagree", _icollective),
     (_MAKERS, _maker),
     ("Spawn Spawn_multiple", _maker),
-    ("Idup Idup_with_info Ishrink", _later),
-    (" ".join(f"{name}_init" for name in _DATA), _persistent),
-    ("Send_init Bsend_init Ssend_init Rsend_init Recv_init Psend_init Precv_init", _persistent),
 )

@@ -21,19 +21,17 @@ from mpi4py import MPI
 
 from helpers.tracing import collective, exchange, point_to_point
 from helpers.tracing.activity import Recorder
-from helpers.tracing.matched import TracedMessage
 from helpers.tracing.point_to_point import Method
-from helpers.tracing.requests import TracedPrequest, TracedRequest, traced_request
+from helpers.tracing.requests import TracedMessage, TracedRequest
 from helpers.tracing.windows import TracedWin
 
 NAMES = {MPI.ANY_SOURCE: "ANY_SOURCE", MPI.PROC_NULL: "PROC_NULL"}
 PREDEFINED = ("COMM_WORLD", "COMM_SELF")
 PLAIN = {
-    name: getattr(MPI, name) for name in (*PREDEFINED, "Request", "Prequest", "Message", "Win")
+    name: getattr(MPI, name) for name in (*PREDEFINED, "Request", "Message", "Win")
 }  # what the module held before anything was installed
 TRACED: dict[str, type] = {
     "Request": TracedRequest,
-    "Prequest": TracedPrequest,
     "Message": TracedMessage,
     "Win": TracedWin,
 }
@@ -93,25 +91,14 @@ class Traced:
         key = (parent, call, None if inter else members)
         self.identity = (*key, self.recorder.count(key) if call else 0)
 
-    def _adopt(self, comm: MPI.Comm, call: str) -> MPI.Comm:
+    def _adopt(self: Any, comm: MPI.Comm, call: str) -> MPI.Comm:
         """Return ``comm``, made by ``self.call(...)``, as a traced one (MPI.COMM_NULL stays)."""
-        return self._made(comm, call) if comm else comm
-
-    def _adopt_later(self: Any, made: tuple, call: str) -> tuple:
-        """The same for a communicator that may not be asked anything before its request is done."""
-        comm = self._made(made[0], call, ask=False)
-        return comm, traced_request(made[1], self, call, "all", None)
-
-    def _made(self: Any, comm: MPI.Comm, call: str, ask: bool = True) -> MPI.Comm:
+        if not comm:
+            return comm
         plain = next(base for base in type(comm).__mro__ if base in FAMILIES)
         made: Any = plain.__new__(traced_class(plain), comm)
         made.recorder = self.recorder
-        if ask:
-            made._identify(self.identity, call)
-        else:
-            made._world, made._members = self._world, self._members
-            key = (self.identity, call, None)
-            made.identity = (*key, self.recorder.count(key))
+        made._identify(self.identity, call)
         return made
 
     def __reduce__(self: Any) -> Any:

@@ -46,11 +46,10 @@ def part(trace: Trace, kept: Callable[[Event], bool]) -> Trace:
     )
 
 
-def point_to_point(trace: Trace, begin: float = 0.0, end: float = float("inf")) -> Trace:
-    """Return a trace without its collectives, and only what lies between two moments.
+def point_to_point(trace: Trace, end: float = float("inf")) -> Trace:
+    """Return a trace without its collectives, and only what is over by ``end``.
 
-    The moments are seconds since the first event that is no collective; the result's times count
-    from the first event that is left.
+    Seconds count from the first event that is no collective.
     """
     messages = part(trace, lambda event: event.kind in POINT_TO_POINT)
-    return part(messages, lambda event: event.begin >= begin and event.end <= end)
+    return part(messages, lambda event: event.end <= end)

@@ -17,8 +17,7 @@ from typing import Any
 from mpi4py import MPI
 
 from helpers.tracing.activity import PROBE, RECEIVE, SEND, Watched
-from helpers.tracing.matched import traced_message
-from helpers.tracing.requests import got, traced_request
+from helpers.tracing.requests import got, traced_message, traced_request
 from helpers.tracing.sizes import nbytes
 
 Method = Callable[..., Any]
@@ -86,7 +85,7 @@ def keep(comm: Watched, call: tuple, request: MPI.Request | None) -> MPI.Request
         return None
     later = list(call)
     comm.recorder.add(later)
-    return traced_request(request, comm, call[0], call[3], call[4], None, later)
+    return traced_request(request, comm, call[0], call[3], call[4], later)
 
 
 def _receive(name: str, plain: Method) -> Method:

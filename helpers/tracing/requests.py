@@ -11,7 +11,6 @@ from mpi4py import MPI
 
 from helpers.tracing.activity import (
     BYTES,
-    COLLECTIVE,
     DONE,
     EXCHANGE,
     KIND,
@@ -25,7 +24,7 @@ from helpers.tracing.activity import (
 )
 
 _Request: TypeAlias = MPI.Request  # install() puts ours in their place
-_Prequest: TypeAlias = MPI.Prequest
+_Message: TypeAlias = MPI.Message
 _Status, _BYTE = MPI.Status, MPI.BYTE
 
 
@@ -52,42 +51,21 @@ class AnyRequest(type):
     """Plain requests (of files, of windows) count as instances of the class in their place."""
 
     def __instancecheck__(cls, instance: object) -> bool:
-        return type.__instancecheck__(cls, instance) or isinstance(instance, cls.__mro__[2])
+        return type.__instancecheck__(cls, instance) or isinstance(instance, cls.__mro__[1])
 
 
-class _Known:
-    """Knows its communicator, the call that made it, and its recorded call if there is one."""
+class TracedRequest(_Request, metaclass=AnyRequest):
+    """An ``MPI.Request`` whose waits and tests are reported and recorded.
 
-    __slots__ = ()
+    Knows its communicator, the call that made it, and its recorded call if there is one.
+    """
+
+    __slots__ = ("_call", "_comm", "_kept", "_peer", "_tag")
 
     def __new__(cls, request: MPI.Request | None = None) -> Any:
-        self: Any = cls.__mro__[2].__new__(cls, request)  # type: ignore[arg-type]
-        self._comm = self._call = self._peer = self._tag = self._kept = self._start = None
+        self: Any = _Request.__new__(cls, request)  # type: ignore[arg-type]
+        self._comm = self._call = self._peer = self._tag = self._kept = None
         return self
-
-
-_SLOTS = ("_call", "_comm", "_kept", "_peer", "_start", "_tag")
-
-
-class TracedRequest(_Known, _Request, metaclass=AnyRequest):
-    """An ``MPI.Request`` whose waits and tests are reported and recorded."""
-
-    __slots__ = _SLOTS
-
-
-class TracedPrequest(_Known, _Prequest, metaclass=AnyRequest):
-    """A persistent ``MPI.Prequest``: each ``Start`` is recorded as a message of its own."""
-
-    __slots__ = _SLOTS
-
-    def Start(self) -> None:  # noqa: N802 - MPI's name
-        """Begin the communication once more."""
-        _start([self], "Start", lambda: _Prequest.Start(self))
-
-    @classmethod
-    def Startall(cls, requests: list[MPI.Prequest]) -> None:  # noqa: N802
-        """Begin the communication of every request in the list."""
-        _start(requests, "Startall", lambda: _Prequest.Startall(requests))
 
 
 def traced_request(
@@ -96,41 +74,20 @@ def traced_request(
     call: str,
     peer: Any,
     tag: Any,
-    start: tuple[str, int] | None = None,
     kept: list | None = None,
 ) -> MPI.Request:
     """Return a copy of a request that knows which call made it.
 
-    ``peer`` and ``tag`` are what a wait for it waits for, ``start`` the kind and the bytes of each
-    Start of a persistent request, and ``kept`` the recorded call, which the wait completes.
+    ``peer`` and ``tag`` are what a wait for it waits for, and ``kept`` the recorded call, which the
+    wait completes.
     """
-    if type.__instancecheck__(_Prequest, request):
-        made: Any = _Prequest.__new__(TracedPrequest, request)
-    else:
-        made = _Request.__new__(TracedRequest, request)
-    made._comm, made._call, made._peer, made._tag = comm, call, peer, tag
-    made._start, made._kept = start, kept
+    made: Any = _Request.__new__(TracedRequest, request)
+    made._comm, made._call, made._peer, made._tag, made._kept = comm, call, peer, tag, kept
     return made
 
 
 def _known(requests: Iterable) -> list:
     return [r for r in requests if getattr(r, "_comm", None) is not None and r]
-
-
-def _start(requests: Iterable, name: str, plain: Callable[[], None]) -> None:
-    known = _known(requests)
-    if not known:
-        return plain()
-    first = known[0]
-    _, begin, end = timed(first._comm, name, _peers(known), first._tag, plain)
-    recorder = first._comm.recorder
-    if recorder.events is None:
-        return
-    for request in known:
-        kind, size = request._start or (COLLECTIVE, 0)
-        comm, peer, tag = request._comm.identity, request._peer, request._tag
-        request._kept = [name, kind, comm, peer, tag, size, begin, end, None, None]
-        recorder.add(request._kept)
 
 
 def _peers(requests: Iterable) -> Any:
@@ -246,8 +203,56 @@ def _several(verb: str, which: str) -> classmethod:
     return classmethod(functools.wraps(plain)(call))
 
 
-for _class in (TracedRequest, TracedPrequest):
-    for _verb in ("Wait", "wait", "Test", "test"):
-        setattr(_class, _verb, _one(_verb))
-        for _which in ("all", "any", "some"):
-            setattr(_class, _verb + _which, _several(_verb, _which))
+for _verb in ("Wait", "wait", "Test", "test"):
+    setattr(TracedRequest, _verb, _one(_verb))
+    for _which in ("all", "any", "some"):
+        setattr(TracedRequest, _verb + _which, _several(_verb, _which))
+
+
+class TracedMessage(_Message, metaclass=AnyRequest):
+    """An ``MPI.Message`` that a matched probe found on ``comm``; its receives are recorded."""
+
+    __slots__ = ("_comm",)
+
+    def __new__(cls, message: MPI.Message | None = None, comm: Watched | None = None) -> Any:
+        self: Any = _Message.__new__(cls, message)
+        self._comm = comm
+        return self
+
+
+def traced_message(message: MPI.Message | None, comm: Watched) -> TracedMessage | None:
+    """Return a traced copy of a matched message; None if the probe found nothing."""
+    return None if message is None else TracedMessage(message, comm)
+
+
+def _receiver(name: str) -> Callable:
+    """Make Recv, recv, Irecv or irecv of a matched message."""
+    plain = getattr(_Message, name)
+    at = {"Recv": 1, "recv": 0}.get(name)  # where the status stands
+
+    def call(self: Any, *arguments: Any, **keywords: Any) -> Any:
+        comm = self._comm
+        if comm is None:
+            return plain(self, *arguments, **keywords)
+        status = None
+        if at is not None:
+            status = arguments[at] if len(arguments) > at else keywords.get("status")
+            status = _Status() if status is None else status
+            arguments, keywords = arguments[:at], {**keywords, "status": status}
+        result, begin, end = timed(
+            comm, name, "matched", None, lambda: plain(self, *arguments, **keywords)
+        )
+        peer, tag, size = got(comm, status) if status else ("matched", None, 0)
+        kept = None
+        if comm.recorder.events is not None:
+            kept = [name, RECEIVE, comm.identity, peer, tag, size, begin, end, None, None]
+            comm.recorder.add(kept)
+        if status is None:
+            return traced_request(result, comm, name, "matched", None, kept)
+        return result
+
+    return functools.wraps(plain)(call)
+
+
+for _name in ("Recv", "recv", "Irecv", "irecv"):
+    setattr(TracedMessage, _name, _receiver(_name))

@@ -144,10 +144,6 @@ class Trace:
         """Return the bytes that each rank sent in point-to-point messages."""
         return self._sum(lambda event: event.bytes, ("send", "exchange"))
 
-    def messages_sent(self) -> dict[int, int]:
-        """Return how many point-to-point messages each rank sent."""
-        return self._sum(lambda event: 1, ("send", "exchange"))
-
     def waiting(self) -> dict[int, float]:
         """Return the seconds that each rank spent in calls whose other side was not there yet."""
         return self._sum(lambda event: event.waiting, None)

@@ -104,7 +104,6 @@ def test_chain_takes_one_round_for_each_link(n):
     ]
     assert trace.steps() == n - 1
     assert trace.unmatched_sends == trace.unmatched_receives == ()
-    assert trace.messages_sent() == {r: int(r < n - 1) for r in range(n)}
     slack = 2 * max(trace.clock_uncertainty) + 1e-9
     for message in trace.messages:
         assert message.end > message.begin - slack
