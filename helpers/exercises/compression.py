@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from helpers.exercises.core import call, close, equal, exercise, wrong
 from helpers.exercises.values import number, several
 
@@ -12,7 +10,9 @@ SIZES = (16, 513, 65_536)  # numbers of values that a compressor must serve as w
 STEPS = 300  # that a compressor may take to 85 %
 FEWEST = 60  # steps to 85 %: all gradients as they are need 90
 SEEDS = (0, 1)  # of the trainings in which it does
-needed = {4: 410}  # steps of the bar, by the number of ranks; tests train it again
+# Steps of the bar in two trainings, by the number of ranks: twice the mean of ten, which took 180
+# to 270. A training takes other steps on another processor, since each rounds in another way.
+needed = {4: 450}
 
 
 def _vectors() -> list:
@@ -131,29 +131,7 @@ def compressor(answer, cluster):
         if not callable(getattr(made, name, None)):
             wrong(f"the compressor has no method {name}")
     for n in (*SIZES, PARAMETERS):
-        v = np.random.default_rng(n).standard_normal(n).astype(np.float32) ** 3
-        kept, code = v.copy(), call(made.encode, v)
-        if not isinstance(code, np.ndarray) or code.dtype != np.uint8 or code.ndim != 1:
-            wrong(f"encode should return a flat array of bytes (uint8); got {code!r:.80}")
-        if not np.array_equal(v, kept):
-            wrong("encode changes the values that it is handed")
-        equal(len(code), made.nbytes(n), f"{n} values: the length of the code against nbytes")
-        if len(code) >= 4 * n:
-            wrong(f"{n} values take {len(code)} bytes, no fewer than as they are")
-        once, twice = np.zeros(n, np.float32), np.ones(n, np.float32)
-        made.add(code, once)
-        made.add(code.copy(), twice)
-        if not np.allclose(twice, once + 1, atol=1e-4):
-            wrong("add should add to what is there: two calls on other arrays differ")
-        if not np.isfinite(once).all():
-            wrong("what the code stands for is not finite")
-        _read_elsewhere(call(answer), code, once)
-        left = float(np.linalg.norm(v - once) / np.linalg.norm(v))
-        if not left < 1 or math.isnan(left):
-            wrong(
-                f"{n} values: v − C(v) is {left:.3g} times as long as v; with feedback what is "
-                "left would grow, so that it must be shorter"
-            )
+        check_code(answer, np.random.default_rng(n).standard_normal(n).astype(np.float32) ** 3)
     nothing = np.zeros(PARAMETERS, np.float32)
     made.add(made.encode(nothing.copy()), nothing)
     if not np.isfinite(nothing).all():
@@ -161,25 +139,46 @@ def compressor(answer, cluster):
     _fewer_bytes(answer, cluster)
 
 
-def _read_elsewhere(other, code, want) -> None:
-    """Refuse a code that only the compressor that made it can read."""
+def check_code(make, v) -> None:
+    """Refuse a code that is too long, that only its maker can read, or that is too far from v."""
     import numpy as np
 
-    got = np.zeros_like(want)
+    made, n, kept = call(make), len(v), v.copy()
+    code = call(made.encode, v)
+    if not isinstance(code, np.ndarray) or code.dtype != np.uint8 or code.ndim != 1:
+        wrong(f"encode should return a flat array of bytes (uint8); got {code!r:.80}")
+    if not np.array_equal(v, kept):
+        wrong("encode changes the values that it is handed")
+    equal(len(code), made.nbytes(n), f"{n} values: the length of the code against nbytes")
+    if len(code) >= 4 * n:
+        wrong(f"{n} values take {len(code)} bytes, no fewer than as they are")
+    once, twice, elsewhere = np.zeros(n, np.float32), np.ones(n, np.float32), np.zeros_like(v)
+    made.add(code, once)
+    made.add(code.copy(), twice)
+    if not np.allclose(twice, once + 1, atol=1e-4):
+        wrong("add should add to what is there: two calls on other arrays differ")
+    if not np.isfinite(once).all():
+        wrong("what the code stands for is not finite")
     try:
-        other.add(code.copy(), got)
+        call(make).add(code.copy(), elsewhere)
     except Exception as error:
         wrong(f"another rank's compressor cannot add the code: {type(error).__name__}: {error}")
-    if not np.allclose(got, want):
+    if not np.allclose(elsewhere, once):
         wrong("another rank's compressor adds other values: all that add needs must be in the code")
+    left = float(np.linalg.norm(v - once) / np.linalg.norm(v))
+    if not left < 1:
+        wrong(
+            f"{n} values: v − C(v) is {left:.3g} times as long as v; with feedback what is "
+            "left would grow, so that it must be shorter"
+        )
 
 
 def _fewer_bytes(answer, cluster) -> None:
     """Train LeNet as the ranks do, with feedback, and compare the bytes to 85 % with the bar's.
 
-    The bar is two thirds of what the largest 0.2 % need, and 300 steps a training: of the
-    largest, any share needs more of the one or of the other. Over two seeds: in one training
-    another rounding moves the step at which 85 % is first reached by half.
+    The bar is two thirds of what the largest 0.2 % need, and 300 steps a training: a smaller share
+    of the largest needs more of the one or of the other. Over two seeds, since another rounding
+    moves the step at which 85 % is first reached by half.
     """
     from helpers.data_parallel.compression.compressors import TopK
     from helpers.data_parallel.schemes import Compressed
