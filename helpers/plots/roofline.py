@@ -96,7 +96,9 @@ def bandwidths(rows: Sequence[Mapping], threads: int, ax: Axes | None = None) ->
     if levels:
         ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=3, fontsize=11)
     else:  # the machine was too busy
-        ax.text(0.5, 0.5, "left out: none could be", transform=ax.transAxes, ha="center")
+        ax.text(
+            0.5, 0.5, "not measured: the machine was too busy", transform=ax.transAxes, ha="center"
+        )
     return ax
 
 

@@ -116,9 +116,10 @@ def _page(peaks, bandwidths, data, low: float, high: float) -> str:
     for e in range(round(x0), round(x1) + 1):
         parts.append(_line(x(10**e), TOP, x(10**e), HEIGHT - BOTTOM, "#ddd", 1))
         parts.append(_text(x(10**e), HEIGHT - BOTTOM + 18, _number(10.0**e), "middle"))
-    for e in range(math.ceil(bottom), math.floor(ceiling) + 1):
-        parts.append(_line(LEFT, y(10**e), WIDTH - RIGHT, y(10**e), "#ddd", 1))
-        parts.append(_text(LEFT - 6, y(10**e) + 4, _number(10.0 ** (e - 9)), "end"))
+    unit, words = (1e12, "Tflop/s") if floor >= 1e12 else (1e9, "Gflop/s")
+    for tick in _ticks(floor, top):
+        parts.append(_line(LEFT, y(tick), WIDTH - RIGHT, y(tick), "#ddd", 1))
+        parts.append(_text(LEFT - 6, y(tick) + 4, _number(tick / unit), "end"))
     named = []  # where a roof's name stands: its left end and its height
     for k, (name, rate) in enumerate(peaks.items()):
         dash = "" if rate == top else "6 4"
@@ -147,12 +148,12 @@ def _page(peaks, bandwidths, data, low: float, high: float) -> str:
         if moved > 12:  # a line leads to a name that had to move
             parts.append(_line(cx + 5, cy + 5, cx + 10, cy + moved, "#777", 1))
         end = cx + 12 + 7.6 * len(d["name"])
-        upon = any(end > left and abs(cy + 4 + moved - height) < 14 for left, height in named)
+        upon = any(end > left and abs(cy + 4 + moved - height) < 17 for left, height in named)
         at, anchor = (cx - 12, "end") if upon else (cx + 12, "start")
         parts.append(_text(at, cy + 4 + moved, d["name"], anchor, "#222"))
     parts.append(_text(WIDTH / 2, HEIGHT - 10, "arithmetic intensity, flop/byte", "middle"))
     turned = f'transform="rotate(-90 16 {HEIGHT / 2})"'
-    parts.append(_text(16, HEIGHT / 2, "Gflop/s", "middle", extra=turned))
+    parts.append(_text(16, HEIGHT / 2, words, "middle", extra=turned))
     scale = {
         "x0": x0,
         "x1": x1,
@@ -240,6 +241,15 @@ def _mark(x: float, y: float, index: int, tip: str) -> str:
 def _flops(rate: float) -> str:
     """Return a peak with its unit."""
     return f"{rate / 1e12:.0f} Tflop/s" if rate >= 1e13 else f"{rate / 1e9:.0f} Gflop/s"
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Return the powers of ten between the two, and where they are few, two and five times them."""
+    powers = range(math.floor(math.log10(low)), math.floor(math.log10(high)) + 1)
+    ticks = [tick for e in powers if low <= (tick := 10.0**e) <= high]
+    if len(ticks) > 2:
+        return ticks
+    return [tick for e in powers for k in (1, 2, 5) if low <= (tick := k * 10.0**e) <= high]
 
 
 def _number(value: float) -> str:

@@ -85,6 +85,19 @@ def test_names_of_roofs_stand_apart_and_above_every_kernel():
     assert (np.diff(sorted(names[:, 0])) * np.sin(slope) > 13).all()  # between lines of words
 
 
+@pytest.mark.parametrize(
+    ("peak", "ticks", "unit"),
+    [(851e12, "50 100 200 500", "Tflop/s"), (200e9, "1 10 100", "Gflop/s")],
+)
+def test_the_axis_of_performance_has_several_ticks(peak, ticks, unit):
+    points = POINTS if peak < 1e12 else []
+    bands = BANDS if peak < 1e12 else {"HBM": 4500e9}
+    page = roofs.interactive({"peak": peak}, bands, points).data
+    found = re.findall(r'text-anchor="end" fill="#444" font-size="13" >([\d.]+)<', page)
+    assert set(ticks.split()) <= set(found)
+    assert f">{unit}</text>" in page
+
+
 def test_bars_of_a_kind_have_a_hatch_of_another_colour_than_their_own():
     kinds = ("read", "copy", "triad")
     rows = [{"level": "L1", "kind": kind, "threads": 1, "rate": 1e9} for kind in kinds]
