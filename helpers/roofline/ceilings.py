@@ -54,14 +54,6 @@ class Ceilings:
             if p["dtype"] == dtype and threads in (None, p["threads"]) and isa in ("", p["isa"])
         )
 
-    def bandwidth(self, level: str = "memory", kind: str = "read", threads: int | None = None):
-        """The bandwidth of a level in bytes/s with ``threads`` (default: the best number)."""
-        return max(
-            b["rate"]
-            for b in self.bandwidths
-            if (b["level"], b["kind"]) == (level, kind) and threads in (None, b["threads"])
-        )
-
     def roof(self, threads: int, dtype: str = "float32") -> tuple[float, float]:
         """The peak in flop/s and memory's bandwidth in bytes/s that so many threads can reach.
 
@@ -83,19 +75,11 @@ class Ceilings:
 
         Of those that could be measured, the fastest first.
         """
-        read = [b["level"] for b in self.bandwidths if b["kind"] == "read"]
-        return {level: self.bandwidth(level) for level in dict.fromkeys(read) if level != "memory"}
-
-    @property
-    def disturbed(self) -> float:
-        """How busy the machine was: the middle one of all spreads, as a part of the rates."""
-        spreads = sorted(one["spread"] for one in (*self.peaks, *self.bandwidths))
-        return spreads[len(spreads) // 2]
-
-    @property
-    def levels(self) -> list[str]:
-        """Names of the measured levels, the fastest first."""
-        return list(dict.fromkeys(b["level"] for b in self.bandwidths))
+        found: dict[str, float] = {}
+        for b in self.bandwidths:
+            if b["kind"] == "read" and b["level"] != "memory":
+                found[b["level"]] = max(b["rate"], found.get(b["level"], 0))
+        return found
 
     def theory(self) -> list[dict]:
         """Peak of one core by f · lanes · instructions/cycle (row D9) beside what was measured.

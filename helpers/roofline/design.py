@@ -58,12 +58,11 @@ class Layer:
         return layer.requires_grad_(False), torch.rand(1, self.inputs, self.side, self.side)
 
 
-def variants(base: Layer | None = None) -> dict[str, tuple[Layer, str, float]]:
+def variants(base: Layer) -> dict[str, tuple[Layer, str, float]]:
     """The table's rows: name → (layer, the source's factor in words, that factor's value).
 
     The factor is of the computation, against ``base``.
     """
-    base = base or Layer()
     g = 4
     return {
         "kernel 3 → 1": (replace(base, kernel=1), "k₂²/k₁²", 1 / base.kernel**2),

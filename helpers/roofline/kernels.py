@@ -120,18 +120,16 @@ def softmax(rows: int = 4096, columns: int = 2048):
     return "softmax", lambda: torch.softmax(x, 1), 5 * count, 8 * count, threads
 
 
-def convolution(channels: int = 64, side: int = 56, kernel: int = 3, groups: int = 1):
-    """A convolution layer of torch, one image, same padding."""
+def convolution():
+    """A convolution layer of torch, 3 × 3, one image, same padding."""
     import torch
 
-    layer = torch.nn.Conv2d(
-        channels, channels, kernel, padding=kernel // 2, groups=groups, bias=False
-    ).requires_grad_(False)
+    channels, side = 64, 56
+    layer = torch.nn.Conv2d(channels, channels, 3, padding=1, bias=False).requires_grad_(False)
     x = torch.rand(1, channels, side, side)
-    flops = 2 * channels * (channels // groups) * kernel**2 * side**2
-    moved = 4 * (2 * channels * side**2 + channels * (channels // groups) * kernel**2)
-    name = f"conv {kernel}×{kernel}" + (f", {groups} groups" if groups > 1 else "")
-    return name, lambda: layer(x), flops, moved, torch.get_num_threads()
+    flops = 2 * channels**2 * 9 * side**2
+    moved = 4 * (2 * channels * side**2 + 9 * channels**2)
+    return "conv 3×3", lambda: layer(x), flops, moved, torch.get_num_threads()
 
 
 def layer(batch: int, n: int, dtype=None, seed: int = 0):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 
+import numpy as np
+
 from helpers.machine import cpu_model, usable_cores
-from helpers.roofline import curve, probes
+from helpers.roofline import probes
 from helpers.roofline.system import instruction_sets, reported_caches
 
 KINDS = ("read", "copy", "triad")
@@ -28,7 +30,7 @@ def measure(threads: list[int], progress: bool, quick: bool) -> dict:
     frequency = max(session.run("frequency", probes.frequency))
     peaks = _peaks(session, threads)
     latency = _latency(session, sizes)
-    found = curve.levels(*zip(*latency, strict=True), count) if len(latency) >= 2 * count else []
+    found = levels(*zip(*latency, strict=True), count) if len(latency) >= 2 * count else []
     edges = ends(found, reported)
     bandwidths = _bandwidths(session, threads, edges, largest)
     session.bar.step("line and ways")
@@ -59,11 +61,13 @@ class _Session:
         self.sample, self.repeats = (0.004, 3) if quick else (0.015, 7)  # seconds, samples
         self.skipped: list[str] = []
 
-    def run(self, name: str, probe: Callable[..., list[float]], *arguments) -> list[float] | None:
-        """Return one measurement's samples, or None when the time is up."""
+    def run(
+        self, name: str, probe: Callable[..., list[float]], *arguments, needed: bool = False
+    ) -> list[float] | None:
+        """Return one measurement's samples, or None when the time is up and no roof needs it."""
         self.bar.step(name)
         spent = time.perf_counter() - self.begin
-        if spent > LIMIT:
+        if spent > LIMIT and not needed:
             self.skipped.append(name)
             return None
         if spent > HURRY:
@@ -141,7 +145,8 @@ def _bandwidths(
 
 def _bandwidth(session: _Session, named: dict) -> dict | None:
     level, kind, size, n = (named[key] for key in ("level", "kind", "bytes", "threads"))
-    rates = session.run(f"{level} {kind}", probes.bandwidth, kind, size, n)
+    needed = (level, kind, n) == ("memory", "read", 1)  # without it there is no roof
+    rates = session.run(f"{level} {kind}", probes.bandwidth, kind, size, n, needed=needed)
     return named | {"rate": max(rates), "spread": _spread(rates)} if rates else None
 
 
@@ -154,12 +159,10 @@ def _line_and_ways(first: float) -> tuple[int | None, int | None]:
     # second words hit there.
     stride = 320
     slots = int(2.5 * first / 64)
-    line = curve.first_full_step(
+    line = first_full_step(
         offsets, [min(probes.latency(slots * stride, stride, k, **short)) for k in offsets]
     )
-    full = curve.first_jump(
-        ways, [min(probes.latency(k << 16, 1 << 16, **short)) for k in ways], factor=1.8
-    )
+    full = first_jump(ways, [min(probes.latency(k << 16, 1 << 16, **short)) for k in ways])
     return line, full - 1 if full else None
 
 
@@ -275,3 +278,83 @@ def ends(found: list[dict], reported: list[dict]) -> list[float]:
             end if 3 * before < end and one["size"] / 8 <= end <= 2 * one["size"] else one["size"]
         )
     return kept
+
+
+def levels(sizes: Sequence[float], seconds: Sequence[float], count: int) -> list[dict]:
+    """Cut a latency curve into ``count`` plateaus; return each one's latency and where it ends.
+
+    ``sizes``: working sets in bytes, increasing; ``seconds``: time of one load at each. The curve
+    is first made non-decreasing (a larger working set is never faster; what says so is noise), then
+    cut where a step function fits log(time) with the least squared error. Returns dicts with
+    ``seconds`` (of the plateau's fast half), ``rise`` (by which factor the time grows within it:
+    near 1 where it is flat, large where it is a piece of a slope) and ``capacity``: the working
+    set, in bytes, between the last of this plateau and the first of the next; infinite for the
+    last.
+    Raises ValueError for fewer points than twice the plateaus.
+    """
+    n = len(sizes)
+    if n != len(seconds) or n < 2 * count:
+        raise ValueError(
+            f"levels expects at least {2 * count} sizes with a time each; got {n} sizes and "
+            f"{len(seconds)} times"
+        )
+    x = np.log(_increasing(np.asarray(seconds, dtype=float)))
+    total, squares = np.concatenate([[0], x.cumsum()]), np.concatenate([[0], (x**2).cumsum()])
+
+    def misfit(a: int, b: int) -> float:  # of points a to b − 1 from their mean
+        return squares[b] - squares[a] - (total[b] - total[a]) ** 2 / (b - a)
+
+    best = {(0, 0): (0.0, ())}
+    for used in range(1, count + 1):
+        for b in range(2 * used, n + 1):
+            options = [
+                (best[used - 1, a][0] + misfit(a, b), (*best[used - 1, a][1], b))
+                for a in range(b - 1)
+                if (used - 1, a) in best
+            ]
+            if options:
+                best[used, b] = min(options)
+    ends = best[count, n][1]
+    found = []
+    for a, b in zip((0, *ends[:-1]), ends, strict=True):
+        # Random chases miss already below a cache's size: the rise within a plateau belongs to it.
+        capacity = float(np.sqrt(sizes[b - 1] * sizes[b])) if b < n else float("inf")
+        half = np.asarray(seconds[a:b])[: max(1, (b - a + 1) // 2)]
+        rise = float(np.exp(x[b - 1] - x[a]))
+        found.append({"seconds": float(np.median(half)), "capacity": capacity, "rise": rise})
+    return found
+
+
+def _increasing(values: np.ndarray) -> np.ndarray:
+    """The least-squares non-decreasing fit in logarithms (pool adjacent violators)."""
+    from scipy.optimize import isotonic_regression
+
+    return np.exp(isotonic_regression(np.log(values)).x)
+
+
+def first_jump(arguments: Sequence[int], seconds: Sequence[float]) -> int | None:
+    """Return the first argument whose time is 1.8 times the least so far, and stays there.
+
+    "Stays": all that follow are at least as slow, within that factor. None where nothing jumps.
+    """
+    for i in range(1, len(seconds)):
+        base = min(seconds[:i])
+        if seconds[i] > 1.8 * base and min(seconds[i:]) > 1.8 * base:
+            return arguments[i]
+    return None
+
+
+def first_full_step(arguments: Sequence[int], seconds: Sequence[float]) -> int | None:
+    """Return the first argument at which three quarters of the rise from the first are reached.
+
+    Of a curve with one step: flat, then flat again at 1.15 times the first value or more. None
+    where it does not rise so far, or falls back below a quarter of the rise afterwards.
+    """
+    low, high = seconds[0], min(seconds[-3:])  # what disturbs a sample makes it longer
+    if high < 1.15 * low:
+        return None
+    for i, one in enumerate(seconds):
+        if one >= low + 0.75 * (high - low):
+            stays = min(seconds[i:]) > low + 0.25 * (high - low)
+            return arguments[i] if stays else None
+    return None

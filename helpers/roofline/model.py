@@ -10,20 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 
-def attainable(intensity: float, peak: float, bandwidth: float) -> float:
-    """Return min(peak, bandwidth · intensity), in flop/s.
-
-    ``intensity`` in flop/byte, ``peak`` in flop/s, ``bandwidth`` in bytes/s. Raises ValueError for
-    a negative intensity or ceilings that are not positive.
-    """
-    if intensity < 0 or peak <= 0 or bandwidth <= 0:
-        raise ValueError(
-            "attainable expects intensity >= 0, peak > 0 and bandwidth > 0; got "
-            f"intensity={intensity}, peak={peak}, bandwidth={bandwidth}"
-        )
-    return min(peak, bandwidth * intensity)
-
-
 @dataclass(frozen=True)
 class Point:
     """A kernel that ran: counted operations and bytes, measured seconds (best of its runs).
@@ -59,7 +45,7 @@ class Point:
 
         Above 1 where the roof is not the kernel's: fewer threads, or memory's where a cache served.
         """
-        return self.performance / attainable(self.intensity, peak, bandwidth)
+        return self.performance / min(peak, bandwidth * self.intensity)
 
 
 def place(
@@ -69,8 +55,7 @@ def place(
     bytes: float,
     threads: int = 1,
     *,
-    repeats: int = 25,
-    time_limit: float = 2.0,
+    time_limit: float,
 ) -> Point:
     """Time ``kernel()``, which uses so many threads, and return it as a :class:`Point`.
 
@@ -80,5 +65,5 @@ def place(
         raise ValueError(f"place expects flops >= 0 and bytes > 0; got {flops} and {bytes}")
     from helpers.timing import measure
 
-    timing = measure(kernel, repeats=repeats, warmup=1, min_time=0.002, time_limit=time_limit)
+    timing = measure(kernel, repeats=25, warmup=1, min_time=0.002, time_limit=time_limit)
     return Point(name, flops, bytes, timing.best, threads)
