@@ -75,10 +75,11 @@ WITHOUT_OPENMP = """
 import numpy as np
 from helpers import native
 from helpers.pagerank import pagerank
+from scipy.sparse import csr_array
 from helpers.roofline import ceilings, kernels, probes
 from helpers.roofline.system import instruction_sets
 
-print(pagerank([(0, 1), (1, 2), (2, 1)]).method)
+print(pagerank(csr_array([[0, 1], [1, 0]])).method)
 x, y = (np.arange(8, dtype=np.float32) for _ in range(2))
 kernels._elementwise().axpy(8, 2.0, x.ctypes.data, y.ctypes.data)
 print(bool((y == 3 * x).all()))

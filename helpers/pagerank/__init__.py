@@ -1,5 +1,5 @@
-"""PageRank: one function for every graph, and the versions of it that notebook 06 compares."""
+"""PageRank: one function, and the versions of it that notebook 06 compares."""
 
-from helpers.pagerank.solve import METHODS, ConvergenceError, PageRankResult, pagerank
+from helpers.pagerank.solve import ConvergenceError, PageRankResult, pagerank
 
-__all__ = ["METHODS", "ConvergenceError", "PageRankResult", "pagerank"]
+__all__ = ["ConvergenceError", "PageRankResult", "pagerank"]

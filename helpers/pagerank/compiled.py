@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from ctypes import POINTER, c_double, c_float, c_int32, c_int64
+from ctypes import POINTER, c_double, c_int32, c_int64
 from functools import cache
 from pathlib import Path
 
@@ -13,23 +13,12 @@ from helpers import native
 from helpers.machine.compilers import find_compiler
 
 
-def source() -> str:
-    """The C text that is compiled: the kernels for float, then for double."""
-    kernels = Path(__file__).with_name("kernels.c").read_text()
-    return "\n".join(
-        f"#define REAL {real}\n#define NAME(x) x##_{suffix}\n{kernels}\n#undef REAL\n#undef NAME"
-        for real, suffix in (("float", "f32"), ("double", "f64"))
-    )
-
-
 @cache
 def _library() -> ctypes.CDLL:
-    made = native.load_c(source())
-    for suffix, real in (("f32", c_float), ("f64", c_double)):
-        sweep = getattr(made, f"sweep_{suffix}")
-        i32, reals = POINTER(c_int32), POINTER(real)
-        sweep.argtypes = (c_int64, *[i32] * 4, *[reals] * 5, c_double, c_double, c_int32)
-        sweep.restype = c_double
+    made = native.load_c(Path(__file__).with_name("kernels.c").read_text())
+    i32, reals = POINTER(c_int32), POINTER(c_double)
+    made.sweep.argtypes = (c_int64, *[i32] * 4, *[reals] * 5, c_double, c_double, c_int32)
+    made.sweep.restype = c_double
     made.order_components.argtypes = (c_int32, *[POINTER(c_int32)] * 5)
     made.order_components.restype = c_int64
     return made
@@ -73,15 +62,20 @@ def make_sweep(indptr, indices, weights, factor, base, blocks, order, damping, s
     damping / out-weight (N,), ``base`` the teleport term (N,); ``order`` (N,) lists the nodes and
     ``blocks`` (B + 1,) where each block of them begins.
     """
-    real = c_float if factor.dtype == np.float32 else c_double
-    function = getattr(_library(), "sweep_f32" if real is c_float else "sweep_f64")
+    function = _library().sweep
     held = [np.ascontiguousarray(a, dtype=np.int32) for a in (blocks, order, indptr, indices)]
     held += [weights, factor, base]  # by the closure: the arrays must outlive the pointers to them
-    fixed = [_at(a, c_int32) for a in held[:4]] + [_at(a, real) for a in held[4:]]
+    fixed = [_at(a, c_int32) for a in held[:4]] + [_at(a, c_double) for a in held[4:]]
 
     def sweep(x, scaled, tolerance):
         return function(
-            len(held[0]) - 1, *fixed, _at(x, real), _at(scaled, real), damping, tolerance, small
+            len(held[0]) - 1,
+            *fixed,
+            _at(x, c_double),
+            _at(scaled, c_double),
+            damping,
+            tolerance,
+            small,
         )
 
     return sweep

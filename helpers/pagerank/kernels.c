@@ -1,10 +1,7 @@
-// PageRank's inner loops in C. Compiled twice, for float and for double, by native.py:
-// REAL is the type and NAME(x) appends its suffix.
+// PageRank's inner loops in C, compiled by compiled.py.
 #include <math.h>
 #include <stdint.h>
 
-#ifndef ORDER
-#define ORDER
 // Tarjan's strongly connected components (1972), without recursion. On incoming links a component
 // is complete only after every component that gives it rank: the order in which Gauss-Seidel wants
 // them. Fills order[n] and start[n + 1]; returns the number of components. work: 5 n integers.
@@ -46,7 +43,6 @@ int64_t order_components(int32_t n, const int32_t *indptr, const int32_t *indice
     }
     return blocks;
 }
-#endif
 
 // Gauss-Seidel (Arasu et al. 2002, "PageRank computation and the structure of the web") on
 //     x[i] = base[i] + sum over edges j -> i of scaled[j],   scaled[j] = damping * x[j] / out[j],
@@ -56,9 +52,9 @@ int64_t order_components(int32_t n, const int32_t *indptr, const int32_t *indice
 // Small blocks that are cycles are repeated until they are still, so that a graph which is nearly
 // acyclic needs one sweep. At the end all ranks are scaled to the one sum that the equations allow,
 // found by adding them all up: sum of x[i] * (1 - damping where i has out-edges) = sum of base.
-double NAME(sweep)(int64_t blocks, const int32_t *start, const int32_t *order,
-                   const int32_t *indptr, const int32_t *indices, const REAL *weights,
-                   const REAL *factor, const REAL *base, REAL *x, REAL *scaled,
+double sweep(int64_t blocks, const int32_t *start, const int32_t *order,
+                   const int32_t *indptr, const int32_t *indices, const double *weights,
+                   const double *factor, const double *base, double *x, double *scaled,
                    double damping, double tolerance, int32_t small) {
     double change = 0, total = 0, kept = 0, given = 0;
     for (int64_t b = 0; b < blocks; b++) {
@@ -68,7 +64,7 @@ double NAME(sweep)(int64_t blocks, const int32_t *start, const int32_t *order,
             double moved = 0, mass = 0;
             for (int32_t k = first; k < last; k++) {
                 int32_t i = order[k];
-                REAL sum = base[i];
+                double sum = base[i];
                 if (weights)
                     for (int32_t e = indptr[i]; e < indptr[i + 1]; e++)
                         sum += weights[e] * scaled[indices[e]];
@@ -91,7 +87,7 @@ double NAME(sweep)(int64_t blocks, const int32_t *start, const int32_t *order,
         kept += factor[i] > 0 ? x[i] * (1 - damping) : x[i];
         given += base[i];
     }
-    REAL scale = given / kept;
+    double scale = given / kept;
     for (int32_t i = 0; i < start[blocks]; i++) {
         x[i] *= scale;
         scaled[i] *= scale;

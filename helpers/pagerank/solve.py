@@ -1,4 +1,4 @@
-"""PageRank of any graph: one function, every method, the same answer.
+"""PageRank of any graph: one function, two methods, the same answer.
 
 Source: Page, Brin, Motwani & Winograd (1999), "The PageRank citation ranking". The rank x solves
 
@@ -14,18 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from helpers.pagerank.graphs import Links, links
-from helpers.pagerank.parameters import Stopping, check_device, distribution, real_type, stopping
-from helpers.pagerank.versions import VERSIONS
 
 SMALL_COMPONENT = 1000  # nodes: up to here a cycle is solved on the spot, within one sweep
-DEVICES = {  # method → the kinds of device on which it runs
-    "auto": ("cpu",),
-    "ordered": ("cpu",),
-    "csr": ("cpu",),  # SciPy's
-    "torch": VERSIONS["csr"].devices,
-    **{name: version.devices for name, version in VERSIONS.items() if name != "csr"},
-}
-METHODS = tuple(DEVICES)
+METHODS = ("auto", "ordered", "csr")
 
 
 class ConvergenceError(RuntimeError):
@@ -40,93 +31,83 @@ class ConvergenceError(RuntimeError):
 class PageRankResult:
     """Ranks that sum to 1, and how they were reached.
 
-    ``scores``: an array (N,), or a dict by node name where nodes have names. ``iterations``: how
-    many. ``residuals``: the L1 change of each. ``method``: the one that ran.
+    ``scores``: an array (N,). ``iterations``: how many. ``residuals``: the L1 change of each.
+    ``method``: the one that ran.
     """
 
-    scores: np.ndarray | dict
+    scores: np.ndarray
     iterations: int
     residuals: tuple[float, ...]
     method: str
 
-    def top(self, count: int = 10) -> list[tuple]:
-        """The ``count`` highest-ranked nodes as (name or number, rank), highest first."""
-        named = isinstance(self.scores, dict)
-        pairs = self.scores.items() if named else enumerate(self.scores.tolist())
+    def top(self, count: int = 10) -> list[tuple[int, float]]:
+        """The ``count`` highest-ranked nodes as (number, rank), highest first."""
+        pairs = enumerate(self.scores.tolist())
         return sorted(pairs, key=lambda pair: -pair[1])[:count]
 
 
 def pagerank(
     graph,
     method: str = "auto",
-    damping: float | None = None,
-    tolerance: float | None = None,
-    max_iterations: int | None = None,
-    personalization=None,
-    weight: str | None = "weight",
-    dtype: str = "float64",
-    device: str = "cpu",
-    *,
-    dangling=None,
-    nstart=None,
-    alpha: float | None = None,
-    tol: float | None = None,
-    max_iter: int | None = None,
+    damping: float = 0.85,
+    tolerance: float = 1e-10,
+    max_iterations: int = 200,
+    personalization: np.ndarray | None = None,
 ) -> PageRankResult:
     """Rank the nodes of a graph by the random surfer's visits.
 
-    >>> pagerank([(0, 1), (1, 2), (2, 1)]).scores.round(3).tolist()
+    >>> from scipy.sparse import csr_array
+    >>> pagerank(csr_array([[0, 1, 0], [0, 0, 1], [0, 1, 0]])).scores.round(3).tolist()
     [0.05, 0.486, 0.464]
 
-    ``graph``: a NetworkX graph, a SciPy sparse matrix (row = source) or an edge list; see
-    :func:`helpers.pagerank.graphs.links`, whose result is also taken. ``method``: "csr" (SciPy,
-    power iteration), "ordered" (C, Gauss-Seidel along the strongly connected components), "auto"
-    (ordered if there is a C compiler that works, else csr), or a version of notebook 06 in torch:
-    "torch" (CSR), "scatter", "dgl", "sparse", "dense", "dense_folded", "dense_scaled".
-    ``damping``: d (0.85). ``tolerance``: the L1 change, summed over all nodes, at which to stop
-    (1e-10). ``max_iterations``: at most so many (200). ``personalization``: where the surfer
-    restarts, a dict from node to weight (absent: 0) or an array (N,). ``dangling``: where the rank
-    of dangling nodes goes, in the same form (None: where the surfer restarts); not with "ordered".
-    ``nstart``: the ranks to start from, in the same form. ``dtype``: "float64" or "float32".
-    ``device``: torch's methods only. For a NetworkX graph, ``alpha``, ``tol`` and ``max_iter`` may
-    stand for damping, tolerance and max_iterations as in NetworkX, whose ``tol`` counts for each
-    node: with N nodes it is a tolerance of N · tol.
+    ``graph``: a SciPy sparse matrix (row = source), or :func:`helpers.pagerank.graphs.links` of
+    one. ``method``: "csr" (SciPy, power iteration), "ordered" (C, Gauss-Seidel along the strongly
+    connected components), or "auto": ordered if there is a C compiler that works, else csr.
+    ``tolerance``: the L1 change, summed over all nodes, at which to stop. ``personalization``:
+    where the surfer restarts, weights of shape (N,); None: anywhere.
 
-    Raises ValueError for an empty graph, negative or NaN weights, unknown node names and
-    parameters out of range; ConvergenceError when ``max_iterations`` do not reach ``tolerance``.
+    Raises ValueError for an empty graph, negative or NaN weights and parameters out of range;
+    ConvergenceError when ``max_iterations`` do not reach ``tolerance``.
     """
     if method not in METHODS:
         raise ValueError(f"pagerank expects a method of {', '.join(METHODS)}; got {method!r}")
-    ours = {"damping": damping, "tolerance": tolerance, "max_iterations": max_iterations}
-    stop = stopping(graph, ours, {"alpha": alpha, "tol": tol, "max_iter": max_iter})
-    real = real_type(dtype)
-    check_device(method, device, DEVICES[method])
-    graph = links(graph, weight)
-    teleport = distribution(graph, personalization, "personalization")
-    spread = None if dangling is None else distribution(graph, dangling, "dangling")
-    start = teleport if nstart is None else distribution(graph, nstart, "nstart")
+    if not (0 <= damping < 1 and tolerance > 0 and max_iterations >= 1):
+        raise ValueError(
+            "pagerank expects 0 <= damping < 1, tolerance > 0 and max_iterations >= 1; got "
+            f"damping={damping}, tolerance={tolerance}, max_iterations={max_iterations}"
+        )
+    graph, stop = links(graph), Stopping(damping, tolerance, max_iterations)
+    teleport = _distribution(graph, personalization)
     if method == "auto":
-        method = "ordered" if spread is None and _compiles() else "csr"
-    if method == "ordered" and spread is not None:
-        raise ValueError("method 'ordered' takes no dangling=: use 'csr', 'auto' or 'torch'")
-    if method == "ordered":
-        x, residuals = _ordered(graph, teleport, start, stop, real)
-    elif method == "csr":
-        x, residuals = _power_scipy(graph, teleport, spread, start, stop, real)
-    else:
-        x, residuals = _power_torch(graph, teleport, spread, start, stop, real, method, device)
-    x = np.asarray(x, dtype=np.float64)
-    x = x / x.sum()
-    scores = x if graph.names is None else dict(zip(graph.names, x.tolist(), strict=True))
-    result = PageRankResult(scores, len(residuals), tuple(residuals), method)
-    if not residuals[-1] <= stop.tolerance:
-        hint = "" if real == np.float64 else "; float32 resolves about 1e-7: try float64"
+        method = "ordered" if _compiles() else "csr"
+    x, residuals = (_ordered if method == "ordered" else _power)(graph, teleport, stop)
+    result = PageRankResult(x / x.sum(), len(residuals), tuple(residuals), method)
+    if not residuals[-1] <= tolerance:
         raise ConvergenceError(
             f"after {len(residuals)} iterations the L1 change is {residuals[-1]:.2g}, above the "
-            f"tolerance {stop.tolerance:.2g}: raise max_iterations or the tolerance{hint}",
+            f"tolerance {tolerance:.2g}: raise max_iterations or the tolerance",
             result,
         )
     return result
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """The damping d, and when to stop: at an L1 change, or after so many iterations."""
+
+    damping: float
+    tolerance: float
+    max_iterations: int
+
+
+def _distribution(graph: Links, given: np.ndarray | None) -> np.ndarray:
+    """Return weights of the nodes scaled to the sum 1, shape (N,); 1/N each for None."""
+    weights = np.ones(graph.nodes) if given is None else np.array(given, dtype=np.float64)
+    if weights.shape != (graph.nodes,):
+        raise ValueError(f"personalization expects shape ({graph.nodes},); got {weights.shape}")
+    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
+        raise ValueError("personalization expects finite weights of at least 0, not all of them 0")
+    return weights / weights.sum()
 
 
 def _compiles() -> bool:
@@ -142,7 +123,7 @@ def _goes_on(residuals: list[float], stop: Stopping) -> bool:
     )
 
 
-def _power_scipy(graph: Links, teleport, spread, start, stop, dtype):
+def _power(graph: Links, teleport, stop):
     """Version 4 in SciPy: x ← d M x + what is missing from 1, spread over ``teleport``."""
     from scipy import sparse
 
@@ -150,51 +131,19 @@ def _power_scipy(graph: Links, teleport, spread, start, stop, dtype):
     values = np.take(stop.damping * graph.inverse_out, rows.indices)
     if not graph.unweighted:
         values *= rows.data
-    matrix = sparse.csr_array(rows.shape, dtype=dtype)
-    matrix.indptr, matrix.indices, matrix.data = rows.indptr, rows.indices, values.astype(dtype)
-    teleport, ends = teleport.astype(dtype), graph.out_weight == 0
-    x, residuals = start.astype(dtype), []
+    matrix = sparse.csr_array((values, rows.indices, rows.indptr), rows.shape)
+    x, residuals = teleport.copy(), []
     while _goes_on(residuals, stop):
         y = matrix @ x
-        missing = 1 - y.sum(dtype=np.float64)
         # Teleport and dangling rank in one: both go where `teleport` says, and the sum must be 1.
-        if spread is not None:  # ... unless the dangling rank goes elsewhere
-            lost = stop.damping * x[ends].sum(dtype=np.float64)
-            y += (lost * spread).astype(dtype)
-            missing -= lost
-        y += dtype.type(missing) * teleport
+        y += (1 - y.sum()) * teleport
         x -= y
-        residuals.append(float(np.abs(x, out=x).sum(dtype=np.float64)))
+        residuals.append(float(np.abs(x, out=x).sum()))
         x = y
     return x, residuals
 
 
-def _power_torch(graph: Links, teleport, spread, start, stop, dtype, method, device):
-    """The same loop over one of the versions in torch."""
-    import torch
-
-    version = VERSIONS["csr" if method == "torch" else method](graph, dtype.name, device)
-
-    def vector(array):
-        return torch.from_numpy(array).to(version.device, version.dtype)
-
-    teleport, ends = vector(teleport), torch.from_numpy(graph.out_weight == 0).to(version.device)
-    spread = None if spread is None else vector(spread)
-    x, residuals = vector(start).clone(), []
-    while _goes_on(residuals, stop):
-        y = version.product(x).mul_(stop.damping)
-        missing = 1 - y.sum()
-        if spread is not None:
-            lost = stop.damping * x[ends].sum()
-            y += lost * spread
-            missing -= lost
-        y += missing * teleport
-        residuals.append((y - x).abs().sum(dtype=torch.float64).item())
-        x = y
-    return x.cpu().numpy(), residuals
-
-
-def _ordered(graph: Links, teleport, start, stop, dtype):
+def _ordered(graph: Links, teleport, stop):
     """Gauss-Seidel in C, along the links: (I − d M) x = v, then scaled to sum 1.
 
     Rank flows from component to component of a directed graph and never back, so solving the
@@ -207,16 +156,13 @@ def _ordered(graph: Links, teleport, start, stop, dtype):
     if rows.indices.dtype != np.int32:
         raise ValueError(f"method 'ordered' takes up to 2**31 edges; got {graph.edges}: use 'csr'")
     order, blocks = order_components(rows.indptr, rows.indices, SMALL_COMPONENT)
-    factor = (damping * graph.inverse_out).astype(dtype)
-    weights = None if graph.unweighted else rows.data.astype(dtype)
-    base = teleport.astype(dtype)
+    factor = damping * graph.inverse_out
+    weights = None if graph.unweighted else rows.data
     sweep = make_sweep(
-        rows.indptr, rows.indices, weights, factor, base, blocks, order, damping, SMALL_COMPONENT
-    )
-    if start is teleport:
-        x = base / dtype.type(1 - damping)
-    else:  # at the scale that the solution will have: sum of x (1 − d where a node has links) = 1
-        x = (start / (start @ (1 - damping * (graph.out_weight > 0)))).astype(dtype)
+        rows.indptr, rows.indices, weights, factor, teleport, blocks, order, damping,
+        SMALL_COMPONENT,
+    )  # fmt: skip
+    x = teleport / (1 - damping)
     scaled, residuals = x * factor, []
     while _goes_on(residuals, stop):
         residuals.append(sweep(x, scaled, stop.tolerance))

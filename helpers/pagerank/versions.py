@@ -158,7 +158,7 @@ class DenseInLoop(Version):
         if need > 0.8 * free:
             raise ValueError(
                 f"a dense matrix for {self.nodes} nodes takes {need / 2**30:.1f} GiB; "
-                f"{free / 2**30:.1f} GiB are free on {self.device}: use method='csr'"
+                f"{free / 2**30:.1f} GiB are free on {self.device}: use version 4"
             )
         matrix = torch.zeros((self.nodes, self.nodes), dtype=self.dtype, device=self.device)
         source, target, weights = self._edges(graph)
@@ -289,7 +289,7 @@ def import_dgl():
     except Exception as error:  # a DGL built for another torch fails with OSError and others
         raise ImportError(
             "version 0 needs DGL, whose last wheel for current PyTorch is 1.1.3, for Python 3.11; "
-            f"method='scatter' computes the same without it ({type(error).__name__}: {error})"
+            f"'scatter' computes the same without it ({type(error).__name__}: {error})"
         ) from error
     return dgl
 

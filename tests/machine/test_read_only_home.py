@@ -20,6 +20,7 @@ from helpers.cluster import Cluster
 from helpers.cuda import Module
 from helpers.machine.cache import cache_folder
 from helpers.pagerank import pagerank
+from scipy.sparse import csr_array
 import helpers.plots.style, torch
 
 native.load_c("int one(void) { return 1; }")
@@ -28,7 +29,7 @@ Module("__global__ void copy(const float* x, float* y) { y[threadIdx.x] = x[thre
        device="cpu")["copy"][1, 4](x, y)
 with Cluster(n=2) as cluster:
     ranks = cluster.run(lambda: __import__("mpi4py.MPI").MPI.COMM_WORLD.rank)
-pagerank([(0, 1)])
+pagerank(csr_array([[0, 1], [0, 0]]))
 torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=0.1).step()
 print(ranks, y.tolist(), cache_folder("c"))
 """

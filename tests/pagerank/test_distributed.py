@@ -7,6 +7,7 @@ from helpers.pagerank import pagerank
 from helpers.pagerank.distributed import bounds, predicted_bytes, rank_block, split
 from helpers.pagerank.graphs import links, random_links
 from tests.mpi.runner import run_ranks
+from tests.pagerank import matrix
 
 EXCHANGES = ["allgather", "boundary"]
 RANKS = [1, 3]
@@ -38,8 +39,8 @@ def graphs():
     # Two halves that hardly know one another, dangling nodes, a self-loop, weights.
     edges = [(i, (7 * i + 1) % 40, 1.0 + i % 3) for i in range(40)]
     edges += [(40 + i, 40 + (3 * i) % 35, 2.0) for i in range(30)] + [(0, 60, 1.0), (5, 5, 1.0)]
-    yield "halves", links(edges)
-    yield "fewer nodes than ranks", links([(0, 1), (1, 0)])
+    yield "halves", links(matrix(edges))
+    yield "fewer nodes than ranks", links(matrix([(0, 1), (1, 0)]))
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +70,7 @@ def test_no_convergence_ends_every_rank(found, ranks):
 
 def test_boundary_by_hand():
     # Ranks own {0, 1} and {2, 3}. 0 → 2 and 1 → 2 cross, 0 → 3 uses node 0 again, 3 → 1 comes back.
-    blocks = split(links([(0, 2), (1, 2), (0, 3), (3, 1), (2, 3)]), 2)
+    blocks = split(links(matrix([(0, 2), (1, 2), (0, 3), (3, 1), (2, 3)])), 2)
     assert [need.tolist() for need in blocks[1].needs] == [[0, 1], [2]]
     assert [need.tolist() for need in blocks[0].needs] == [[], [3]]
     assert blocks[0].gives[1].tolist() == [0, 1]
@@ -86,6 +87,6 @@ def test_bounds_cover_all_rows_evenly(nodes, ranks):
 
 def test_bad_input():
     with pytest.raises(ValueError, match="'gossip'"):
-        predicted_bytes(split(links([(0, 1)]), 1), "gossip")
+        predicted_bytes(split(links(matrix([(0, 1)])), 1), "gossip")
     with pytest.raises(ValueError, match="got 0"):
         bounds(5, 0)

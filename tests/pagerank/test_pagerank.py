@@ -8,26 +8,28 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from helpers import native
-from helpers.pagerank import METHODS, ConvergenceError, pagerank
+from helpers.pagerank import ConvergenceError, pagerank
+from tests.pagerank import matrix
 
-METHOD_SET = [m for m in METHODS if m not in ("auto", "dgl")]  # dgl: test_versions, where it is
+CYCLE = matrix([(0, 1), (1, 2), (2, 1)])
+
+METHOD_SET = ["csr", "ordered"]
 QUICK = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 
 
+def read(graph):
+    return nx.to_scipy_sparse_array(graph, dtype=float)
+
+
 def reference(graph, **arguments):
-    return nx.pagerank(graph, tol=1e-14, max_iter=2000, **arguments)
-
-
-def largest_difference(ours: dict, theirs: dict) -> float:
-    assert ours.keys() == theirs.keys()
-    return max(abs(ours[k] - theirs[k]) for k in theirs)
+    return list(nx.pagerank(graph, tol=1e-14, max_iter=2000, **arguments).values())
 
 
 @pytest.mark.parametrize("method", METHOD_SET)
 def test_three_nodes_by_hand(method):
     # 0 → 1 ⇄ 2. x0 = 0.05, x1 = 0.05 + 0.85 (x0 + x2), x2 = 0.05 + 0.85 x1.
     x1 = (0.05 + 0.85 * (0.05 + 0.05)) / (1 - 0.85**2)
-    scores = pagerank([(0, 1), (1, 2), (2, 1)], method=method).scores
+    scores = pagerank(CYCLE, method=method).scores
     np.testing.assert_allclose(scores, [0.05, x1, 0.05 + 0.85 * x1], atol=1e-9)
 
 
@@ -50,10 +52,9 @@ ODD = {
 @pytest.mark.parametrize("method", METHOD_SET)
 @pytest.mark.parametrize("name", ODD)
 def test_odd_graphs_agree_with_networkx(name, method):
-    graph = ODD[name]
-    result = pagerank(graph, method=method)
-    assert largest_difference(result.scores, reference(graph)) < 1e-8
-    assert sum(result.scores.values()) == pytest.approx(1, abs=1e-12)
+    result = pagerank(read(ODD[name]), method=method)
+    np.testing.assert_allclose(result.scores, reference(ODD[name]), atol=1e-8)
+    assert result.scores.sum() == pytest.approx(1, abs=1e-12)
     assert result.iterations == len(result.residuals)
     assert result.residuals[-1] <= 1e-10
 
@@ -73,19 +74,19 @@ def weighted_graphs(draw):
 @QUICK
 @given(weighted_graphs(), st.sampled_from([0.0, 0.5, 0.85, 0.95]), st.sampled_from(METHOD_SET))
 def test_any_graph_agrees_with_networkx(graph, damping, method):
-    result = pagerank(graph, method, damping, max_iterations=2000)
-    assert largest_difference(result.scores, reference(graph, alpha=damping)) < 1e-8
-    assert sum(result.scores.values()) == pytest.approx(1, abs=1e-12)
+    result = pagerank(read(graph), method, damping, max_iterations=2000)
+    np.testing.assert_allclose(result.scores, reference(graph, alpha=damping), atol=1e-8)
+    assert result.scores.sum() == pytest.approx(1, abs=1e-12)
 
 
 @QUICK
 @given(weighted_graphs(), st.randoms(use_true_random=False))
 def test_renumbering_the_nodes_renumbers_the_scores(graph, random):
-    matrix = nx.to_scipy_sparse_array(graph, dtype=float).tocsr()
-    order = list(range(matrix.shape[0]))
+    table = read(graph).tocsr()
+    order = list(range(table.shape[0]))
     random.shuffle(order)
-    before = pagerank(matrix).scores
-    after = pagerank(matrix[order][:, order]).scores
+    before = pagerank(table).scores
+    after = pagerank(table[order][:, order]).scores
     np.testing.assert_allclose(after, before[order], atol=1e-9)
 
 
@@ -94,9 +95,10 @@ def test_renumbering_the_nodes_renumbers_the_scores(graph, random):
 def test_personalization_agrees_with_networkx(graph, data):
     chosen = data.draw(st.lists(st.sampled_from(sorted(graph)), min_size=1, unique=True))
     restart = {node: data.draw(st.sampled_from([0.5, 1.0, 4.0])) for node in chosen}
-    for method in ("csr", "ordered", "torch"):
-        scores = pagerank(graph, method, personalization=restart, max_iterations=2000).scores
-        assert largest_difference(scores, reference(graph, personalization=restart)) < 1e-8
+    given = [restart.get(node, 0) for node in graph]
+    for method in METHOD_SET:
+        scores = pagerank(read(graph), method, personalization=given, max_iterations=2000).scores
+        np.testing.assert_allclose(scores, reference(graph, personalization=restart), atol=1e-8)
 
 
 def test_large_graph_through_both_parts_of_the_ordering():
@@ -104,18 +106,17 @@ def test_large_graph_through_both_parts_of_the_ordering():
     graph = nx.gnp_random_graph(3000, 0.001, seed=3, directed=True)
     graph.add_edges_from((3000 + i, 3000 + i - i % 3 + (i + 1) % 3) for i in range(300))
     graph.add_edges_from((i, i + 1) for i in range(3299, 3400))
-    result = pagerank(graph, "ordered")
-    assert largest_difference(result.scores, reference(graph)) < 1e-8
+    scores = pagerank(read(graph), "ordered").scores
+    np.testing.assert_allclose(scores, reference(graph), atol=1e-8)
 
 
 def test_an_acyclic_graph_needs_one_sweep_and_one_to_confirm():
-    chain = [(i, i + 1) for i in range(500)]
+    chain = matrix([(i, i + 1) for i in range(500)])
     assert pagerank(chain, "ordered").iterations == 2
     assert pagerank(chain, "csr", max_iterations=500).iterations > 100
 
 
-@pytest.mark.parametrize("method", ["csr", "scatter"])
-def test_no_rank_is_lost_on_the_way(method):
+def test_no_rank_is_lost_on_the_way():
     # By hand, with the rank of dangling nodes sent back at each step. A loop that loses it ends at
     # the same scores once these are scaled to 1, but its changes are those of a smaller vector.
     edges, n = [(0, 1), (0, 2), (1, 2), (3, 0)], 5  # 2 and 4 are dangling
@@ -129,63 +130,43 @@ def test_no_rank_is_lost_on_the_way(method):
         y = 0.85 * (G @ share + x[out == 0].sum() / n) + 0.15 / n
         changes.append(np.abs(y - x).sum())
         x = y
-    result = pagerank(sparse.csr_array(G.T), method)
+    result = pagerank(sparse.csr_array(G.T), "csr")
     np.testing.assert_allclose(result.residuals[:6], changes, rtol=1e-9)
 
 
-def test_edge_lists_matrices_and_graphs_agree():
-    edges = [(0, 1, 2.0), (1, 2, 1.0), (2, 0, 1.0), (0, 2, 1.0)]
-    matrix = sparse.coo_array(([2, 1, 1, 1], ([0, 1, 2, 0], [1, 2, 0, 2])))
-    expected = pagerank(edges).scores
-    np.testing.assert_allclose(pagerank(matrix).scores, expected)
-    np.testing.assert_allclose(pagerank(np.array(edges)).scores, expected)
-    np.testing.assert_allclose(pagerank(sparse.csc_matrix(matrix)).scores, expected)
-    result = pagerank([("a", "hub"), ("b", "hub"), ("hub", "a")])
-    assert [name for name, _ in result.top(2)] == ["hub", "a"]
-    named = pagerank([("abc"[int(a)], "abc"[int(b)], w) for a, b, w in edges]).scores
-    np.testing.assert_allclose([named["a"], named["b"], named["c"]], expected)
+def test_every_kind_of_sparse_matrix_is_the_same_graph():
+    made = matrix([(0, 1, 2.0), (1, 2, 1.0), (2, 0, 1.0), (0, 2, 0.5), (0, 2, 0.5)])
+    result = pagerank(made)
+    np.testing.assert_allclose(pagerank(sparse.csc_matrix(made)).scores, result.scores)
+    assert [number for number, _ in result.top(2)] == [2, 0]
 
 
 def test_the_graph_that_was_passed_is_left_alone():
-    matrix = sparse.csr_array((np.array([1.0, 0.0, 2.0]), ([0, 1, 1], [1, 0, 0])), shape=(2, 2))
-    before = matrix.toarray().copy(), matrix.nnz
-    pagerank(matrix)
-    assert (matrix.toarray() == before[0]).all()
-    assert matrix.nnz == before[1]
+    given = sparse.csr_array((np.array([1.0, 0.0, 2.0]), ([0, 1, 1], [1, 0, 0])), shape=(2, 2))
+    before = given.toarray().copy(), given.nnz
+    pagerank(given)
+    assert (given.toarray() == before[0]).all()
+    assert given.nnz == before[1]
 
 
-def test_weight_none_counts_edges():
-    graph = nx.DiGraph()
-    graph.add_weighted_edges_from([(0, 1, 9.0), (0, 2, 1.0)])
-    scores = pagerank(graph, weight=None).scores
-    assert scores[1] == pytest.approx(scores[2])
-
-
-@pytest.mark.parametrize("method", ["csr", "ordered", "torch", "dense", "scatter"])
-def test_float32_is_close(method):
-    graph = nx.gnp_random_graph(200, 0.05, seed=1, directed=True)
-    result = pagerank(graph, method, dtype="float32", tolerance=1e-6)
-    assert largest_difference(result.scores, reference(graph)) < 1e-6
-
-
-@pytest.mark.parametrize("method", ["csr", "ordered", "torch"])
+@pytest.mark.parametrize("method", METHOD_SET)
 def test_no_convergence_is_an_error_that_keeps_the_result(method):
     graph = nx.gnp_random_graph(1500, 0.01, seed=1, directed=True)  # a cycle too large to be solved
     with pytest.raises(ConvergenceError, match="after 2 iterations") as caught:
-        pagerank(graph, method, max_iterations=2)
+        pagerank(read(graph), method, max_iterations=2)
     assert caught.value.result.iterations == 2
-    assert sum(caught.value.result.scores.values()) == pytest.approx(1)
+    assert caught.value.result.scores.sum() == pytest.approx(1)
 
 
 def test_without_a_compiler_or_with_one_that_does_not_work_auto_is_csr(monkeypatch):
     with monkeypatch.context() as without:
         without.setattr(native.shutil, "which", lambda name: None)
-        assert pagerank([(0, 1), (1, 2), (2, 1)]).method == "csr"
+        assert pagerank(CYCLE).method == "csr"
 
     def broken():
         raise native.CompilerError("no SDK")
 
     monkeypatch.setattr("helpers.pagerank.compiled._library", broken)
-    assert pagerank([(0, 1), (1, 2), (2, 1)]).method == "csr"
+    assert pagerank(CYCLE).method == "csr"
     with pytest.raises(native.CompilerError, match="no SDK"):
-        pagerank([(0, 1), (1, 2), (2, 1)], "ordered")
+        pagerank(CYCLE, "ordered")
