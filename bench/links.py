@@ -26,7 +26,7 @@ def rows() -> list[Row]:
     for rate in RATES:
         network = Network(HOSTS, rate=rate)
         with Cluster(HOSTS * EACH, network=network) as ranks:
-            wire = ranks.run(measure.ping_pong, measure.LINK_SIZES, 5, None, EACH, timeout=LIMIT)[0]
+            wire = ranks.run(measure.ping_pong, measure.LINK_SIZES, 5, EACH, timeout=LIMIT)[0]
             memory = ranks.run(measure.ping_pong, measure.SIZES, 9, timeout=LIMIT)[0]
             between, inside = cost.fit(wire, "between hosts"), cost.fit(memory[1:], "inside")
             given = {"rate": rate}

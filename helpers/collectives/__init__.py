@@ -7,8 +7,7 @@ One module per family, each short enough to be read aloud: :mod:`.chain`, :mod:`
 :mod:`.doubling`, :mod:`.ring`, :mod:`.two_level`, :mod:`.rooted`. Each passes messages, says what
 they cost, and enters itself in :mod:`.registry`, from which the calls (:mod:`.api`), the cost model
 (:mod:`.cost`), schedules (:mod:`.schedule`) and pictures have it: a new algorithm is one module and
-its name in the import below. The arithmetic is in :mod:`.combiner`, the checks of arguments in
-:mod:`.arguments`; :mod:`.links` says what a link can do.
+its name in the import below. :mod:`.links` says what a link can do.
 """
 
 # Each enters itself in the registry; the order is that of tables and pictures.

@@ -1,181 +1,114 @@
-"""The collectives as a caller sees them: arguments checked, any array taken, ``out=`` honoured.
+"""The collectives as a caller sees them: arguments checked, sums of arrays of numbers.
 
-All ranks of ``comm`` must make the same call, with arrays of one dtype. Arrays may be
-non-contiguous, of any size (0 included), on any number of ranks; lists and scalars are taken too.
-What is wrong on one rank, or differs between ranks, raises TypeError or ValueError on all of them.
-To find out takes one allreduce of a few numbers (:mod:`.agreement`);
-:meth:`.registry.Allreduce.in_place` does without. Messages travel on ``comm`` itself with tags from
-``parts.FIRST_TAG`` on: if you keep receives from any source or with any tag open on it, pass
-``comm.Dup()``.
+All ranks of ``comm`` must make the same call, with arrays of one dtype. Arrays may be of any size
+(0 included), on any number of ranks; lists and scalars are taken too. What is wrong on one rank, or
+differs between ranks, raises TypeError or ValueError on all of them: MPI itself does not compare
+what ranks pass, and such a call hangs, ends a rank or returns wrong numbers. To find out takes one
+allreduce of a few numbers (:func:`same_call`); :meth:`.registry.Allreduce.in_place` does without.
+Messages travel on ``comm`` itself with tags from ``parts.FIRST_TAG`` on: if you keep receives from
+any source or with any tag open on it, pass ``comm.Dup()``.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import contextlib
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 
-from helpers.collectives import arguments as check
-from helpers.collectives import chain, ring, rooted, tree
-from helpers.collectives.agreement import same_call
-from helpers.collectives.combiner import Combiner
-from helpers.collectives.hosts import Hosts
-from helpers.collectives.parts import FIRST_TAG, lengths, split
-from helpers.collectives.registry import ALGORITHMS
+from helpers.collectives import ring, rooted, tree
+from helpers.collectives.parts import lengths, split
+from helpers.collectives.registry import ALGORITHMS, added, find
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-FAMILIES = {"chain": chain, "tree": tree}
+SHOWN = 4  # of the calls that differ, in an error
+LEAST = -(2**62)  # what a rank says of a length that it does not know
 
 
 def allreduce(
     array: npt.ArrayLike,
     comm: MPI.Intracomm,
-    op: MPI.Op | None = None,
     algorithm: str = "ring",
     out: np.ndarray | None = None,
-    pieces: int | None = None,
-    hosts: Hosts | None = None,
 ) -> np.ndarray:
-    """Reduce arrays of one shape, element by element, over all ranks.
+    """Add up arrays of one shape, element by element, over all ranks.
 
     Parameters
     ----------
     array : array_like
         This rank's contribution: any shape, the same on every rank.
-    op : mpi4py.MPI.Op, optional
-        The operation; None: the sum. One that does not commute is refused by the ring, which adds
-        up in another order on every rank; the other three keep the order of ranks.
     algorithm : str
         One of :data:`helpers.collectives.ALGORITHMS`.
     out : numpy.ndarray, optional
-        Where the result goes; ``out=array`` reduces in place. None: into a new array.
-    pieces : int, optional
-        Into how many messages the array (for the ring: each N-th of it) is cut; None: one, or for
-        the ring as many as keep each below ``ring.SEGMENT`` bytes.
-    hosts : tuple of int, optional
-        The host of every rank, for an algorithm that tells hosts apart; None asks MPI.
+        Where the sum goes; ``out=array`` adds up in place. None: into a new array.
 
     Returns
     -------
     numpy.ndarray
-        The result, of the same shape and dtype; the same bits on every rank.
+        The sum, of the same shape and dtype; the same bits on every rank.
 
     Raises
     ------
     TypeError, ValueError
         On every rank, for bad arguments and for calls that differ between ranks.
     """
-    n = check.check_communicator(comm)
+    n = ranks_of(comm)
     with same_call("allreduce", comm) as passes:
-        chosen = check.choose(algorithm, ALGORITHMS, "allreduce")
-        array = check.as_array(array)
-        combine = Combiner(op, array.dtype)
-        if not (chosen.keeps_order or combine.commutes):
-            *first, last = (repr(other.name) for other in ALGORITHMS.values() if other.keeps_order)
-            raise ValueError(
-                f"the {chosen.name} adds up in another order on every rank, but {combine.name} "
-                f"does not commute; {', '.join(first)} and {last} keep the order of ranks"
-            )
-        result = check.fitting(out, array.shape, array.dtype)
-        work = check.workspace(array, result)
-        pieces = check.check_pieces(pieces, chosen.pieces(work.nbytes, n), len(work))
-        hosts = check.check_hosts(hosts, n)
-        passes(array, op=combine.name, algorithm=algorithm, pieces=pieces, hosts=hosts)
-    chosen.start(work, comm, combine, pieces, hosts)
-    return check.deliver(work, result)
+        chosen = find(algorithm, ALGORITHMS)
+        array = numbers(array)
+        result = room(out, array.shape, array.dtype)
+        passes(array, algorithm=algorithm)
+    if result is not array:
+        np.copyto(result, array)
+    chosen.start(result.reshape(-1), comm, added, chosen.pieces(result.nbytes, n))
+    return result
 
 
-def reduce(
-    array: npt.ArrayLike,
-    comm: MPI.Intracomm,
-    op: MPI.Op | None = None,
-    root: int = 0,
-    algorithm: str = "tree",
-    out: np.ndarray | None = None,
-    pieces: int | None = None,
-) -> np.ndarray | None:
-    """Reduce arrays of one shape, element by element, over all ranks, on one of them.
-
-    Parameters
-    ----------
-    array : array_like
-        This rank's contribution: any shape, the same on every rank.
-    op : mpi4py.MPI.Op, optional
-        The operation; None: the sum. One that does not commute keeps the order of ranks: the result
-        forms on the tree's rank 0 or the chain's last rank and goes on to ``root`` from it.
-    algorithm : str
-        "tree" or "chain".
-    out : numpy.ndarray, optional
-        Where the result goes, on ``root``; None: into a new array.
-    pieces : int, optional
-        Into how many messages the array is cut; None: one.
+def reduce(array: npt.ArrayLike, comm: MPI.Intracomm, root: int = 0) -> np.ndarray | None:
+    """Add up arrays of one shape over all ranks by a tree, on one of them; None on the others.
 
     Raises
     ------
     TypeError, ValueError
         On every rank, for bad arguments and for calls that differ between ranks.
     """
-    n, rank = check.check_communicator(comm), comm.Get_rank()
+    n = ranks_of(comm)
     with same_call("reduce", comm) as passes:
-        family = check.choose(algorithm, FAMILIES, "reduce")
-        root = check.check_root(root, n)
-        array = check.as_array(array)
-        combine = Combiner(op, array.dtype)
-        result = check.fitting(out if rank == root else None, array.shape, array.dtype)
-        work = check.workspace(array, result)
-        pieces = check.check_pieces(pieces, 1, len(work))
-        passes(array, op=combine.name, root=root, algorithm=algorithm, pieces=pieces)
-    end = root if combine.commutes else {"tree": 0, "chain": n - 1}[algorithm]
-    family.reduce(work, comm, combine, end, pieces)
-    if rank == end != root:
-        comm.Send(work, root, FIRST_TAG)
-    elif rank == root != end:
-        comm.Recv(work, end, FIRST_TAG)
-    return check.deliver(work, result) if rank == root else None
+        root = rank_in(n, root)
+        work = numbers(array).copy()
+        passes(work, root=root)
+    tree.reduce(work.reshape(-1), comm, added, root)
+    return work if comm.Get_rank() == root else None
 
 
-def broadcast(
-    array: np.ndarray,
-    comm: MPI.Intracomm,
-    root: int = 0,
-    algorithm: str = "tree",
-    pieces: int | None = None,
-) -> np.ndarray:
-    """Fill an array on every rank with the values that it has on one of them.
+def broadcast(array: np.ndarray, comm: MPI.Intracomm, root: int = 0) -> np.ndarray:
+    """Fill an array on every rank by a tree with the values that it has on one of them; return it.
 
     Parameters
     ----------
     array : numpy.ndarray
         Of one shape and dtype on every rank, as in ``MPI_Bcast``; overwritten but on ``root``.
-    algorithm : str
-        "tree" or "chain".
-    pieces : int, optional
-        How many messages follow one another along it; None: one.
-
-    Returns
-    -------
-    numpy.ndarray
-        ``array`` itself.
 
     Raises
     ------
     TypeError, ValueError
         On every rank, for bad arguments and for calls that differ between ranks.
     """
-    n, rank = check.check_communicator(comm), comm.Get_rank()
+    n = ranks_of(comm)
     with same_call("broadcast", comm) as passes:
-        family = check.choose(algorithm, FAMILIES, "broadcast")
-        root = check.check_root(root, n)
-        receives = rank != root
-        check.must_be_array("array", array, writeable=receives)
-        work = check.rows(np.ascontiguousarray(array).reshape(-1))
-        pieces = check.check_pieces(pieces, 1, len(work))
-        passes(array, root=root, algorithm=algorithm, pieces=pieces)
-    family.broadcast(work, comm, root, pieces)
-    return check.deliver(work, array) if receives else array
+        root = rank_in(n, root)
+        work = numbers(array)
+        if comm.Get_rank() != root:
+            work = room(array, work.shape, work.dtype)
+        passes(work, root=root)
+    tree.broadcast(work.reshape(-1), comm, root)
+    return array
 
 
 def scatter(
@@ -198,91 +131,159 @@ def scatter(
     TypeError, ValueError
         On every rank, for bad arguments and for calls that differ between ranks.
     """
-    n, rank = check.check_communicator(comm), comm.Get_rank()
+    n, rank = ranks_of(comm), comm.Get_rank()
     with same_call("scatter", comm) as passes:
-        root = check.check_root(root, n)
+        root = rank_in(n, root)
+        whole, parts = np.empty(0), []
         if rank == root:
-            rows = check.with_axis(array)  # type: ignore[arg-type]
-            parts = split(len(rows), n)
-            out = check.fitting(out, (lengths(parts)[root], *rows.shape[1:]), rows.dtype)
-            whole = check.rows(np.ascontiguousarray(rows))
-        elif out is None:
+            whole = np.atleast_1d(numbers(array))  # type: ignore[arg-type]
+            parts = split(len(whole), n)
+            out = room(out, (lengths(parts)[root], *whole.shape[1:]), whole.dtype)
+        elif not isinstance(out, np.ndarray):
             raise ValueError(
                 f"scatter needs out= on rank {rank}, an array for its part: only rank {root}, the "
-                "root, knows how long that is"
+                f"root, knows how long that is; got {out!r}"
             )
-        else:
-            check.must_be_array("out", out)
-            parts, whole = [], np.empty(0)
-        part = check.rows(np.empty(np.atleast_1d(out).shape, out.dtype))
-        known = dict(enumerate(lengths(parts))) or {rank: len(part)}
-        passes(np.atleast_1d(out), known, root=root)
-    rooted.scatter(whole, part, comm, root, parts)
-    return check.deliver(part, out)
+        out = room(out, out.shape, out.dtype)
+        passes(out, dict(enumerate(lengths(parts))) or {rank: len(out)}, root=root)
+    rooted.scatter(whole, out, comm, root, parts)
+    return out
 
 
-def gather(
-    array: npt.ArrayLike,
-    comm: MPI.Intracomm,
-    root: int = 0,
-    out: np.ndarray | None = None,
-) -> np.ndarray | None:
-    """Lay all ranks' arrays end to end along the first axis, on one rank.
-
-    Parameters
-    ----------
-    array : array_like
-        This rank's part.
-    out : numpy.ndarray, optional
-        Where the whole goes, on ``root``; None: into a new array.
+def gather(array: npt.ArrayLike, comm: MPI.Intracomm, root: int = 0) -> np.ndarray | None:
+    """Lay all ranks' arrays end to end along the first axis, on one rank; None on the others.
 
     Raises
     ------
     TypeError, ValueError
         On every rank, for bad arguments and for calls that differ between ranks.
     """
-    n, rank = check.check_communicator(comm), comm.Get_rank()
+    n, rank = ranks_of(comm), comm.Get_rank()
     with same_call("gather", comm) as passes:
-        root = check.check_root(root, n)
-        array = check.with_axis(array)
-        part = check.rows(np.ascontiguousarray(array))
-        parts: list[slice] = []
-        work = np.empty(0)
-        if rank == root:
-            parts, shape = check.assembled(array, n)
-            result = check.fitting(out, shape, array.dtype)
-            work = check.rows(np.empty(shape, array.dtype))
-        passes(array, root=root)
-    rooted.gather(part, work, comm, root, parts)
-    return check.deliver(work, result) if rank == root else None
+        root = rank_in(n, root)
+        part = np.atleast_1d(numbers(array))
+        passes(part, root=root)
+    whole = np.empty((n * len(part), *part.shape[1:]) if rank == root else 0, part.dtype)
+    rooted.gather(part, whole, comm, root, split(len(whole), n))
+    return whole if rank == root else None
 
 
-def allgather(
-    array: npt.ArrayLike,
-    comm: MPI.Intracomm,
-    out: np.ndarray | None = None,
-) -> np.ndarray:
+def allgather(array: npt.ArrayLike, comm: MPI.Intracomm) -> np.ndarray:
     """Lay all ranks' arrays end to end along the first axis, on every rank (by a ring).
 
-    Parameters
-    ----------
-    array : array_like
-        This rank's part.
-    out : numpy.ndarray, optional
-        Where the whole goes; None: into a new array.
-
     Raises
     ------
     TypeError, ValueError
         On every rank, for bad arguments and for calls that differ between ranks.
     """
-    n, rank = check.check_communicator(comm), comm.Get_rank()
+    n = ranks_of(comm)
     with same_call("allgather", comm) as passes:
-        array = check.with_axis(array)
-        parts, shape = check.assembled(array, n)
-        result = check.fitting(out, shape, array.dtype)
-        work = check.rows(np.empty(shape, array.dtype))
-        work[parts[rank]] = check.rows(np.ascontiguousarray(array))
-        passes(array)
-    ring.allgather(work, comm, parts)
-    return check.deliver(work, result)
+        part = np.atleast_1d(numbers(array))
+        passes(part)
+    whole = np.empty((n * len(part), *part.shape[1:]), part.dtype)
+    parts = split(len(whole), n)
+    whole[parts[comm.Get_rank()]] = part
+    ring.allgather(whole, comm, parts)
+    return whole
+
+
+def ranks_of(comm: Any) -> int:
+    """Return how many ranks ``comm`` has: TypeError unless it joins the ranks of one group."""
+    if not callable(getattr(comm, "Allreduce", None)) or getattr(comm, "is_inter", False):
+        raise TypeError(
+            "comm must be an mpi4py communicator of one group, such as MPI.COMM_WORLD; "
+            f"got {type(comm).__name__}: {comm!r}"
+        )
+    return comm.Get_size()
+
+
+def rank_in(n: int, root: Any) -> int:
+    """Return ``root`` as an int: TypeError if it is none, ValueError if no rank is called that."""
+    root = operator.index(root)
+    if not 0 <= root < n:
+        raise ValueError(f"root must be a rank of the communicator, 0..{n - 1}; got {root}")
+    return root
+
+
+def numbers(array: npt.ArrayLike) -> np.ndarray:
+    """Return a contiguous array of what the caller passed: TypeError for what MPI cannot add up."""
+    found = np.asarray(array, order="C")
+    if np.ma.isMaskedArray(array) or found.dtype.kind not in "iufc" or not found.dtype.isnative:
+        raise TypeError(
+            "an array must hold numbers in this machine's byte order, and have no mask; got "
+            f"{type(array).__name__} of dtype {found.dtype}"
+        )
+    return found
+
+
+def room(out: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Return ``out``, or a new array for None: ValueError unless it can be filled as it is."""
+    if out is None:
+        return np.empty(shape, dtype)
+    plain = isinstance(out, np.ndarray) and not np.ma.isMaskedArray(out)
+    if not (plain and out.flags.c_contiguous and out.flags.writeable) or (
+        (out.shape, out.dtype) != (shape, dtype)
+    ):
+        raise ValueError(
+            f"an array to be filled must be writeable, contiguous, of shape {shape} and dtype "
+            f"{dtype}; got {type(out).__name__} of shape {np.shape(out)} and dtype "
+            f"{getattr(out, 'dtype', None)}"
+        )
+    return out
+
+
+@contextlib.contextmanager
+def same_call(function: str, comm: Any) -> Iterator[Callable[..., None]]:
+    """Compare, at the end of the block, what ranks passed to a collective.
+
+    An error inside the block, on whichever ranks, becomes an error on all, and so does a difference
+    (ValueError). ``passes(array, lengths=None, **others)`` says what this rank passes: an array of
+    one dtype and shape, and what else must be equal. ``lengths`` names ranks and the rows of their
+    parts, as far as this rank knows; then only the rows are to be alike.
+    """
+    n = comm.Get_size()
+    words, known = f"{function}()", {}
+
+    def passes(array: np.ndarray, lengths: Mapping[int, int] | None = None, **others: Any) -> None:
+        nonlocal words, known
+        rows = lengths is not None  # then ranks may have different numbers of them
+        shape = f"rows of shape {array.shape[1:]}" if rows else f"shape {array.shape}"
+        given = [f"{name}={x}" for name, x in others.items() if x is not None]
+        text = [f"{array.dtype}, {shape}", *given]
+        words, known = f"{function}({', '.join(text)})", dict(lengths or {})
+
+    try:
+        yield passes
+    except Exception as error:
+        if n > 1:
+            _differences(f"{function}, which it refused ({error})", known, comm)
+        raise
+    differ = _differences(words, known, comm) if n > 1 else ""
+    if differ:
+        raise ValueError(f"all ranks must make the same call: {differ}")
+
+
+def _differences(words: str, known: Mapping[int, int], comm: Any) -> str:
+    """Return what ranks said, by rank, or nothing if they agree; every rank calls."""
+    from mpi4py import MPI
+
+    said = np.full((1 + comm.Get_size(), 2), LEAST)
+    said[0] = crc32(words.encode()), -crc32(words.encode())
+    for rank, length in known.items():
+        said[1 + rank] = length, -length
+    comm.Allreduce(MPI.IN_PLACE, said, MPI.MAX)
+    if (said[:, 0] <= -said[:, 1]).all():  # the largest is the smallest, or nobody knows it
+        return ""
+    if known:
+        words += f" with {', '.join(f'{k} rows for rank {r}' for r, k in known.items())}"
+    ranks: dict[str, list[int]] = {}
+    for rank, one in enumerate(comm.allgather(words)):
+        ranks.setdefault(one, []).append(rank)
+    lines = [f"{_spelt(those)} called {one}" for one, those in ranks.items()]
+    more = [f"and {len(lines) - SHOWN} other calls"] if len(lines) > SHOWN else []
+    return "; ".join(lines[:SHOWN] + more)
+
+
+def _spelt(ranks: list[int]) -> str:
+    *first, last = map(str, ranks)
+    return f"ranks {', '.join(first)} and {last}" if first else f"rank {last}"

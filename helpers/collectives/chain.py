@@ -13,9 +13,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from helpers.collectives.before import added, from_everybody, from_rank_0, one_a_piece
 from helpers.collectives.parts import FIRST_TAG, Combine, Communicator, split
-from helpers.collectives.registry import Allreduce, Collective, CriticalPath, register
+from helpers.collectives.registry import (
+    Allreduce,
+    Collective,
+    CriticalPath,
+    added,
+    from_everybody,
+    from_rank_0,
+    one_a_piece,
+    register,
+)
 
 
 def reduce(

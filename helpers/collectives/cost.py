@@ -17,8 +17,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from helpers.collectives.hosts import Hosts, one_host
-from helpers.collectives.registry import ALGORITHMS, Allreduce, CriticalPath
+from helpers.collectives.parts import Hosts, one_host
+from helpers.collectives.registry import ALGORITHMS, CriticalPath, find
 from helpers.timing import seconds
 
 
@@ -86,7 +86,7 @@ def path(algorithm: str, ranks: int, pieces: int = 1, hosts: Hosts | None = None
 
     The chain's pieces follow one another, so all but the first are hidden; the others' are not.
     """
-    chosen = _find(algorithm)
+    chosen = find(algorithm, ALGORITHMS)
     if ranks < 1 or pieces < 1:
         raise ValueError(f"expects ranks >= 1 and pieces >= 1; got {ranks=}, {pieces=}")
     if ranks == 1:
@@ -110,7 +110,7 @@ def sent(algorithm: str, ranks: int, hosts: Hosts | None = None) -> float:
     >>> sent("ring", 4), sent("tree", 4), sent("chain", 4)
     (1.5, 2.0, 2.0)
     """
-    chosen = _find(algorithm)
+    chosen = find(algorithm, ALGORITHMS)
     if ranks == 1:
         return 0.0
     return chosen.sent(ranks, **chosen.on_hosts(one_host(ranks) if hosts is None else hosts))
@@ -143,12 +143,6 @@ def allreduce(
 
 def _cost(way: CriticalPath, link: Link) -> Cost:
     return Cost(way.messages * link.alpha, way.sent * link.beta + way.added * link.gamma)
-
-
-def _find(algorithm: str) -> Allreduce:
-    if algorithm not in ALGORITHMS:
-        raise ValueError(f"the cost is known of {', '.join(ALGORITHMS)}; got {algorithm!r}")
-    return ALGORITHMS[algorithm]
 
 
 @dataclass(frozen=True)
@@ -204,7 +198,7 @@ class Machine:
             "tree", self.nodes, self.between
         )
 
-    def two_level(self, algorithm: str = "ring") -> Cost:
+    def two_level(self) -> Cost:
         """Return the cost of two levels, one after the other.
 
         Reduce-scatter in every node, allreduce of each part between nodes, allgather in every node.
@@ -213,7 +207,7 @@ class Machine:
         """
         share = max(1.0, self.per_node / self.ports)  # ranks behind one port
         port = Link("shared", self.between.alpha, self.between.beta * share, self.between.gamma)
-        part = allreduce(algorithm, self.nodes, port)
+        part = allreduce("ring", self.nodes, port)
         return allreduce("ring", self.per_node, self.inside) + Cost(
             part.fixed, part.per_byte / self.per_node
         )

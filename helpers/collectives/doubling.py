@@ -14,7 +14,11 @@ from __future__ import annotations
 import numpy as np
 
 from helpers.collectives.parts import FIRST_TAG, Combine, Communicator, split
-from helpers.collectives.registry import Allreduce, CriticalPath, register
+from helpers.collectives.registry import (
+    Allreduce,
+    CriticalPath,
+    register,
+)
 from helpers.collectives.tree import distances
 
 

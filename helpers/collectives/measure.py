@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from helpers.collectives.hosts import Hosts, hosts_of
-from helpers.collectives.parts import FIRST_TAG
+from helpers.collectives.parts import FIRST_TAG, Hosts, hosts_of
 from helpers.collectives.registry import ALGORITHMS
 from helpers.machine import usable_cores
 from helpers.waiting import doze
@@ -29,19 +28,16 @@ SIZES = tuple(4**k for k in range(2, 12))  # bytes: 16 B to 4 MB
 LINK_SIZES = (524_288, 262_144, 64)
 
 
-def world(comm: MPI.Intracomm | None = None) -> MPI.Intracomm:
-    """Return ``comm``, or MPI.COMM_WORLD for None."""
-    if comm is None:
-        from mpi4py import MPI
+def world() -> MPI.Intracomm:
+    """Return the communicator of all ranks."""
+    from mpi4py import MPI
 
-        comm = MPI.COMM_WORLD
-    return comm
+    return MPI.COMM_WORLD
 
 
 def ping_pong(
     sizes: Sequence[int] = SIZES,
     repeats: int = 20,
-    comm: MPI.Intracomm | None = None,
     partner: int = 1,
 ) -> list[tuple[int, float]] | None:
     """Time messages of each size between rank 0 and ``partner``, the median of the repeats.
@@ -49,7 +45,7 @@ def ping_pong(
     Bytes and seconds one way; None on the other ranks, which sleep so that they do not take the
     cores.
     """
-    comm = world(comm)
+    comm = world()
     rank = comm.Get_rank()
     if not 0 < partner < comm.Get_size():
         raise ValueError(
@@ -74,9 +70,7 @@ def ping_pong(
     return samples if plays else None
 
 
-def ring_steps(
-    sizes: Sequence[int] = SIZES, repeats: int = 9, comm: MPI.Intracomm | None = None
-) -> list[tuple[int, float]]:
+def ring_steps(sizes: Sequence[int] = SIZES, repeats: int = 9) -> list[tuple[int, float]]:
     """Time a step in which all ranks send to the right at the same time.
 
     Where ranks share cores, or links, this is what a message costs inside a collective.
@@ -91,7 +85,7 @@ def ring_steps(
     list of (int, float)
         Bytes, and seconds of one step, the same on every rank.
     """
-    comm = world(comm)
+    comm = world()
     n, rank = comm.Get_size(), comm.Get_rank()
     right, left, steps = (rank + 1) % n, (rank - 1) % n, 5
     samples = []
@@ -117,7 +111,7 @@ def addition(size: int = 1 << 20, repeats: int = 20) -> float:
     return statistics.median(times[2:]) / mine.nbytes
 
 
-def share(seconds: float = 0.1, comm: MPI.Intracomm | None = None) -> float:
+def share(seconds: float = 0.1) -> float:
     """On every rank: compute for a while, all at once, and compare with what the cores could give.
 
     Times on a busy machine are not to be believed.
@@ -128,7 +122,7 @@ def share(seconds: float = 0.1, comm: MPI.Intracomm | None = None) -> float:
         The part of the cores that the ranks got, the same on every rank. 1: all that so many ranks
         can use; 0.5: other programs had half of it.
     """
-    comm = world(comm)
+    comm = world()
     comm.Barrier()
     began, had = time.perf_counter(), time.process_time()
     while time.perf_counter() - began < seconds:
@@ -155,7 +149,6 @@ def allreduce_times(
     sizes: Sequence[int],
     repeats: int = 7,
     ranks: int | None = None,
-    comm: MPI.Intracomm | None = None,
 ) -> dict[str, list[float]] | None:
     """Time allreduces of float32 arrays, in place.
 
@@ -176,7 +169,7 @@ def allreduce_times(
     dict of str to list of float, or None
         For each algorithm seconds for each of ``sizes``; None on ranks that took no part.
     """
-    whole = world(comm)
+    whole = world()
     taking_part = ranks is None or whole.Get_rank() < ranks
     part = whole
     if ranks is not None:
@@ -216,7 +209,7 @@ def function_times(
     sizes : sequence of int
         Of the arrays of float32, in bytes.
     """
-    whole = world(comm)
+    whole = comm or world()
     times: dict[str, list[float]] = {name: [] for name in functions}
     for size in sizes:
         array = np.zeros(max(1, size // 4), np.float32)  # zeros: no sum ever overflows

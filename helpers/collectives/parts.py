@@ -1,4 +1,4 @@
-"""What an algorithm is handed, and how it cuts a message into nearly equal parts."""
+"""What an algorithm is handed, how it cuts a message into parts, and which ranks share a host."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ FIRST_TAG = 7000
 Communicator = Any
 # combine(mine, theirs, theirs_first=True) sets mine to *theirs op mine*, or to *mine op theirs*
 Combine = Callable[..., None]
+Hosts = tuple[int, ...]  # the host of each rank, numbered in the order in which they appear
 
 
 def split(size: int, n: int) -> list[slice]:
@@ -43,3 +44,19 @@ def consecutive(counts: Iterable[int]) -> list[slice]:
         parts.append(slice(start, start + count))
         start += count
     return parts
+
+
+def one_host(ranks: int) -> Hosts:
+    """Return the hosts of ranks that all share one."""
+    return (0,) * ranks
+
+
+def hosts_of(comm: Any) -> Hosts:
+    """Ask MPI which ranks share memory, by a few small messages; every rank of ``comm`` calls."""
+    from mpi4py import MPI
+
+    rank = comm.Get_rank()
+    together = comm.Split_type(MPI.COMM_TYPE_SHARED, rank)
+    firsts = comm.allgather(together.bcast(rank, root=0))
+    together.Free()
+    return tuple(list(dict.fromkeys(firsts)).index(first) for first in firsts)

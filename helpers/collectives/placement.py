@@ -3,7 +3,7 @@
 The model of :mod:`helpers.collectives.cost` takes every message for as long as any other. Between
 hosts it is not so: ranks of one host share its link, and those that do not cross share nothing.
 Here each step of a schedule takes as long as its slowest part: a message within a host, or all that
-a host sends, or receives, in that step through its ports.
+a host sends, or receives, in that step through its link.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from helpers.collectives.cost import Link
-from helpers.collectives.hosts import Hosts
-from helpers.collectives.parts import lengths, split
-from helpers.collectives.registry import ALGORITHMS
+from helpers.collectives.parts import Hosts, lengths, split
+from helpers.collectives.registry import ALGORITHMS, find
 from helpers.collectives.schedule import Schedule, model
 
 
@@ -24,8 +23,6 @@ def seconds(
     hosts: Hosts,
     inside: Link,
     between: Link,
-    ports: int = 1,
-    pieces: int = 1,
 ) -> list[float]:
     """Predict an allreduce of ranks that lie on several hosts.
 
@@ -38,13 +35,11 @@ def seconds(
     inside, between : Link
         A message between two ranks of a host, and between two hosts that have their links to
         themselves.
-    ports : int
-        How many links of ``between``'s bandwidth each host has.
 
     Raises
     ------
     ValueError
-        For an algorithm that does not exist, and for less than one port.
+        For an algorithm that does not exist.
 
     Examples
     --------
@@ -57,17 +52,12 @@ def seconds(
     >>> seconds("ring", [4000], (0, 1, 0, 1), memory, slow)
     [0.012]
     """
-    if algorithm not in ALGORITHMS:
-        raise ValueError(f"expected one of {', '.join(ALGORITHMS)}; got {algorithm!r}")
-    if ports < 1:
-        raise ValueError(f"expected at least one port; got {ports=}")
-    schedule = model(algorithm, len(hosts), pieces, hosts)
-    return [_seconds(schedule, size, hosts, inside, between, ports) for size in sizes]
+    find(algorithm, ALGORITHMS)
+    schedule = model(algorithm, len(hosts), hosts=hosts)
+    return [_seconds(schedule, size, hosts, inside, between) for size in sizes]
 
 
-def _seconds(
-    schedule: Schedule, size: int, hosts: Hosts, inside: Link, between: Link, ports: int
-) -> float:
+def _seconds(schedule: Schedule, size: int, hosts: Hosts, inside: Link, between: Link) -> float:
     chunks, total = lengths(split(size, schedule.chunks)), 0.0
     for step in range(1, schedule.steps + 1):
         within, out, into = [0.0], Counter[int](), Counter[int]()
@@ -79,6 +69,6 @@ def _seconds(
             else:
                 out[here] += bytes_sent
                 into[there] += bytes_sent
-        crossed = [between.message(load / ports) for load in (*out.values(), *into.values())]
+        crossed = [between.message(load) for load in (*out.values(), *into.values())]
         total += max(within + crossed)
     return total

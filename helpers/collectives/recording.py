@@ -6,11 +6,10 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from helpers.collectives.registry import find
+from helpers.collectives.registry import ALGORITHMS, COLLECTIVES, added, find
 from helpers.collectives.schedule import Schedule, from_trace, perform
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ def record(names: Sequence[str], ranks: Sequence[int], pieces: Sequence[int] = (
     from helpers.tracing import Recorder, TracedComm
 
     for name in names:
-        find(name)
+        find(name, COLLECTIVES)
     world = MPI.Intracomm(MPI.COMM_WORLD)
     if not all(1 <= n <= world.size for n in ranks):
         raise ValueError(
@@ -67,10 +66,8 @@ def sent(algorithms: Sequence[str], K: int) -> dict[str, tuple[int, int]]:
     K : int
         Bytes of the array, which is of float32: a multiple of 4.
     """
-    from helpers.collectives.api import allreduce
-
     return {
-        name: sent_by(functools.partial(allreduce, algorithm=name, pieces=1), K)
+        name: sent_by(lambda x, comm: ALGORITHMS[name].start(x, comm, added, 1), K)  # noqa: B023
         for name in algorithms
     }
 
@@ -111,5 +108,5 @@ def schedules(logs: Sequence[Log]) -> list[Schedule]:
 
 def cuttable(name: str) -> bool:
     """Tell whether a collective can send its array in several pieces: not scatter and gather."""
-    chunks = find(name).chunks
+    chunks = find(name, COLLECTIVES).chunks
     return chunks(2, 2) != chunks(2, 1)

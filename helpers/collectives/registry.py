@@ -19,12 +19,49 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from helpers.collectives.before import added, from_everybody, one_a_piece, uncut
-from helpers.collectives.combiner import Combiner
-from helpers.collectives.hosts import Hosts, hosts_of
-from helpers.collectives.parts import Combine, Communicator
+from helpers.collectives.parts import Combine, Communicator, Hosts, hosts_of
 
 Chunks = Callable[[int, int], int]
+
+# -- how arrays are cut, and who has what, before a collective begins ------------------------------
+
+
+def one_a_piece(ranks: int, pieces: int) -> int:
+    """Return how many chunks an array has that is cut into ``pieces`` messages."""
+    return pieces
+
+
+def pieces_a_rank(ranks: int, pieces: int) -> int:
+    """Return how many chunks an array has whose part for each rank is cut into ``pieces``."""
+    return ranks * pieces
+
+
+def one_a_rank(ranks: int, pieces: int) -> int:
+    """Return how many chunks an array has that is handed out or collected, one part a rank."""
+    return ranks
+
+
+def from_everybody(rank: int, chunk: int, owner: int) -> set[int]:
+    """Tell whose contributions a rank has before a reduction: its own, to every chunk."""
+    return {rank}
+
+
+def from_rank_0(rank: int, chunk: int, owner: int) -> set[int]:
+    """Tell whose contributions a rank has before rank 0 sends to all: only rank 0 has any."""
+    return {0} if rank == 0 else set()
+
+
+def from_owner(rank: int, chunk: int, owner: int) -> set[int]:
+    """Tell whose contributions a rank has before parts are collected: its own, to its own part."""
+    return {rank} if rank == owner else set()
+
+
+def added(mine: np.ndarray, theirs: np.ndarray, theirs_first: bool = True) -> None:
+    """Add ``theirs`` to ``mine``."""
+    mine += theirs
+
+
+# -- collectives -----------------------------------------------------------------------------------
 
 
 class CriticalPath(NamedTuple):
@@ -75,8 +112,7 @@ class Allreduce:
     message. ``path(ranks, pieces)`` is the :class:`CriticalPath` of two ranks or more, and
     ``sent(ranks)`` the bytes that the busiest of them sends, as a multiple of the array's K.
     ``chunks(ranks, pieces)`` says into how many chunks the array is cut, and ``pieces(size,
-    ranks)`` into how many pieces, where the caller does not say. Unless it ``keeps_order`` of
-    ranks, the operation must commute.
+    ranks)`` into how many pieces it is best cut.
 
     Where ``knows_hosts``, each of ``run``, ``path`` and ``sent`` takes a further keyword ``hosts``,
     the host of every rank in order, such as ``(0, 0, 1, 1)``.
@@ -88,8 +124,7 @@ class Allreduce:
     path: Callable[..., CriticalPath]
     sent: Callable[..., float]
     chunks: Chunks = one_a_piece
-    pieces: Callable[[int, int], int] = uncut
-    keeps_order: bool = True
+    pieces: Callable[[int, int], int] = lambda size, ranks: 1
     knows_hosts: bool = False
 
     held = staticmethod(from_everybody)
@@ -124,15 +159,15 @@ class Allreduce:
 
         Arrays of another shape or dtype on another rank hang all.
         """
-        work, combine = array.reshape(-1), Combiner(None, array.dtype)
-        self.start(work, comm, combine, self.pieces(work.nbytes, comm.Get_size()), hosts)
+        work = array.reshape(-1)
+        self.start(work, comm, added, self.pieces(work.nbytes, comm.Get_size()), hosts)
 
 
 ALGORITHMS: dict[str, Allreduce] = {}  # of allreduce, by name, in the order of tables and pictures
 _OTHERS: dict[str, Collective] = {}
 COLLECTIVES: Mapping[str, Collective | Allreduce] = ChainMap(ALGORITHMS, _OTHERS)  # type: ignore[arg-type]
 
-Entry = TypeVar("Entry", Collective, Allreduce)
+Entry = TypeVar("Entry", bound=Collective | Allreduce)
 
 
 def register(entry: Entry) -> Entry:
@@ -147,10 +182,8 @@ def register(entry: Entry) -> Entry:
     return entry
 
 
-def find(name: str) -> Collective | Allreduce:
-    """Return the collective called ``name``: ValueError, with the names, if there is none."""
-    try:
-        return COLLECTIVES[name]
-    except KeyError:
-        names = ", ".join(repr(known) for known in COLLECTIVES)
-        raise ValueError(f"schedules exist for {names}; got {name!r}") from None
+def find(name: str, among: Mapping[str, Entry]) -> Entry:
+    """Return the entry called ``name``: ValueError, with the names, if there is none."""
+    if name not in among:
+        raise ValueError(f"expected one of {', '.join(map(repr, among))}; got {name!r}")
+    return among[name]

@@ -15,9 +15,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from helpers.collectives.before import added, from_everybody, from_owner, pieces_a_rank
 from helpers.collectives.parts import FIRST_TAG, Combine, Communicator, lengths, split
-from helpers.collectives.registry import Allreduce, Collective, CriticalPath, register
+from helpers.collectives.registry import (
+    Allreduce,
+    Collective,
+    CriticalPath,
+    added,
+    from_everybody,
+    from_owner,
+    pieces_a_rank,
+    register,
+)
 
 # Bytes in one message, at most: keeps the scratch buffer small and what has just arrived in the
 # cache while it is added. Much smaller, the cost of starting each message tells (see `bench/`).
@@ -110,6 +118,5 @@ register(
         sent,
         chunks=pieces_a_rank,
         pieces=pieces_of,
-        keeps_order=False,
     )
 )

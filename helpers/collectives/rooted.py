@@ -8,9 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from helpers.collectives.before import from_owner, from_rank_0, one_a_rank
 from helpers.collectives.parts import FIRST_TAG, Communicator, split
-from helpers.collectives.registry import Collective, register
+from helpers.collectives.registry import (
+    Collective,
+    from_owner,
+    from_rank_0,
+    one_a_rank,
+    register,
+)
 
 
 def scatter(

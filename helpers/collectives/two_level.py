@@ -18,10 +18,13 @@ from typing import Any
 import numpy as np
 
 from helpers.collectives import ring
-from helpers.collectives.before import pieces_a_rank
-from helpers.collectives.hosts import Hosts
-from helpers.collectives.parts import Combine, Communicator, split
-from helpers.collectives.registry import Allreduce, CriticalPath, register
+from helpers.collectives.parts import Combine, Communicator, Hosts, split
+from helpers.collectives.registry import (
+    Allreduce,
+    CriticalPath,
+    pieces_a_rank,
+    register,
+)
 
 
 class Some:
@@ -113,7 +116,6 @@ register(
         sent,
         chunks=pieces_a_rank,
         pieces=ring.pieces_of,
-        keeps_order=False,
         knows_hosts=True,
     )
 )

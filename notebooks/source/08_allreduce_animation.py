@@ -774,7 +774,7 @@ right = sum(cluster.run(lambda: by_ring)[0] == 1234)
 guess.answer("numbers that the ring gets right", int(right))
 
 # %% [markdown]
-# Three of the ring's four numbers are wrong, and nothing warned us. We called the ring's loops directly. The course's `allreduce` asks whether the operation commutes, and refuses the ring where it does not.
+# Three of the ring's four numbers are wrong, and nothing warned us. MPI lets you say that an operation does not commute (`MPI.Op.Create(function, commute=False)`), and then adds up in the order of ranks.
 #
 # ## What the sources say, what we measured
 #

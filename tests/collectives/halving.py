@@ -5,9 +5,8 @@ For a power of two ranks; consecutive parts travel joined, under the tag of the 
 
 import numpy as np
 
-from helpers.collectives.before import pieces_a_rank
 from helpers.collectives.parts import FIRST_TAG, split
-from helpers.collectives.registry import Allreduce, CriticalPath, register
+from helpers.collectives.registry import Allreduce, CriticalPath, pieces_a_rank, register
 
 
 def allreduce(work, comm, combine, pieces=1):
@@ -47,6 +46,5 @@ HALVING = register(
     Allreduce(
         *("halving", "allreduce: halving and doubling", allreduce, path, sent),
         chunks=pieces_a_rank,
-        keeps_order=False,
     )
 )

@@ -12,8 +12,6 @@ PART = pytest.mark.part(of="cluster")
 
 def calls(comm) -> dict:
     """Return calls of which rank 1 makes another than the others, each with what it must name."""
-    from mpi4py import MPI
-
     allreduce, reduce, broadcast = collectives.allreduce, collectives.reduce, collectives.broadcast
     scatter, gather, allgather = collectives.scatter, collectives.gather, collectives.allgather
     odd, n, x = comm.rank == 1, comm.size, np.ones(6)
@@ -30,29 +28,15 @@ def calls(comm) -> dict:
     ]:
         given = np.array(other if odd else x)
         for algorithm in collectives.ALGORITHMS:
-            found[f"allreduce: {name}, {algorithm}"] = (
-                words,
-                allreduce,
-                given,
-                comm,
-                None,
-                algorithm,
-            )
-        for algorithm in ("tree", "chain"):
-            found[f"reduce: {name}, {algorithm}"] = words, reduce, given, comm, None, 0, algorithm
-            found[f"broadcast: {name}, {algorithm}"] = words, broadcast, given, comm, 0, algorithm
-    root, op, algorithm = int(odd), (MPI.SUM, MPI.MAX)[odd], ("tree", "chain")[odd]
-    hosts = None if odd else (0,) * n
+            found[f"allreduce: {name}, {algorithm}"] = words, allreduce, given, comm, algorithm
+        found[f"reduce: {name}"] = words, reduce, given, comm
+        found[f"broadcast: {name}"] = words, broadcast, given, comm
+    root, algorithm = int(odd), ("tree", "chain")[odd]
     rows, part = np.ones((2 * n, 3)), np.empty((2, 3))
     objects = np.array([None] if odd else [1.0])
     return found | {
-        "op": ("MPI.SUM MPI.MAX", allreduce, x, comm, op),
-        "op of reduce": ("MPI.SUM MPI.MAX", reduce, x, comm, op),
-        "algorithm": ("tree chain", allreduce, x, comm, None, algorithm),
-        "of reduce": ("tree chain", reduce, x, comm, None, 0, algorithm),
-        "pieces": ("1 2", allreduce, x, comm, None, "ring", None, root + 1),
-        "hosts": ("hosts", allreduce, x, comm, None, "two_level", None, None, hosts),
-        "root of reduce": ("root=0 root=1", reduce, x, comm, None, root),
+        "algorithm": ("tree chain", allreduce, x, comm, algorithm),
+        "root of reduce": ("root=0 root=1", reduce, x, comm, root),
         "root of broadcast": ("root=0 root=1", broadcast, x, comm, root),
         "root of gather": ("root=0 root=1", gather, x, comm, root),
         "root of scatter": ("root=0 root=1", scatter, rows, comm, root, part),
@@ -64,19 +48,13 @@ def calls(comm) -> dict:
         "rows of allgather": ("(2, 3) (2, 2)", allgather, rows[:2, odd:], comm),
         "parts of allgather": ("2 3", allgather, rows[: 2 + odd], comm),
         "another collective": ("allreduce broadcast", broadcast if odd else allreduce, x, comm),
-        "what one alone refuses": ("pieces 0", allreduce, x, comm, None, "ring", None, 1 - odd),
-        "a root that one alone refuses": ("root -1", reduce, x, comm, None, -root),
-        "an array that one alone cannot fill": ("read-only", broadcast, [x, locked][odd], comm),
+        "a root that one alone refuses": ("root -1", reduce, x, comm, -root),
+        "an array that one alone cannot fill": ("writeable", broadcast, [x, locked][odd], comm),
         "no array for one part": ("out=", scatter, rows, comm, 0, None if odd else part),
         "objects on one rank": ("object", allgather, objects, comm),
         "out of another shape on one rank": (
-            "out",
-            allreduce,
-            x,
-            comm,
-            None,
-            "ring",
-            np.empty(6 - odd),
+            *("filled", allreduce, x, comm),
+            *("ring", np.empty(6 - odd)),
         ),
     }
 

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from helpers.collectives import cost, schedule
-from helpers.collectives.dry_run import dry_run
 from helpers.collectives.parts import FIRST_TAG
 from helpers.collectives.recording import record, schedules, sent
-from helpers.collectives.schedule import COLLECTIVES, Transfer, from_trace, model
+from helpers.collectives.schedule import COLLECTIVES, Transfer, dry_run, from_trace, model
 from tests.cluster.ways import PART
 from tests.mpi.runner import run_ranks
 
