@@ -2,7 +2,7 @@
 
 >>> swap = Prediction("ijk takes so many times as long as ikj", 3)
 >>> swap.answer(12.0)
-ijk takes so many times as long as ikj: you said 3, measured 12, 4 times your number
+ijk takes so many times as long as ikj: you predicted 3; it is 12, 4 times your number
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import html
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from helpers import board, progress
 
@@ -50,34 +51,43 @@ class Prediction:
         if self.said is not None:
             board.said(self.of, self.said)
 
-    def answer(self, measured: float | str, unit: str = "") -> None:
-        """Print the prediction beside what came out; fold what came out where there is none.
-
-        What was said before the first answer stays, whatever is typed afterwards.
-        """
-        board.came(self.of, measured)
-        unit = f" {unit}" if unit else ""
-        came = f"{_shown(measured)}{unit}"
-        if self.said is None:
-            show_folded(self.of, came)
-        else:
-            said, late = progress.settle(self.of, self.said, measured)
-            compared = _compared(said, measured)
-            print(f"{self.of}: you said {_shown(said)}{unit}, measured {came}{compared}{late}")
+    def answer(self, measured: object, unit: str = "") -> None:
+        """Print the prediction beside what came out; fold what came out where there is none."""
+        answer(self.of, self.said, measured, unit)
 
 
-def _shown(value: float | str) -> str:
-    if isinstance(value, str):
-        return value
+def answer(of: str, said: Any, measured: Any, unit: str = "") -> None:
+    """Print what was predicted, unless that is None, beside what came out, else fold this.
+
+    What was said before the first answer stays, whatever is typed afterwards.
+    """
+    board.came(of, measured)
+    unit = f" {unit}" if unit else ""
+    came, late = f"{_shown(measured)}{unit}", ""
+    if said is not None:
+        said, late = progress.settle(of, said, measured)
+    if said is None:
+        show_folded(of, came)
+    else:
+        print(f"{of}: you predicted {_shown(said)}{unit}; it is {came}"
+              f"{_compared(said, measured)}{late}")  # fmt: skip
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    if not isinstance(value, float):
+        return str(value)
     return f"{value:,.0f}" if 1e3 <= abs(value) < 1e6 else f"{value:.3g}"
 
 
-def _compared(said: float | str, measured: float | str) -> str:
+def _compared(said: Any, measured: Any) -> str:
     if isinstance(said, str) or isinstance(measured, str):
         return ": right" if str(said).strip().lower() == str(measured).lower() else ": no"
     if said == measured:
         return ": right"
-    if not (said > 0 and measured > 0 and math.isfinite(measured / said)):
+    numbers = isinstance(said, int | float) and isinstance(measured, int | float)
+    if not (numbers and said > 0 and measured > 0 and math.isfinite(measured / said)):
         return ""
     ratio = measured / said
     if 1 / 1.25 <= ratio <= 1.25:

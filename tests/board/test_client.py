@@ -33,11 +33,11 @@ def test_what_was_typed_before_the_answer_stays(notebook, capsys):
     Prediction("bytes", 3).answer(7)
     Prediction("bytes", 7).answer(7)
     first, second, third, fourth = capsys.readouterr().out.splitlines()
-    assert first == "steps: you predicted 3; it is 7, 2.3 times as much"
+    assert first == "steps: you predicted 3; it is 7, 2.33 times your number"
     assert second == f"{first} (you knew the answer when you typed 7.0; it is not counted)".replace(
         "predicted 3;", "predicted 3;"
     )
-    assert third == "bytes: you said 3, measured 7, 2.33 times your number"
+    assert third == "bytes: you predicted 3; it is 7, 2.33 times your number"
     assert fourth.startswith(third)
     assert "not counted" in fourth
 

@@ -206,11 +206,11 @@ def test_a_prediction_is_kept_and_answered(capsys):
     for result in (199.8, 133.4, 0.1234, 2.5e7):
         guess.answer("left open", result)
     assert capsys.readouterr().out.splitlines() == [
-        "near: you predicted 2.1; it is 2",
+        "near: you predicted 2.1; it is 2: right",
         "none: you predicted 0; it is 3",
-        "speed: you predicted 4; it is 1.9, 2.1 times as little",
-        "who: you predicted rank 0; it is rank 3",
-        *(f"left open: you predicted nothing; it is {n}" for n in (7, 200, 133, 0.12, "2.5e+07")),
+        "speed: you predicted 4; it is 1.9, 1/2.11 of your number",
+        "who: you predicted rank 0; it is rank 3: no",
+        *(f"left open: you predicted nothing; it is {n}" for n in (7, 200, 133, 0.123, "2.5e+07")),
     ]
     with pytest.raises(KeyError, match=r"'speed'.*got 'speed-up'"):
         guess.answer("speed-up", 2)
