@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from helpers.exercises.core import WrongAnswer
+
 if TYPE_CHECKING:
     from mpi4py import MPI
 
@@ -25,10 +27,6 @@ VALUES = 8192  # of a gradient that is compressed
 RATE = 100e6 / 8  # bytes a second of the link for compressed gradients
 NEAR = 0.05  # of the loss at the beginning: where a training ends
 STEPS = 1000  # of a training at most
-
-
-class WrongError(Exception):
-    """The program is not right; the message says for which input."""
 
 
 def loaded(path: str, name: str) -> Any:
@@ -42,29 +40,32 @@ def product(path: str, seed: int, timed: bool) -> dict[str, float]:
 
     source = loaded(path, "product")
     if not isinstance(source, str):
-        raise WrongError(f"product: expected C in a string, got {source!r:.60}")
+        raise WrongAnswer(f"product: expected C in a string, got {source!r:.60}")
     sizes = [N] if timed else [48 * k for k in np.random.default_rng(seed).permutation([1, 2, 3])]
     try:
         for n in map(int, sizes):
             tried = try_product(source, n, rounds=3 if timed else 0, seed=seed, limit=300.0)
             where = f"for n = {n} and the matrices of seed {seed}"
             if tried.overrun or tried.changed:
-                raise WrongError(
+                raise WrongAnswer(
                     f"it writes {'outside of c' if tried.overrun else 'to a or b'} {where}"
                 )
             if tried.wrong:
-                raise WrongError(f"{tried.wrong} of {n * n} elements of c are wrong {where}")
+                raise WrongAnswer(f"{tried.wrong} of {n * n} elements of c are wrong {where}")
     except ProductError as error:
-        raise WrongError(str(error)) from None
+        raise WrongAnswer(str(error)) from None
     return {"seconds": tried.seconds, "course": tried.rival}
 
 
 def compressor(path: str, seed: int, timed: bool) -> dict[str, float]:
     """Train a linear model with error feedback; the seconds for its gradients on the link."""
-    make: Callable[[], Any] = loaded(path, "compressor") if path else _top
+    from helpers.data_parallel.compression.compressors import TopK
+    from helpers.exercises.compression import check_code
+
+    make: Callable[[], Any] = loaded(path, "compressor") if path else lambda: TopK(0.01)
     draw = np.random.default_rng(seed)
     for n in (16, int(draw.integers(17, VALUES)), VALUES):
-        _check_code(make, (draw.standard_normal(n) ** 3).astype(np.float32), f"{n} values")
+        check_code(make, (draw.standard_normal(n) ** 3).astype(np.float32))
     own, other = make(), make()
     spent: list[float] = []
     steep = (10 ** draw.uniform(-1, 0, VALUES)).astype(np.float32)
@@ -72,7 +73,7 @@ def compressor(path: str, seed: int, timed: bool) -> dict[str, float]:
     first = loss = float(steep @ goal**2)
     while loss > NEAR * first:
         if len(spent) == STEPS:
-            raise WrongError(
+            raise WrongAnswer(
                 f"seed {seed}: after {STEPS} steps the loss is {loss / first:.2g} of the first"
             )
         noise = 0.1 * draw.standard_normal(VALUES).astype(np.float32)
@@ -88,29 +89,6 @@ def compressor(path: str, seed: int, timed: bool) -> dict[str, float]:
 
 def _zeros(count: int) -> np.ndarray:
     return np.zeros((count, VALUES), np.float32)
-
-
-def _top() -> Any:
-    from helpers.data_parallel.compression.compressors import TopK
-
-    return TopK(0.01)
-
-
-def _check_code(make: Callable[[], Any], v: np.ndarray, what: str) -> None:
-    """Refuse a code of the wrong length, a changed input, and what only its maker can read."""
-    own, kept = make(), v.copy()
-    code, out = own.encode(v), np.ones_like(v)
-    if not (isinstance(code, np.ndarray) and code.dtype == np.uint8 and code.ndim == 1):
-        raise WrongError(f"{what}: encode should return a flat array of uint8, got {code!r:.60}")
-    if not np.array_equal(v, kept):
-        raise WrongError(f"{what}: encode changes the values that it is handed")
-    if len(code) != own.nbytes(len(v)):
-        raise WrongError(
-            f"{what}: the code has {len(code)} bytes, but nbytes says {own.nbytes(len(v))}"
-        )
-    make().add(code.copy(), out)
-    if not np.isfinite(out).all() or np.linalg.norm(v - (out - 1)) >= np.linalg.norm(v):
-        raise WrongError(f"{what}: what add adds is no nearer to the values than zeros are")
 
 
 def allreduce(path: str, seed: int, timed: bool) -> dict:
@@ -159,7 +137,7 @@ if __name__ == "__main__":
         found: dict = {"product": product, "compressor": compressor}[name](
             program, int(number), how == "timed"
         )
-    except WrongError as error:
+    except WrongAnswer as error:
         found = {"wrong": str(error)}
     except BaseException as error:  # whatever a program raises, SystemExit included
         found = {"wrong": f"it raised {type(error).__name__}: {error}"}
