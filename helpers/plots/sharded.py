@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from helpers.plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, ensure_axes
+from helpers.plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, ensure_axes, ink
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -93,7 +93,7 @@ def steps(plans: Sequence[Any], measured: Sequence[float] | None = None) -> Axes
                 linestyle="none", markersize=8, label="measured")  # fmt: skip
     ax.set_yticks(range(len(plans)), [str(plan.layout) for plan in plans])
     ax.set_ylim(len(plans) - 0.5, -0.5)
-    ax.set(xlabel="a step [ms], predicted", ylabel="data × pipeline × tensor")
+    ax.set(xlabel="time of a step [ms]", ylabel="data × pipeline × tensor")
     ax.grid(visible=False, axis="y")
     ax.legend(ncols=6, loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=12)
     return ax
@@ -121,7 +121,7 @@ def pair(ranks: int) -> Axes:
             shade = GREY if across is None else shades[part]
             ax.add_patch(Rectangle((x, y), w, h, facecolor=shade, edgecolor="white", linewidth=2))
             said = "all" if across is None else str(part)
-            ax.text(x + w / 2, y + h / 2, said, ha="center", va="center", color="white")
+            ax.text(x + w / 2, y + h / 2, said, ha="center", va="center", color=ink(shade))
         ax.text(left + width / 2, height / 2 + 0.25, name, ha="center", va="bottom")
         ax.text(left + width + 0.75, 0, after, ha="center", va="center", fontsize=18)
         left += width + 1.5

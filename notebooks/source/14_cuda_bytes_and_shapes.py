@@ -80,7 +80,7 @@ lane_picture(requests, "x", "tile")
 #
 # Both kernels copy a matrix of 64 × 64 floats, and each thread copies one element. In `copy_along_rows`, neighbouring threads take neighbouring *columns* of one row. In `copy_along_columns`, they take neighbouring *rows*: their addresses lie 64 floats apart.
 #
-# > **Predict.** How many times as many bytes does the second kernel move? (Step 8 of the picture, *word 36·l*, is close to what its warps do.)
+# > **Predict.** How many times as many bytes does the second kernel move? (Its warps do nearly what *word 36·l*, the picture's last step, shows.)
 
 # %%
 wasted = Prediction("bytes moved, along columns ÷ along rows", None)  # your number for None
@@ -344,7 +344,7 @@ for R in (1, 2, 4):
 coarse_share.answer(found[4] / found[1])
 
 # %% [markdown]
-# Only the reads of $A$ shrink with $R$. The reads of $B$ do not change, because a block still makes 16 rows of outputs. A thread reads a number of $A$'s tile once for $R$ products, so the reads of that tile shrink too. (If you see as many reads of A's tile for every $R$, your kernel reads `left[y][p]` inside the loop over `q`. NVIDIA's compiler would read it once; the runner counts what you wrote.)
+# In global memory, only the reads of $A$ shrink with $R$: a block still makes 16 rows of outputs, so the reads of $B$ do not change. In shared memory, a thread reads a number of $A$'s tile once for $R$ products, so the reads of that tile shrink too. (If you see as many reads of A's tile for every $R$, your kernel reads `left[y][p]` inside the loop over `q`. NVIDIA's compiler would read it once; the runner counts what you wrote.)
 #
 # On an H200, with all sides 4096, the plain tile took 16.9 ms, $R = 2$ took 14.1 ms and $R = 4$ took 12.4 ms. PyTorch's product (cuBLAS, in single precision) took 2.7 ms; lesson 3 shows one of the ideas behind it.
 #

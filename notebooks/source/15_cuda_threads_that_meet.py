@@ -106,7 +106,7 @@ plots.warp_passes(two_ways[4, 64].warps(numbers, np.empty_like(numbers), 8))
 plt.show()
 
 # %% [markdown]
-# With two branches of equal length, a warp makes twice the passes as soon as each branch has one of its lanes. `group` 8 distributes the lanes differently from `group` 1, but makes as many passes. If all lanes of a warp take the same branch, the `if` costs no further pass.
+# With two branches of equal length, a warp makes twice the passes as soon as each branch has one of its lanes. So `group` 8 makes as many passes as `group` 1. If all lanes of a warp take the same branch, the `if` costs no further pass.
 #
 # ### Who does which addition
 #
@@ -169,7 +169,7 @@ check.packed_sum(packed_sum)
 # }
 
 # %% [markdown]
-# > **Predict.** The table below compares four sums of 256 numbers: interleaved, yours, *halved* (each step adds the upper half to the lower half, as in notebook 05), and by shuffles. How many barriers does the interleaved sum need? Yours and the halved sum need as many. How many does the sum by shuffles need?
+# > **Predict.** The table below compares four sums of 256 numbers: interleaved, yours, *halved* (each step adds the upper half to the lower half, as in notebook 05), and by shuffles. How many barriers does the interleaved sum need? (Yours and the halved sum need the same number.) How many does the sum by shuffles need?
 
 # %%
 most_barriers = Prediction("barriers of the interleaved sum", None)  # your number for None
@@ -293,7 +293,7 @@ more_accesses.answer(ratio[0])
 more_wavefronts.answer(ratio[1])
 
 # %% [markdown]
-# The tree makes fewer than half of the accesses and still needs *twice* the wavefronts. (An H200's counters showed 1.7 times as many.) In the tree's steps, neighbouring lanes read words 2, 4, 8, … apart, and so crowd into ever fewer banks. Skipping one word in every 32 (*padding*) removes most of these conflicts; only then does the tree need fewer wavefronts. The tree also needs twice the barriers. On an H200, scanning 134 million numbers in blocks of 256 took 0.63 ms in steps, 1.16 ms by the tree, and 0.55 ms by the padded tree. **Fewer operations help only if operations are the bottleneck.**
+# The tree makes fewer than half of the accesses and still needs *twice* the wavefronts. (An H200's counters showed 1.7 times as many.) In the tree's steps, neighbouring lanes read words 2, 4, 8, … apart, so they share ever fewer banks. Skipping one word in every 32 (*padding*) removes most of these conflicts; only then does the tree need fewer wavefronts. The tree also needs twice the barriers. On an H200, scanning 134 million numbers in blocks of 256 took 0.63 ms in steps, 1.16 ms by the tree, and 0.55 ms by the padded tree. **Fewer operations help only if operations are the bottleneck.**
 #
 # ### Histogram: many threads, one bin
 #
@@ -363,13 +363,13 @@ fewer_atomics.answer(len(x) / atomics)
 # %% [markdown] claims="15-histogram"
 # The direct kernel makes $n$ global atomics, and the kernel with private bins $256 B$. So a block saves atomics only if it counts more bytes than it has bins. An H200 counted 268 million random bytes in 69 ms with bins in global memory, and in 0.38 ms with bins for each block.
 #
-# *Within* a warp, privatization changes nothing: as many lanes want one bin as before. What does such a crowd cost? When all bytes were equal, all 32 lanes wanted one bin. Then the H200 took 196 ms with bins in global memory, nearly three times as long as for random bytes. With bins in shared memory it still took 0.38 ms. Neighbouring pixels are alike, so more of their lanes want one bin than with random bytes:
+# *Within* a warp, privatization changes nothing: as many lanes want one bin as before. What does such a crowd cost? When all bytes were equal, all 32 lanes wanted one bin. Then the H200 took 196 ms with bins in global memory, nearly three times as long as for random bytes. With bins in shared memory it still took 0.38 ms. A photograph lies between: neighbouring pixels are alike, so more lanes want one bin than with random bytes:
 
 # %%
 evidence("15-histogram")
 
 # %% [markdown]
-# Your histogram can improve a photograph. Replace each grey level by the fraction of pixels that are no brighter. An inclusive scan of the histogram, divided by the number of pixels, gives these fractions. It moves common grey levels apart, here those of the sky:
+# Your histogram can improve a photograph. Replace each grey level by the fraction of pixels that are no brighter. An inclusive scan of the histogram, divided by the number of pixels, gives these fractions. Common grey levels move apart, here those of the sky:
 
 # %%
 grey, bins = (255 * photograph).astype(np.uint8), np.zeros(256, np.uint32)

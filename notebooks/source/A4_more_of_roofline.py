@@ -72,13 +72,13 @@ for rows in sorted({1, 4, 16, 64, 256, least} - {None, math.inf}):
 draw.interactive(peak, roof, layers)
 
 # %% [markdown]
-# A batch of 1 stands far left: two operations for each weight of 4 bytes. (The weights take 4 MB. If the last-level cache holds them, the point may lie above memory's roof.) As the batch grows, the point moves right, and past the ridge arithmetic limits the layer. The point *yours* is your least batch: it should stand at the ridge.
+# A batch of 1 stands far left: two operations for each weight of 4 bytes. As the batch grows, the point moves right; past the ridge, arithmetic limits the layer. The point *yours* is your least batch: it should stand at the ridge. (If the last-level cache holds the 4 MB of weights, a point may lie above memory's roof.)
 #
 # ## Fewer bytes for each number
 #
 # In fp32, a number takes half the bytes of fp64, and a register has twice the lanes.
 #
-# > **Predict.** By which factor does the least batch size fall from fp64 to fp32? Now store only the weights in one byte each, and convert them to fp32 before the arithmetic. By which factor does it fall from fp32 to these narrow weights?
+# > **Predict.** By which factor does the least batch fall from fp64 to fp32? Now store the weights, and only them, in one byte each, and convert them to fp32 before the arithmetic. By which factor does the least batch fall once more?
 
 # %%
 falls = Prediction("least batch in fp64 ÷ in fp32", None)  # your number for None
@@ -100,7 +100,7 @@ if found[0]:
     narrow.answer(found[1] / found[3])
 
 # %% [markdown]
-# From fp64 to fp32, peak and intensity both double, so the least batch size hardly moves. Narrower weights change only the intensity: weights of 2 bytes about halve the least batch size, weights of 1 byte quarter it, apart from rounding up.
+# From fp64 to fp32, peak and intensity both double, so the least batch hardly moves. Narrower weights change only the intensity: weights of 2 bytes about halve the least batch, weights of 1 byte quarter it.
 #
 # This is what the roof allows. Does a library reach it? We time two layers of 34 million operations each. The first has a batch of 1 and $n = 4096$, and memory limits it. The second has a batch of 64 and $n = 512$, and arithmetic limits it.
 #
@@ -123,7 +123,7 @@ halves.answer(taken[torch.float32] / taken[torch.bfloat16])
 # %% [markdown] claims="A4-half-the-bytes"
 # In the records, from `float64` to `float32` a layer gains a factor of 1.9 where memory limits it, and 2.1 to 2.25 where arithmetic does. The roof says two.
 #
-# Now compare `bfloat16` with `float16`. Both have half the bytes of `float32`, so memory's roof is the same for both. If their times differ in the first layer, bytes are not the reason: the library's kernel or the processor's instructions for the format must be. Then a narrow format can even be slower than `float32`. **Fewer bytes raise the roof; measure whether a kernel follows.** Fewer bits cost accuracy: the last line shows the largest error, divided by the largest result. `bfloat16` has the range of `float32` and only 8 significant bits; `float16` has 11.
+# Now compare `bfloat16` with `float16`. Both have half the bytes of `float32`, so memory's roof is the same for both. If their times differ in the first layer, the reason is not bytes, but the library's kernel or the processor's instructions for the format. A narrow format can even be slower than `float32`. **Fewer bytes raise the roof; measure whether a kernel follows.** Fewer bits cost accuracy: the last line shows the largest error, divided by the largest result. `bfloat16` has the range of `float32` and only 8 significant bits; `float16` has 11.
 
 # %%
 evidence("A4-half-the-bytes")
@@ -189,7 +189,7 @@ draw.interactive(peak, roof, phases)
 #
 # ## Designing a layer
 #
-# How much does a convolution layer save if you change its shape? The source, a lecture that we check here, lists a smaller kernel, a stride, and *groups*. With $g$ groups, the channels fall into $g$ parts, and an output channel reads only the input channels of its own part. A *depthwise* layer has one group for each channel. A *channel shuffle* then interleaves the groups, so that the next layer mixes them. We count operations, parameters and bytes, and measure the time. All columns but the last are new ÷ old; the column *source* has the factor that the source states for the operations:
+# How much does a convolution layer save if you change its shape? The source, a lecture that we check here, lists a smaller kernel, a stride, and *groups*. With $g$ groups, the channels fall into $g$ parts, and an output channel reads only the input channels of its own part. A *depthwise* layer has one group for each channel. A *channel shuffle* then interleaves the groups, so that the next layer mixes them. We count operations, parameters and bytes, and measure the time. All columns but the last are new ÷ old. The column *source* is what the source states for the operations, the others are ours:
 
 # %%
 base = Layer()
