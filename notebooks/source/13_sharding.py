@@ -57,8 +57,8 @@ from helpers.cluster import Cluster, Network
 from helpers.cluster.errors import StartError
 from helpers.collectives.cost import Link
 from helpers.exercises import sharded as check
-from helpers.exercises.predictions import Predictions
 from helpers.models.transformer import Config, loss, parameter_count, transformer
+from helpers.predictions import Prediction
 from helpers.sharded import conjugate, planner, runs, ways
 from helpers.sharded.mesh import Layout
 
@@ -76,7 +76,6 @@ class Parameters:
 
 chosen = Parameters()
 config = Config(vocabulary=96, context=32, layers=4, heads=4, width=64)
-guess = Predictions()
 PRELOAD = ("torch", "helpers.sharded.runs", "helpers.sharded.ways")
 torch.set_num_threads(1)
 cluster = Cluster(n=chosen.ranks, preload=PRELOAD)
@@ -101,8 +100,8 @@ def start(n, network):
 # > **Predict.** In the figure at the top, each of eight ranks keeps 2 bytes for each parameter if *everything* is cut. How many bytes does each of four ranks keep? In a step, how many times as many bytes does such a rank send as a replica?
 
 # %%
-guess["bytes for each parameter, all cut, 4 ranks"] = ...
-guess["bytes sent, all cut ÷ replicas"] = ...
+kept = Prediction("bytes for each parameter, all cut, 4 ranks", None)  # your number for None
+more_sent = Prediction("bytes sent, all cut ÷ replicas", None)
 
 # %% [markdown]
 # ### Four numbers on four ranks
@@ -153,8 +152,8 @@ for stage, found in enumerate(zeros):
         f"{stage:5d}   {found['loss']:.6f}{zero.at_rest(stage, 4).total:17.2f}{held:9.2f}"
         f"{sent / 1e6:22.3f} MB{found['bytes'] / 1e6:7.3f} MB"
     )
-guess.answer("bytes for each parameter, all cut, 4 ranks", sum(zeros[3]["held"].values()) / psi)
-guess.answer("bytes sent, all cut ÷ replicas", zeros[3]["bytes"] / zeros[0]["bytes"])
+kept.answer(sum(zeros[3]["held"].values()) / psi)
+more_sent.answer(zeros[3]["bytes"] / zeros[0]["bytes"])
 
 # %%
 _ = plots.stage_bytes(
@@ -283,7 +282,7 @@ claims.evidence("13-prefetch")
 # > **Predict.** Four ranks compute causal attention over 24 positions: rank 0 has the first six, rank 3 the last six. Each position needs one score for itself and one for each earlier position. How many times as many scores does rank 3 need as rank 0?
 
 # %%
-guess["scores of rank 3 ÷ scores of rank 0"] = ...
+uneven = Prediction("scores of rank 3 ÷ scores of rank 0", None)  # your number for None
 
 # %% [markdown]
 # ### Cut the matrices: tensor parallelism
@@ -501,7 +500,7 @@ for ax, (name, ranks) in zip(axes, pieces.items(), strict=True):
     ax.set(xlabel="key", title=f"{name}: {', '.join(f'{count:.0f}' for count in scores)} scores")
     ax.grid(visible=False)
     if name == "one piece each":
-        guess.answer("scores of rank 3 ÷ scores of rank 0", scores[3] / scores[0])
+        uneven.answer(scores[3] / scores[0])
 plt.show()
 
 # %% [markdown]
@@ -514,10 +513,10 @@ plt.show()
 #
 # *35 minutes.* A *layout* says how ranks are shared: $d$ replicas, each with $p$ stages, and each matrix of a stage in $t$ parts. Eight ranks leave many choices. Can we tell the fastest layout before we run it?
 #
-# > **Predict.** Two hosts with four ranks each are joined by a link of 50 Mbit/s. There are two replicas, each with its matrices cut over four ranks. Either each replica has a host of its own, or each is spread over both hosts. How many times as long does a step take if they are spread? (A rough guess will do.)
+# > **Predict.** Two hosts with four ranks each are joined by a link of 50 Mbit/s. Two replicas have their matrices cut over four ranks each. Either each replica has a host of its own, or each is spread over both hosts. How many times as long does a step take if the replicas are spread? (A rough guess will do.)
 
 # %%
-guess["a step with matrices cut across hosts ÷ inside hosts"] = ...
+spread = Prediction("a step, matrices cut across hosts ÷ inside hosts", None)  # your number
 
 # %% [markdown]
 # ### What each way sends
@@ -570,7 +569,7 @@ for name, size in sizes.items() if check.equal_bytes.passed(my_batch) else ():
     print(f"which are {tokens / size.width:.1f}·C tokens")
 
 # %% [markdown]
-# A block has about $12\,C^2$ parameters. Without the embedding, both are therefore equal at $\frac{3 \cdot 12\,C^2}{2 \cdot 4\,C} = 4.5\,C$ tokens in a batch. With fewer tokens, tensor parallelism sends less. With more tokens, ZeRO 3 sends less.
+# A block has about $12\,C^2$ parameters. Without the embedding, ZeRO 3 and tensor parallelism therefore send as many bytes at $\frac{3 \cdot 12\,C^2}{2 \cdot 4\,C} = 4.5\,C$ tokens in a batch. With fewer tokens, tensor parallelism sends less; with more, ZeRO 3.
 #
 # ### All together, on eight ranks
 #
@@ -603,7 +602,7 @@ for step, shared in enumerate(together):
     print(f"step {step:2d}: {ranks:12s}{shared:.13f}, one process {alone.item():.13f}")
 
 # %% [markdown]
-# All losses agree, also after the change of mesh. (One process has the jump at step 8, too.)
+# All losses agree, also after the change of mesh.
 #
 # ### A planner
 #
@@ -653,8 +652,7 @@ print(
 # %%
 placed = claims.evidence("13-placement")
 slowest = placed.rows[0]  # 50 Mbit/s
-ratio = slowest.peer_value / slowest.value
-guess.answer("a step with matrices cut across hosts ÷ inside hosts", ratio)
+spread.answer(slowest.peer_value / slowest.value)
 placed
 
 # %% [markdown]
@@ -714,7 +712,7 @@ hosts.stop()
 # %% [markdown]
 # ## What breaks
 #
-# **f and g swapped.** Swap the two backward passes: $f$ copies in both directions, and $g$ adds in both. The loss is right, and the gradient is wrong. (The cell needs `two_matrices` from Lesson 2.)
+# **f and g swapped.** Swap the two backward passes: $f$ copies in both directions, and $g$ adds in both. Then $y$ is right, and the gradient is wrong. (The cell needs `two_matrices` from Lesson 2.)
 
 # %%
 broken = cluster.run(two_matrices, lambda g, add: g, lambda g, add: add(g), timeout=30)[0]

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Do more with a computation graph: order, repetition, loops, attention, ranks
 #
-# This appendix to [notebook 09](09_computation_graphs.ipynb) shows five more things to do with a graph of operators.
+# This appendix to [notebook 09](09_computation_graphs.ipynb) does five more things with a graph of operators.
 #
 # **You will be able to**
 #
@@ -26,15 +26,14 @@ from helpers import autodiff
 from helpers.autodiff import passes
 from helpers.cluster import Cluster
 from helpers.exercises import autodiff as check
-from helpers.exercises.predictions import Predictions
 from helpers.plots import style
+from helpers.predictions import Prediction
 from helpers.timing import measure
 
 # %load_ext helpers.cluster
 style.use()
 threadpool_limits(1)  # of NumPy's matrix products: ranks have one thread, too
 rng = np.random.default_rng(0)
-guess = Predictions()
 
 # %% [markdown]
 # ## In which order?
@@ -120,7 +119,7 @@ print(f"peak of the 300 random orders: {min(drawn):.2f} to {max(drawn):.2f} MB")
 print(f"peak of the library's order:   {library:.2f} MB")
 
 # %% [markdown]
-# No: the library's order is near the worst. All orders compute the same values with the same operators, but their peaks differ. The library takes the first order that it finds.
+# No: the library's order is near the worst, since the library takes the first order that it finds. All orders compute the same values with the same operators; only their peaks differ.
 #
 # ## What is computed twice?
 #
@@ -172,7 +171,7 @@ for name, wanted in (("gradient", first), ("second derivative", second)):
     print(f"{library} by the library")
 
 # %% [markdown]
-# Each gradient rule adds its operators without looking for equal ones, so the graph holds some of them twice.
+# Each gradient rule adds its operators without looking for equal ones. So the graph computes some results twice.
 #
 # ## How does a graph hold a loop?
 #
@@ -238,7 +237,7 @@ for name, matrix in (("the recorded matrix", A.value), ("a harder matrix", harde
 #
 # ## What does FlashAttention recompute?
 #
-# Attention, $O=\operatorname{softmax}(QK^\top)V$ for $n$ queries, makes an $n\times n$ table. For large $n$ the table is far larger than its inputs. *FlashAttention* (Dao et al. 2022) never stores this table. The forward pass computes a few rows, uses them, discards them, and keeps one number for each row, the logarithm of the sum of its exponentials. With this number the backward pass recomputes the row from $Q$ and $K$. So FlashAttention combines notebook 09's fusion and recomputation. It makes seven matrix products instead of six:
+# Attention, $O=\operatorname{softmax}(QK^\top)V$ for $n$ queries, makes an $n\times n$ table. For large $n$ the table is far larger than its inputs. *FlashAttention* (Dao et al. 2022) never stores this table. The forward pass computes a few rows, uses them, discards them, and keeps one number for each row, the logarithm of the sum of its exponentials. With this number the backward pass recomputes the row from $Q$ and $K$. So FlashAttention combines notebook 09's fusion and recomputation. Forward and backward, it makes seven matrix products instead of six:
 
 
 # %%
@@ -290,10 +289,10 @@ for name, way in ways.items():
 #
 # Two ranks each have half of a batch, and every gradient has to be averaged before the update. The pass `average_gradients` rewrites the graph: it puts two operators behind each gradient. The first operator begins an allreduce as soon as the gradient exists, and a thread sends. The second operator waits for the allreduce, once nothing else is left to compute.
 #
-# > **Predict.** The backward pass of three layers computes the last layer's gradient first. How many of the three allreduces begin while the rank still has gradients to compute?
+# > **Predict.** The backward pass of three layers computes the last layer's gradient first. How many of the three allreduces begin while the rank still has a gradient to compute?
 
 # %%
-guess["allreduces begun early"] = ...
+early = Prediction("allreduces begun early", None)  # your number for None
 
 
 # %%
@@ -355,7 +354,7 @@ for rank, (_, events) in enumerate(ranks):
     print(f"rank {rank}: allreduces took {1e3 * total:.1f} ms,", end=" ")
     print(f"{1e3 * hidden:.1f} ms of it while gradients were computed")
     begun = [start for label, _, start, _ in events if label == "begin all-reduce"]
-guess.answer("allreduces begun early", sum(start < last for start in begun))
+early.answer(sum(start < last for start in begun))
 
 # %% [markdown]
 # Two allreduces begin early, those of the last two layers, and can overlap with computation. The first layer's gradient is ready last: no computation is left to overlap with its allreduce. The weights agree bit for bit: one process and two ranks add the same two gradients, and halve the sum.
