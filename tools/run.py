@@ -76,11 +76,13 @@ def location(name: str, kind: str, root: Path = ROOT) -> Path:
 def sections_twice(notebook: NotebookNode) -> NotebookNode:
     """Return the notebook with the code of each section there twice, one after the other.
 
-    A section begins with a cell of text that has a heading of the second level.
+    A section begins with a cell of text that has a heading of the second level; the cell that stops
+    the ranks belongs to none, since no section runs after it.
     """
     sections: list[list[NotebookNode]] = [[]]
     for cell in notebook.cells:
-        if cell.cell_type == "markdown" and re.search(r"^## ", cell.source, re.MULTILINE):
+        head = cell.cell_type == "markdown" and re.search(r"^## ", cell.source, re.MULTILINE)
+        if head or cell.source == "cluster.stop()":
             sections.append([])
         sections[-1].append(cell)
     twice = copy.deepcopy(notebook)
@@ -130,7 +132,8 @@ def execute(
         return Execution(path.stem, kind, notebook, seconds, ("the kernel died",), use)
     for cell in result.nb.cells:
         cell.metadata.pop("nbmake", None)
-    found = problems(result.nb, kind)
+    ran = result.error.failing_cell_index + 1 if result.error else None
+    found = problems(result.nb, kind, ran)
     if result.error and ("timed out" in result.error.summary or not found):
         found.append(f"cell {result.error.failing_cell_index + 1}: {result.error.summary}")
     return Execution(path.stem, kind, result.nb, seconds, tuple(found), use)
@@ -164,10 +167,13 @@ def slow_cells(notebook: NotebookNode, limit: float = SLOW) -> list[tuple[int, s
     return found
 
 
-def problems(notebook: NotebookNode, kind: str) -> list[str]:
-    """Return a sentence for each thing that a notebook of the set ``kind`` must not show."""
+def problems(notebook: NotebookNode, kind: str, ran: int | None = None) -> list[str]:
+    """Return a sentence for each thing that a notebook of the set ``kind`` must not show.
+
+    Only the first ``ran`` cells are read: those after an error printed nothing.
+    """
     found = []
-    for index, cell in enumerate(notebook.cells):
+    for index, cell in enumerate(notebook.cells[:ran]):
         if cell.cell_type != "code":
             continue
         first = cell.source.strip().partition("\n")[0]

@@ -71,11 +71,13 @@ def test_a_lesson_alone_is_the_set_up_and_its_own_cells():
 
 
 def test_the_code_of_a_section_comes_twice_in_its_order():
-    notebook = cells("# Title", "a = 1", "## One", "b = a", "### Sub", "c = b", "## Two", "d = c")
+    end = "cluster.stop()"
+    notebook = cells("# Title", "a = 1", "## One", "b = a", "### Sub", "c = b", "## Two", "d", end)
     found = run.sections_twice(notebook)
-    assert codes(found) == ["a = 1", "a = 1", "b = a", "c = b", "b = a", "c = b", "d = c", "d = c"]
+    twice = ["a = 1", "a = 1", "b = a", "c = b", "b = a", "c = b", "d", "d", end, end]
+    assert codes(found) == twice
     nbformat.validate(found)
-    assert len(notebook.cells) == 8
+    assert len(notebook.cells) == 9
 
 
 def test_a_section_that_works_once_only_is_found(tmp_path):
