@@ -24,7 +24,7 @@ from time import perf_counter, sleep
 import torch
 from torch import Tensor, nn
 
-from helpers.sharded.background import Channel, Span
+from helpers.sharded.messages import Channel, Span
 from helpers.sharded.unit import Unit
 
 

@@ -8,8 +8,13 @@ moves its shard and hands it out.
 
 from __future__ import annotations
 
+import functools
 import itertools
+import json
+import os
 from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,12 +23,12 @@ from torch import Tensor, nn
 
 from helpers.models.transformer import Config
 from helpers.sharded import messages
-from helpers.sharded.arrays import need_divisible, shards
-from helpers.sharded.background import Channel
+from helpers.sharded.arrays import cut, join, need_divisible, shards
 from helpers.sharded.counts import segments
 from helpers.sharded.device import Device, Metered, Patient
 from helpers.sharded.mesh import Layout, Mesh
-from helpers.sharded.tensor_parallel import Split, Streams, tensor_layer, vocabulary_loss
+from helpers.sharded.messages import Channel
+from helpers.sharded.tensor_parallel import Split, tensor_layer, vocabulary_loss
 from helpers.sharded.unit import Unit
 
 
@@ -54,21 +59,17 @@ class Hybrid:
         optimizer: Callable[[list], torch.optim.Optimizer] = torch.optim.Adam,
         seed: int = 0,
         dtype: torch.dtype = torch.float32,
-        sequence: bool = False,
         speed: float | None = None,
     ):
-        if layout.shard > 1:
-            raise ValueError(f"Hybrid has ZeRO's stages 0 and 1; got {layout.shard}")
+        if layout.shard > 1 or config.dropout:
+            raise ValueError(
+                f"Hybrid has ZeRO's stages 0 and 1, and no dropout; got {layout}, {config.dropout}"
+            )
         self.config, self.layout, self.micro = config, layout, micro
         self.mesh = Mesh(comm, layout)
         self.device = Device(speed)
         self.tensor = Metered(self.mesh.tensor, self.device)
-        streams = None
-        if config.dropout:
-            place = self.mesh.place
-            stream = seed * 1009 + place["data"] * layout.pipeline + place["pipeline"]
-            streams = Streams(stream, place["tensor"])
-        split = Split(self.tensor, sequence, streams)
+        split = Split(self.tensor)
         stage = self.mesh.place["pipeline"]
         self.pieces = stage_pieces(config, layout.pipeline)[stage]
         self.first, self.last = stage == 0, stage == layout.pipeline - 1
@@ -78,7 +79,6 @@ class Hybrid:
         self.channel = Channel(self.mesh.data)
         self.unit = Unit("stage", self.model, self.channel, layout.shard)
         self.optimizer = optimizer([self.unit.parameter])
-        self.sequence = sequence
 
     @property
     def names(self) -> list[str]:
@@ -105,10 +105,9 @@ class Hybrid:
     def _forward(self, x: Tensor, y: Tensor) -> tuple:
         """Pass one micro-batch through this stage; return what its way back needs."""
         comm, stage = self.mesh.pipeline, self.mesh.place["pipeline"]
-        length = x.shape[1] // (self.layout.tensor if self.sequence else 1)
-        shape = (len(x), length, self.config.width)
         came = None
         if not self.first:
+            shape = (*x.shape, self.config.width)
             came = messages.receive(shape, self.unit.parameter.dtype, stage - 1, comm)
             came.requires_grad_()
         with self.device.compute(self._work(x)):
@@ -180,3 +179,67 @@ class Hybrid:
         """Free the communicators. All ranks call it."""
         self.channel.close()
         self.mesh.free()
+
+
+# -- a checkpoint that any number of ranks can read ------------------------------------------------
+#
+# Every part of the model is written once, by replica 0, as whole parameters of one tensor rank. The
+# list is written last, by rank 0, when all parts are there: a folder without it is no checkpoint.
+
+LIST = "checkpoint.json"
+
+
+def save_checkpoint(folder: str | Path, hybrid: Hybrid) -> None:
+    """Write a checkpoint; every rank must call it."""
+    folder, place = Path(folder), hybrid.mesh.place
+    folder.mkdir(parents=True, exist_ok=True)
+    state = hybrid.state()  # messages: a rank that saves alone would wait here
+    name = f"pipeline{place['pipeline']}-tensor{place['tensor']}.pt"
+    if place["data"] == 0:
+        torch.save(state, folder / f"{name}.part")
+        os.replace(folder / f"{name}.part", folder / name)
+    files = hybrid.mesh.comm.gather((name, list(state)) if place["data"] == 0 else None)
+    if files is not None:
+        listed = {
+            "config": asdict(hybrid.config),
+            "tensor": hybrid.layout.tensor,
+            "files": dict(filter(None, files)),
+        }
+        (folder / f"{LIST}.part").write_text(json.dumps(listed))
+        os.replace(folder / f"{LIST}.part", folder / LIST)
+    hybrid.mesh.comm.barrier()
+
+
+def load_checkpoint(folder: str | Path, hybrid: Hybrid) -> None:
+    """Load a checkpoint into a model split in any way, in its precision; every rank calls it."""
+    path = Path(folder) / LIST
+    if not path.is_file():
+        raise FileNotFoundError(f"{folder} holds no finished checkpoint: {LIST} is missing")
+    listed = json.loads(path.read_text())
+    if listed["config"] != asdict(hybrid.config):
+        raise ValueError(
+            f"load_checkpoint expects one of {hybrid.config}; {folder} has {listed['config']}"
+        )
+    ranks, rank = hybrid.layout.tensor, hybrid.mesh.place["tensor"]
+    opened = functools.cache(lambda file: torch.load(Path(folder, file), mmap=True))
+    state, dtype = {}, hybrid.unit.flat.values.dtype
+    for name in hybrid.names:
+        whole = _whole(opened, listed, name)
+        state[name] = {
+            what: cut(name, part, ranks, rank).to(dtype) if part.dim() else part
+            for what, part in whole.items()
+        }
+    hybrid.load(state)
+
+
+def _whole(opened: Callable[[str], dict], listed: dict, name: str) -> dict[str, Tensor]:
+    files = sorted(
+        (int(file.rpartition("tensor")[2].partition(".")[0]), file)
+        for file, names in listed["files"].items()
+        if name in names
+    )
+    parts = [opened(file)[name] for _, file in files]
+    return {
+        what: join(name, [part[what] for part in parts]) if parts[0][what].dim() else parts[0][what]
+        for what in parts[0]
+    }

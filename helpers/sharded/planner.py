@@ -18,7 +18,7 @@ from helpers.sharded.arrays import cut_dimension
 from helpers.sharded.counts import flops
 from helpers.sharded.hybrid import stage_pieces
 from helpers.sharded.mesh import Layout
-from helpers.sharded.zero import FLOAT32, Bytes, at_rest
+from helpers.sharded.zero import FLOAT32, at_rest
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,6 @@ def predict(
     machine: Machine,
     batch: int,
     micro: int = 1,
-    each: Bytes = FLOAT32,
 ) -> Plan:
     """Predict the seconds and bytes of a step.
 
@@ -113,15 +112,13 @@ def predict(
     ----------
     batch, micro : int
         Sequences in a step of all replicas, and micro-batches of each.
-    each : Bytes
-        Of a parameter.
     """
     d, p, t = layout.data, layout.pipeline, layout.tensor
     if len(machine.places) != layout.ranks:
         raise ValueError(f"{layout} has {layout.ranks} ranks; the machine {len(machine.places)}")
     if batch % (d * micro) or config.heads % t or config.vocabulary % t or p > config.layers:
         raise ValueError(f"{layout}, {micro} micro-batches: does not divide {batch=}, {config}")
-    rows, size, T, C = batch // (d * micro), int(each.parameter), config.context, config.width
+    rows, size, T, C = batch // (d * micro), int(FLOAT32.parameter), config.context, config.width
     cut = stage_pieces(config, p)
     slowest = max(cut, key=lambda pieces: flops(config, pieces, rows, T))
     work = 3 * flops(config, slowest, rows, T) / t / machine.speed
@@ -138,7 +135,7 @@ def predict(
     slot = work + said + handed
     most = max(stage_parameters(config, pieces, t) for pieces in cut)
     volume = counts.half(most, d, size).times(3 if layout.shard == 3 else 2)
-    rest = at_rest(layout.shard, d, each).total
+    rest = at_rest(layout.shard, d).total
     alive = micro * rows  # GPipe: all forwards first
     kept = max(activations(config, pieces, t, alive) for pieces in cut)
     return Plan(

@@ -13,11 +13,11 @@ import numpy as np
 import torch
 
 from helpers.models.transformer import Config, loss, transformer
-from helpers.sharded import checkpoint, zero
-from helpers.sharded.background import Channel, Span
+from helpers.sharded import zero
 from helpers.sharded.fsdp import Sharded
-from helpers.sharded.hybrid import Hybrid
+from helpers.sharded.hybrid import Hybrid, load_checkpoint, save_checkpoint
 from helpers.sharded.mesh import Layout
+from helpers.sharded.messages import Channel, Span
 from helpers.waiting import doze
 
 
@@ -58,6 +58,7 @@ def stages(config: Config, batch: int, steps: int = 2) -> list[dict]:
                 value.backward()
                 sharded.step()
         trace = gather(traced)
+        messages = [m for m in trace.messages if m.source == 0] if trace else []
         channel.close()
         found.append(
             {
@@ -65,7 +66,7 @@ def stages(config: Config, batch: int, steps: int = 2) -> list[dict]:
                 "peak": sharded.peak,
                 "loss": comm.allreduce(value.item()) / n,
                 "bytes": trace.bytes_sent()[0] / steps if trace else 0.0,
-                "messages": trace.messages_sent()[0] / steps if trace else 0,
+                "messages": len(messages) / steps,
                 "parameters": sum(unit.size for unit in sharded.units),
                 "units": len(sharded.units),
             }
@@ -110,7 +111,6 @@ def train(
     load: str | Path | None = None,
     save: str | Path | None = None,
     begin: int = 0,
-    double: bool = False,
 ) -> list[float]:
     """Train the transformer on a text; return the losses in nats for each token.
 
@@ -138,15 +138,14 @@ def train(
             layout,
             micro,
             lambda parameters: torch.optim.Adam(parameters, lr=rate),
-            dtype=torch.float64 if double else torch.float32,
         )
         if load is not None:
-            checkpoint.load(load, hybrid)
+            load_checkpoint(load, hybrid)
         for step in range(begin, begin + steps):
             x, y = map(torch.from_numpy, draw(tokens, batch, config.context, 0, step))
             losses.append(hybrid.step(x, y))
         if save is not None:
-            checkpoint.save(save, hybrid)
+            save_checkpoint(save, hybrid)
         hybrid.close()
     doze(everybody)
     return losses

@@ -17,8 +17,7 @@ from torch import Tensor, nn
 
 from helpers.data_parallel.flat import Flat
 from helpers.sharded.arrays import array_of, shards
-from helpers.sharded.background import Channel
-from helpers.sharded.messages import gather_into, reduce_into
+from helpers.sharded.messages import Channel, gather_into, reduce_into
 from helpers.sharded.zero import STAGES
 
 

@@ -11,11 +11,10 @@ from torch.nn import functional
 
 from helpers.models.transformer import Config, loss, parameter_count, transformer
 from helpers.sharded import counts, zero
-from helpers.sharded.background import Channel
 from helpers.sharded.device import Device, Metered
 from helpers.sharded.experts import Experts
 from helpers.sharded.fsdp import Sharded
-from helpers.sharded.messages import shift
+from helpers.sharded.messages import Channel, shift
 from helpers.sharded.ring_attention import ring_attention
 from helpers.sharded.runs import rows, world
 from helpers.sharded.tensor_parallel import Split, Streams, tensor_transformer, vocabulary_loss
@@ -41,7 +40,7 @@ def splits(config: Config, batch: int) -> dict[str, dict]:
             work(traced)
         trace = gather(traced)
         found[name] = {
-            "messages": trace.messages_sent()[0] if trace else 0,
+            "messages": len([m for m in trace.messages if m.source == 0]) if trace else 0,
             "bytes": trace.bytes_sent()[0] if trace else 0,
             "formula": formula,
             "waited": device.waited - before,

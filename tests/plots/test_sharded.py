@@ -4,8 +4,8 @@ import pytest
 
 from helpers.plots import sharded as draw
 from helpers.sharded import zero
-from helpers.sharded.background import Span
 from helpers.sharded.mesh import Layout
+from helpers.sharded.messages import Span
 from helpers.sharded.planner import Plan
 
 

@@ -10,10 +10,9 @@ from tests.sharded.ranks import begin, tokens
 MODEL = Config(vocabulary=24, context=12, layers=4, heads=4, width=16)
 
 
-def train(layout, micro, steps, load=None, save=None, sequence=False, start=0, dtype="float64"):
+def train(layout, micro, steps, load=None, save=None, start=0, dtype="float64"):
     """Train; return the losses."""
-    from helpers.sharded import checkpoint
-    from helpers.sharded.hybrid import Hybrid
+    from helpers.sharded.hybrid import Hybrid, load_checkpoint, save_checkpoint
 
     comm, _, _ = begin()
     hybrid = Hybrid(
@@ -24,16 +23,15 @@ def train(layout, micro, steps, load=None, save=None, sequence=False, start=0, d
         lambda ps: torch.optim.Adam(ps, lr=1e-2),
         seed=1,
         dtype=getattr(torch, dtype),
-        sequence=sequence,
     )
     if load:
-        checkpoint.load(load, hybrid)
+        load_checkpoint(load, hybrid)
     losses = [
         hybrid.step(*tokens(8, MODEL.context, MODEL.vocabulary, seed=step))
         for step in range(start, start + steps)
     ]
     if save:
-        checkpoint.save(save, hybrid)
+        save_checkpoint(save, hybrid)
     hybrid.close()
     return losses
 

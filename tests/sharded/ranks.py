@@ -26,6 +26,11 @@ def tokens(rows: int, length: int = 12, vocabulary: int = 24, seed: int = 3):
     return x[:, :-1], x[:, 1:]
 
 
+def messages_sent(trace):
+    """Count the point-to-point messages of each rank."""
+    return {rank: sum(m.source == rank for m in trace.messages) for rank in trace.ranks}
+
+
 def alone(rows: int, steps: int, config: Config = SMALL):
     """Train one copy on all rows with Adam; return losses and parameters."""
     model = transformer(config, seed=1, dtype=torch.float64)
@@ -43,8 +48,8 @@ def alone(rows: int, steps: int, config: Config = SMALL):
 
 def zero(rows: int, steps: int, stages, background: bool):
     """Train in shards at each stage; return what each left, and what it sent."""
-    from helpers.sharded.background import Channel
     from helpers.sharded.fsdp import Sharded
+    from helpers.sharded.messages import Channel
     from helpers.tracing import gather, record
 
     comm, rank, size = begin()
@@ -76,7 +81,7 @@ def zero(rows: int, steps: int, stages, background: bool):
             "held": sharded.held,
             "resident": sharded.resident(),
             "peak": sharded.peak,
-            "messages": trace and trace.messages_sent(),
+            "messages": trace and messages_sent(trace),
             "bytes": trace and trace.bytes_sent(),
             "unmatched": trace and len(trace.unmatched_sends),
             "spans": [tuple(span) for span in channel.spans],
@@ -91,8 +96,8 @@ def refusals():
     """Units that do not make up the model, and a step without a backward pass."""
     import pytest
 
-    from helpers.sharded.background import Channel
     from helpers.sharded.fsdp import Sharded
+    from helpers.sharded.messages import Channel
 
     comm, _, _ = begin()
     channel, model = Channel(comm), transformer(SMALL)

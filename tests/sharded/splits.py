@@ -7,7 +7,7 @@ from torch import nn
 from torch.nn import functional
 
 from helpers.models.transformer import loss, transformer
-from tests.sharded.ranks import SMALL, begin, tokens
+from tests.sharded.ranks import SMALL, begin, messages_sent, tokens
 
 
 def close(ours, theirs, atol=1e-12):
@@ -25,7 +25,7 @@ def counted(work):
     if trace is None:
         return None
     assert not trace.unmatched_sends
-    return set(trace.messages_sent().values()), set(trace.bytes_sent().values())
+    return set(messages_sent(trace).values()), set(trace.bytes_sent().values())
 
 
 def tensor(sequence: bool):

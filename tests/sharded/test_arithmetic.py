@@ -11,11 +11,10 @@ from helpers.models.transformer import Config, layer, transformer
 from helpers.sharded import arrays, counts, zero
 from helpers.sharded import device as device_module
 from helpers.sharded.arrays import cut, join
-from helpers.sharded.checkpoint import load
 from helpers.sharded.counts import flops, segments
 from helpers.sharded.device import Device
 from helpers.sharded.experts import capacity_of, imbalance, route
-from helpers.sharded.hybrid import stage_pieces
+from helpers.sharded.hybrid import load_checkpoint, stage_pieces
 from helpers.sharded.mesh import Layout
 from helpers.sharded.running_softmax import merge, piece, scores_of
 from helpers.sharded.tensor_parallel import local_rows, local_terms
@@ -159,7 +158,7 @@ def test_bad_input_is_refused_in_words(call, told):
 
 def test_a_folder_without_its_list_is_no_checkpoint(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"checkpoint\.json is missing"):
-        load(tmp_path, SimpleNamespace(config=CONFIG))
+        load_checkpoint(tmp_path, SimpleNamespace(config=CONFIG))
 
 
 def test_messages_add_up():

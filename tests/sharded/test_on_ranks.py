@@ -154,10 +154,10 @@ def runs(micro, *layouts, **options):
     return [((layout, micro, 2), options) for layout in layouts]
 
 
-FOUR = runs(2, Layout(2, 1, 2, shard=1)) + runs(2, Layout(1, 2, 2), sequence=True)
+FOUR = runs(2, Layout(2, 1, 2, shard=1)) + runs(2, Layout(1, 2, 2))
 EIGHT = [
     *runs(2, Layout(2, 2, 2, shard=1)),
-    *runs(4, Layout(1, 4, 2), sequence=True),
+    *runs(4, Layout(1, 4, 2)),
     *runs(1, Layout(8, 1, 1, shard=1)),
 ]
 
