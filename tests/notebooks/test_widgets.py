@@ -68,13 +68,6 @@ def test_a_line_that_was_taken_away_leaves_nothing():
     assert output.data == shown[1]
 
 
-def test_the_notebook_itself_is_left_alone(shown):
-    assert "widgets" in shown.metadata
-    assert all("nbmake" not in cell.metadata for cell in shown.cells)
-    without_widgets(shown)
-    assert "widgets" in shown.metadata
-
-
 def test_a_state_has_what_a_display_became(tmp_path):
     code = (
         "import ipywidgets\nfrom IPython.display import display\ndef draw(n):\n"
