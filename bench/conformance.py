@@ -1,8 +1,8 @@
 """PyTorch's own distributed test suite, run on the backend ``mpi4py`` and on gloo, side by side.
 
-    python -m bench.conformance [--ranks 4] [--only PART]
+    python -m bench.conformance [--ranks 4]
 
-A run of the whole suite is written to data/bench/: a row for each test, 1 if it passes, with both
+A run is written to data/bench/: a row for each test, 1 if it passes, with both
 outcomes and the reason of a failure.
 
 The suite ships inside the installed package (``torch.testing._internal.distributed``). It is meant
@@ -27,9 +27,10 @@ import traceback
 from datetime import timedelta
 from pathlib import Path
 
+from bench.__main__ import table
 from helpers import records
 from helpers.machine.mpi import start_ranks
-from helpers.paths import ROOT
+from helpers.paths import BENCH_RECORDS, ROOT
 from helpers.waiting import doze
 
 MODULE = "torch.testing._internal.distributed.distributed_test"
@@ -238,20 +239,6 @@ def _verdict(outcomes: dict[int, tuple[str, str]]) -> tuple[str, str]:
     return next(iter(outcomes.values()))
 
 
-def report(results: dict[str, dict[str, tuple[str, str]]]) -> str:
-    """The counts of each backend, and each test that one alone passes, with why."""
-    lines = [f"{'backend':10s}{'passed':>8s}{'failed':>8s}{'skipped':>9s}"]
-    for backend, outcomes in results.items():
-        count = collections.Counter(outcome for outcome, _ in outcomes.values())
-        lines.append(f"{backend:10s}{count['passed']:8d}{count['failed']:8d}{count['skipped']:9d}")
-    for one, other in (("mpi4py", "gloo"), ("gloo", "mpi4py")):
-        for name, (outcome, reason) in results[one].items():
-            if outcome != "passed" and results[other][name][0] == "passed":
-                why = _last_line(reason)
-                lines.append(f"{other} passes, {one} {outcome}: {name}: {why}")
-    return "\n".join(lines)
-
-
 def rows(results: dict[str, dict[str, tuple[str, str]]], ranks: int) -> list[records.Row]:
     """One row for each test, and one for each count: ours as value, gloo's as peer_value."""
     ours, gloo = results["mpi4py"], results["gloo"]
@@ -281,20 +268,19 @@ def _last_line(reason: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--ranks", type=int, default=4)
-    parser.add_argument("--only", default="", help="run the tests whose name contains this")
     parser.add_argument("--rank-of", help=argparse.SUPPRESS)
     parser.add_argument("--folder", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.rank_of:
         _rank_main(options.rank_of, options.folder)
         return
-    names = [name for name in names_in_a_process() if options.only in name]
+    names = names_in_a_process()
     results = {name: run_suite(name, names, options.ranks) for name in ("mpi4py", "gloo")}
-    print(report(results))
-    if not options.only:
-        command = f"python -m bench.conformance --ranks {options.ranks}"
-        suites = {"conformance": rows(results, options.ranks)}
-        print("written:", records.write(records.record(suites, command), ROOT / "data" / "bench"))
+    made = rows(results, options.ranks)
+    print(table([row for row in made if row.value != row.peer_value]))
+    command = f"python -m bench.conformance --ranks {options.ranks}"
+    written = records.write(records.record({"conformance": made}, command), BENCH_RECORDS)
+    print("written:", written)
 
 
 if __name__ == "__main__":
