@@ -15,27 +15,18 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from helpers.pipeline.checking import ScheduleError, check
     from helpers.pipeline.model import Costs, simulate
     from helpers.pipeline.runner import Pipeline
-    from helpers.pipeline.schedule import Action, Schedule
+    from helpers.pipeline.schedule import Action, Schedule, ScheduleError, check
 
 __all__ = ["Action", "Costs", "Pipeline", "Schedule", "ScheduleError", "check", "simulate"]
-
-_HOME = {
-    "Action": "schedule",
-    "Costs": "model",
-    "Pipeline": "runner",
-    "Schedule": "schedule",
-    "ScheduleError": "checking",
-    "check": "checking",
-    "simulate": "model",
-}
 
 
 def __getattr__(name: str) -> object:
     """Import a name when it is asked for: the runner needs torch, a schedule does not."""
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = importlib.import_module(f"{__name__}.{_HOME[name]}")
-    return getattr(home, name)
+    if name in __all__:
+        for home in ("schedule", "model", "runner"):
+            found = vars(importlib.import_module(f"{__name__}.{home}"))
+            if name in found:
+                return found[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -13,22 +13,22 @@ from helpers.pipeline.runner import Pipeline
 from helpers.pipeline.runs import _grad
 from helpers.pipeline.schedule import Schedule
 
+RATE = 0.3  # of gradient descent
 
-def follow_updates(
-    schedule: Schedule, stash: bool, seed: int = 0, rate: float = 0.3, newest: int | None = None
-) -> dict[str, Any] | None:
+
+def follow_updates(schedule: Schedule, stash: bool, newest: int) -> dict[str, Any] | None:
     """Run batches with updates through linear stages, and compare each gradient with models.
 
     Each stage is tanh(x Aᵀ + b), 3 numbers wide, in float64. With ``stash`` a batch keeps the
     weights that it went forward with. ``newest`` says how many of each stage's last versions are
-    tried (all unless given): ValueError for too few, as the first stage goes forward p updates
+    tried: ValueError for too few, as the first stage goes forward p updates
     before the last.
 
     On rank 0 return ``staleness``, for each rank, batch → updates missed; ``versions``, for each
     rank, how many were kept at most; ``nearest``, the relative distance of the last batch's
     gradient to that of the nearest model that versions of the stages' weights make up.
     """
-    if newest is not None and newest < schedule.ranks + 1:
+    if newest < schedule.ranks + 1:
         raise ValueError(
             f"follow_updates: newest={newest}, expected {schedule.ranks + 1} or more on "
             f"{schedule.ranks} ranks: the first stage's last batch began p updates ago"
@@ -37,27 +37,27 @@ def follow_updates(
     from torch.nn import functional
 
     comm = MPI.COMM_WORLD
-    draws = torch.Generator().manual_seed(1000 * seed + comm.rank)
+    draws = torch.Generator().manual_seed(comm.rank)
     module = nn.Sequential(nn.Linear(3, 3), nn.Tanh()).double()
     with torch.no_grad():
         for p in module.parameters():
             p.copy_(torch.randn(p.shape, generator=draws, dtype=torch.float64))
     versions = [[p.detach().clone() for p in module.parameters()]]
-    shared = torch.Generator().manual_seed(seed)
+    shared = torch.Generator().manual_seed(0)
     data = torch.randn(2, schedule.micro, 4, 3, generator=shared, dtype=torch.float64)
-    pipeline = Pipeline(comm, schedule, [module], functional.mse_loss, rate=rate, stash=stash)
+    pipeline = Pipeline(comm, schedule, [module], functional.mse_loss, rate=RATE, stash=stash)
     pipeline.step([*data[0]], [*data[1]])
     stage: Any = pipeline.stages[0]
     for micro in range(schedule.micro):
         found = stage.gradients[micro]
-        versions.append([w - rate * g for w, g in zip(versions[-1], found, strict=True)])
+        versions.append([w - RATE * g for w, g in zip(versions[-1], found, strict=True)])
     mine = (stage.staleness, stage.most_versions, versions, stage.gradients[schedule.micro - 1])
     everything = comm.gather(mine)
     if everything is None:
         return None
     got = torch.cat([g.flatten() for _, _, _, gradient in everything for g in gradient])
     last = schedule.micro - 1
-    kept = [one[2][-(newest or len(one[2])) :] for one in everything]
+    kept = [one[2][-newest:] for one in everything]
     found = _gradients(kept, data[0][last], data[1][last])
     nearest = ((found - got).norm(dim=1) / got.norm()).min().item()
     return {

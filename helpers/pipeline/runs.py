@@ -1,6 +1,6 @@
 """Steps of a small transformer on ranks, for pictures, checks and claims; call them on every rank.
 
-Each builds the stages that its schedule gives this rank, from the seed alone. A schedule may be for
+Each builds the stages that its schedule gives this rank, from one seed. A schedule may be for
 fewer ranks than there are: the others sleep meanwhile.
 """
 
@@ -17,10 +17,9 @@ from torch import Tensor, nn
 from helpers.models.transformer import Config, layer, loss, transformer
 from helpers.pace import OutpacedWarning
 from helpers.pipeline import partition
-from helpers.pipeline.model import Costs
+from helpers.pipeline.model import Box, Costs, Timeline
 from helpers.pipeline.runner import Outcome, Pipeline
 from helpers.pipeline.schedule import Schedule
-from helpers.pipeline.timeline import Box, Timeline
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -30,9 +29,9 @@ SIZE = 2  # sequences in a micro-batch
 RATE = 1e-3  # of gradient descent, for schedules with updates
 
 
-def batches(config: Config, micro: int, seed: int = 0) -> tuple[list[Tensor], list[Tensor]]:
+def batches(config: Config, micro: int) -> tuple[list[Tensor], list[Tensor]]:
     """Make micro-batches of random tokens and targets (SIZE, context), the same on all ranks."""
-    draws = torch.Generator().manual_seed(seed)
+    draws = torch.Generator().manual_seed(0)
     shape = (2, micro, SIZE, config.context)
     both = torch.randint(config.vocabulary, shape, generator=draws)
     inputs, targets = ([part.clone() for part in side] for side in both)  # storages of their own
@@ -43,14 +42,12 @@ def modules_of(
     schedule: Schedule,
     rank: int,
     config: Config,
-    seed: int = 0,
     dtype: torch.dtype = torch.float32,
-    cut: Sequence[range] | None = None,
 ) -> tuple[list[nn.Module], list[range]]:
     """Make a rank's chunks of a transformer; return also which pieces of the model they are."""
-    cut = cut or partition.equal(config.pieces, schedule.stages)
+    cut = partition.equal(config.pieces, schedule.stages)
     mine = [cut[schedule.stage(rank, chunk)] for chunk in range(schedule.chunks)]
-    made = [nn.Sequential(*(layer(config, i, seed, dtype) for i in part)) for part in mine]
+    made = [nn.Sequential(*(layer(config, i, dtype=dtype) for i in part)) for part in mine]
     return list(made), mine
 
 
@@ -75,18 +72,16 @@ def _end(comm: Any) -> None:
         comm.Free()
 
 
-def record(
-    schedule: Schedule, costs: Costs, config: Config | None = None, repeats: int = 1
-) -> Timeline | None:
+def record(schedule: Schedule, costs: Costs, repeats: int = 1) -> Timeline | None:
     """Record a step whose stages are paced; return the shortest's timeline on rank 0.
 
-    Passes whose work took longer than their pace are counted in the timeline's note. Without a
-    ``config`` of the model it is SMALL, with one piece for each stage.
+    Passes whose work took longer than their pace are counted in the timeline's note. The model is
+    SMALL, with one piece for each stage.
     """
     comm = _group(schedule.ranks)
     found: list[Timeline] = []
     if comm is not None:
-        config = config or replace(SMALL, layers=max(1, schedule.stages - 2))
+        config = replace(SMALL, layers=max(1, schedule.stages - 2))
         modules, _ = modules_of(schedule, comm.rank, config)
         inputs, targets = batches(config, schedule.micro)
         Pipeline(comm, schedule, modules, loss, rate=RATE).step(inputs, targets)  # warms up
@@ -105,17 +100,14 @@ def record(
     return min(found, key=lambda line: line.span) if found else None
 
 
-def difference(
-    schedule: Schedule, seed: int = 0, dtype: str = "float64", config: Config = SMALL
-) -> float:
+def difference(schedule: Schedule) -> float:
     """Compare a step on ranks with one process: the largest difference of any loss or gradient."""
     comm, worst = _group(schedule.ranks), 0.0
     if comm is not None:
-        kind = getattr(torch, dtype)
-        modules, pieces = modules_of(schedule, comm.rank, config, seed, kind)
-        inputs, targets = batches(config, schedule.micro, seed)
+        modules, pieces = modules_of(schedule, comm.rank, SMALL, dtype=torch.float64)
+        inputs, targets = batches(SMALL, schedule.micro)
         outcome = Pipeline(comm, schedule, modules, loss).step(inputs, targets)
-        whole = transformer(config, seed, kind)
+        whole = transformer(SMALL, dtype=torch.float64)
         losses = [loss(whole(x), y) for x, y in zip(inputs, targets, strict=True)]
         torch.stack(losses).mean().backward()
         for got, value in zip(outcome.losses, losses, strict=False):
@@ -128,9 +120,7 @@ def difference(
     return worst
 
 
-def bytes_kept(
-    schedule: Schedule, recompute: bool = False, config: Config = SMALL
-) -> tuple[int, int]:
+def bytes_kept(schedule: Schedule, recompute: bool) -> tuple[int, int]:
     """Count the bytes that this rank keeps for backward passes, inputs only with ``recompute``.
 
     The most during a step, and those of one micro-batch, without recomputation.
@@ -139,10 +129,10 @@ def bytes_kept(
 
     comm, found = _group(schedule.ranks), [0, 0]
     if comm is not None:
-        inputs, targets = batches(config, schedule.micro)
+        inputs, targets = batches(SMALL, schedule.micro)
         alone = gpipe(schedule.ranks, 1)
         for k, (plan, again) in enumerate(((schedule, recompute), (alone, False))):
-            modules, _ = modules_of(plan, comm.rank, config)
+            modules, _ = modules_of(plan, comm.rank, SMALL)
             pipeline = Pipeline(comm, plan, modules, loss, recompute=again, measure=True)
             found[k] = pipeline.step(inputs[: plan.micro], targets[: plan.micro]).bytes
     _end(comm)

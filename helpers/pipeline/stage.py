@@ -1,4 +1,4 @@
-"""A stage: some layers and what they keep of each micro-batch. No messages here.
+"""A stage: some layers and what they keep of each micro-batch, counted in bytes. No messages here.
 
 first, second = Stage(nn.Linear(2, 3)), Stage(nn.Linear(3, 1), loss=functional.mse_loss)
 y = first.forward(0, x)
@@ -10,7 +10,8 @@ first.backward(0, gradient)
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,64 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from helpers.pipeline.memory import Kept, Meter
+
+class Meter:
+    """Counts the bytes kept for backward passes: those kept ``now``, and the ``most`` there were.
+
+    Autograd tells of each tensor that it saves. Storages that several operations save count once,
+    and weights do not count: they are there anyway.
+    """
+
+    def __init__(self) -> None:
+        self.now = self.most = 0
+        self._holders: Counter[int] = Counter()
+        self._free: set[int] = set()
+
+    def watch(self, weights: Iterable[Tensor]) -> torch.autograd.graph.saved_tensors_hooks:
+        """Return a context in which what autograd saves, but weights, counts until dropped."""
+        free = {weight.untyped_storage().data_ptr() for weight in weights}
+
+        def pack(tensor: Tensor) -> Tensor | Kept:
+            if tensor.untyped_storage().data_ptr() in free:
+                return tensor
+            return self.keep(tensor)
+
+        return torch.autograd.graph.saved_tensors_hooks(pack, _unpack)
+
+    def keep(self, tensor: Tensor) -> Kept:
+        """Count a tensor while the result lives."""
+        return Kept(tensor, self)
+
+    def _add(self, address: int, size: int) -> None:
+        self._holders[address] += 1
+        if self._holders[address] == 1:
+            self.now += size
+            self.most = max(self.most, self.now)
+
+    def _drop(self, address: int, size: int) -> None:
+        self._holders[address] -= 1
+        if not self._holders[address]:
+            del self._holders[address]
+            self.now -= size
+
+
+class Kept:
+    """A tensor that counts while this lives."""
+
+    __slots__ = ("_address", "_meter", "_size", "tensor")
+
+    def __init__(self, tensor: Tensor, meter: Meter) -> None:
+        storage = tensor.untyped_storage()
+        self.tensor, self._meter = tensor, meter
+        self._address, self._size = storage.data_ptr(), storage.nbytes()
+        meter._add(self._address, self._size)
+
+    def __del__(self) -> None:
+        self._meter._drop(self._address, self._size)
+
+
+def _unpack(saved: Tensor | Kept) -> Tensor:
+    return saved.tensor if isinstance(saved, Kept) else saved
 
 
 @dataclass
@@ -174,3 +232,68 @@ def _linear(part: nn.Linear, put: list[Later]) -> Any:
 
 def _rows(x: Tensor) -> Tensor:
     return x.reshape(-1, x.shape[-1])  # (..., n) → (rows, n)
+
+
+class UpdatingStage(Stage):
+    """PipeDream's stage: it updates its weights after every micro-batch, others under way.
+
+    A micro-batch that went forward before an update goes backward after it. With ``stash`` the
+    stage keeps, for each micro-batch under way, the weights that it went forward with; without, the
+    backward pass meets weights that its activations do not come from.
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        rate: float,
+        loss: Callable[[Tensor, Tensor], Tensor] | None,
+        stash: bool,
+        meter: Meter | None,
+    ) -> None:
+        super().__init__(module, loss, meter=meter)
+        self.rate, self.stash = rate, stash
+        self.version = 0
+        self.staleness: dict[int, int] = {}
+        self.gradients: dict[int, list[Tensor]] = {}
+        self.most_versions = 1
+        self._used: dict[int, tuple[int, dict[str, Tensor]]] = {}
+        self._newest = self._copy()
+
+    def forward(self, micro: int, x: Tensor, target: Tensor | None = None) -> Tensor:
+        """Go forward with the newest weights, and remember which these were."""
+        self._used[micro] = (self.version, self._newest)
+        versions = {version for version, _ in self._used.values()} | {self.version}
+        self.most_versions = max(self.most_versions, len(versions) if self.stash else 1)
+        return super().forward(micro, x, target)
+
+    def update(self, micro: int) -> None:
+        """Follow a micro-batch's gradient, wherever the weights are by now."""
+        version, used = self._used.pop(micro)
+        self.staleness[micro] = self.version - version
+        found = [weight.grad for weight in used.values()]
+        self.gradients[micro] = [g.clone() for g in found if g is not None]
+        for weight in used.values():
+            weight.grad = None
+        with torch.no_grad():
+            new = {
+                name: now if g is None else now - self.rate * g
+                for (name, now), g in zip(self._newest.items(), found, strict=True)
+            }
+            for name, parameter in self.module.named_parameters():
+                parameter.copy_(new[name])
+            if self.stash:  # a new version beside those in use
+                self._newest = self._copy()
+            else:  # in place, behind autograd's back: graphs under way now hold these weights
+                for name, weight in self._newest.items():
+                    weight.data.copy_(new[name])
+        self.version += 1
+
+    def _copy(self) -> dict[str, Tensor]:
+        named = self.module.named_parameters()
+        return {name: p.detach().clone().requires_grad_() for name, p in named}
+
+    def _layers(self, x: Tensor) -> Tensor:
+        return torch.func.functional_call(self.module, self._newest, (x,))
+
+    def _weights(self) -> Iterable[Any]:
+        return self._newest.values()

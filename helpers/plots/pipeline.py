@@ -10,7 +10,7 @@ from helpers.plots.style import BLUE, GREEN, ORANGE, PURPLE, YELLOW, edge, ensur
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from helpers.pipeline.timeline import Timeline
+    from helpers.pipeline.model import Timeline
 
 COLOURS = {"F": BLUE, "B": ORANGE, "I": YELLOW, "W": GREEN, "U": PURPLE}
 NAMES = {

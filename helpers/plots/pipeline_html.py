@@ -9,7 +9,6 @@ menu), ``pipeline-ranks``, ``pipeline-micro`` and ``pipeline-memory`` (sliders),
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from typing import TYPE_CHECKING
 
 from helpers.plots.pipeline import COLOURS, NAMES
@@ -19,7 +18,7 @@ from helpers.plots.web.page import embed
 if TYPE_CHECKING:
     from IPython.display import HTML
 
-    from helpers.pipeline.timeline import Timeline
+    from helpers.pipeline.model import Timeline
 
 KINDS = "FBIWU"
 
@@ -44,7 +43,7 @@ def pipelines(timelines: Sequence[Timeline]) -> HTML:
         "inks": [ink(COLOURS[kind]) for kind in KINDS],
         "names": [NAMES[kind] for kind in KINDS],
     }
-    return HTML(embed("pipeline.js", "pipeline.css", data, still=_still(found)))
+    return HTML(embed("pipeline.js", "pipeline.css", data))
 
 
 def _coded(line: Timeline) -> dict:
@@ -67,14 +66,3 @@ def _coded(line: Timeline) -> dict:
         "idle": round(line.bubble, 4),
         "boxes": boxes,
     }
-
-
-def _still(found: dict[tuple, dict]) -> str:
-    """The same as a table."""
-    rows = "".join(
-        f"<tr><td>{escape(name)}</td><td>{ranks}</td><td>{micro}</td><td>{run['idle']:.0%}</td>"
-        f"<td>{'recorded' if run['recorded'] else 'model'}</td></tr>"
-        for (name, ranks, micro), run in found.items()
-    )
-    head = "<tr><th>schedule</th><th>ranks</th><th>micro-batches</th><th>idle</th><th></th></tr>"
-    return f"<table>{head}{rows}</table>"

@@ -7,7 +7,7 @@ from torch import nn
 from torch.nn import functional
 
 from helpers.models.transformer import Config, loss, transformer
-from helpers.pipeline import families
+from helpers.pipeline import families, runner
 from helpers.pipeline.model import kept
 from helpers.pipeline.runner import Pipeline
 from helpers.pipeline.runs import batches, modules_of
@@ -39,7 +39,7 @@ def equal_to_one_process(dtype_name: str, tolerance: float):
                 continue
             model, losses = wanted[micro]
             schedule = make(size, micro)
-            modules, parts = modules_of(schedule, rank, CONFIG, 0, dtype)
+            modules, parts = modules_of(schedule, rank, CONFIG, dtype)
             pipeline = Pipeline(
                 comm, schedule, modules, loss, recompute=recompute, measure=not recompute
             )
@@ -78,7 +78,7 @@ def memory():
         for recompute in (False, True):
             for micro in (1, MICRO):
                 schedule = families.FAMILIES[name](comm.size, micro)
-                modules, _ = modules_of(schedule, comm.rank, CONFIG, 0, torch.float64)
+                modules, _ = modules_of(schedule, comm.rank, CONFIG, torch.float64)
                 pipeline = Pipeline(
                     comm, schedule, modules, loss, recompute=recompute, measure=True
                 )
@@ -137,7 +137,8 @@ def refused():
         Pipeline(comm, schedule, [module, module], loss)
     with pytest.raises(ValueError, match="PipeDream updates: expected rate > 0"):
         Pipeline(comm, families.pipedream(2, 2), [module], loss)
-    pipeline = Pipeline(comm, schedule, [module], functional.mse_loss, patience=0.3)
+    runner.PATIENCE = 0.3
+    pipeline = Pipeline(comm, schedule, [module], functional.mse_loss)
     x = [torch.ones(1, 2)] * 2
     with pytest.raises(ValueError, match=f"rank {comm.rank} has stage {comm.rank} and needs 2"):
         pipeline.step(x[: 1 + comm.rank], x[: 2 - comm.rank])

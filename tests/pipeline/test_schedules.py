@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from helpers.pipeline import families, partition
-from helpers.pipeline.checking import ScheduleError, check, walk
 from helpers.pipeline.model import Costs, bubble, kept, simulate
-from helpers.pipeline.schedule import Action, Schedule
+from helpers.pipeline.schedule import Action, Schedule, ScheduleError, check, walk
 
 SIZES = [(p, m) for p in (1, 2, 3, 4, 6, 8) for m in (1, 2, 3, 4, 8, 12, 24)]
 

@@ -6,7 +6,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 from helpers.pipeline import Costs, Schedule, families, simulate
-from helpers.pipeline.timeline import Timeline
+from helpers.pipeline.model import Timeline
 from helpers.plots import pipeline as draw
 from helpers.plots import style
 from helpers.plots.pipeline_html import pipelines
