@@ -5,8 +5,9 @@ object with the time limit and whether the caller waits (older parts of torch pa
 operation or a time limit in its place). What torch checks before it calls is not checked again.
 """
 
-# mypy: disable-error-code="override, assignment"
-# Torch declares two overloads of most methods; one method here takes what both bring.
+# mypy: disable-error-code="override, assignment, call-arg"
+# Torch declares methods of a class that C++ makes, two overloads of most; one here takes what both
+# bring.
 
 from __future__ import annotations
 
@@ -17,7 +18,6 @@ import torch
 import torch.distributed as dist
 from torch._C import _distributed_c10d as c10d
 
-from helpers.torch_mpi.identity import Identity
 from helpers.torch_mpi.layout import (
     Receiving,
     as_bytes,
@@ -29,9 +29,72 @@ from helpers.torch_mpi.layout import (
     spell,
 )
 from helpers.torch_mpi.runner import Runner
-from helpers.torch_mpi.transport import Transport
+from helpers.torch_mpi.transport import BACKEND, Transport
 
 Tensors: TypeAlias = Sequence[torch.Tensor]
+
+
+class Identity(dist.ProcessGroup):
+    """A process group's answers about itself, under the names that torch calls."""
+
+    def __init__(self, rank: int, size: int, name: str, store: dist.Store | None):
+        super().__init__(rank, size)
+        self._rank, self._size, self._store = rank, size, store
+        self._name = self._description = name
+
+    def getBackendName(self) -> str:  # noqa: N802 (torch's own spelling, here and below)
+        """Return ``"mpi4py"``."""
+        return BACKEND
+
+    _get_backend_name = name = getBackendName
+
+    def rank(self) -> int:
+        """Return this rank's number in the group."""
+        return self._rank
+
+    def size(self) -> int:
+        """Return the number of ranks."""
+        return self._size
+
+    getRank, getSize = rank, size  # noqa: N815
+
+    def getGroupName(self) -> str:  # noqa: N802
+        """Return the group's name."""
+        return self._name
+
+    def setGroupName(self, name: str) -> None:  # noqa: N802
+        """Change the group's name."""
+        self._name = name
+
+    def getGroupDesc(self) -> str:  # noqa: N802
+        """Return the group's description."""
+        return self._description
+
+    def setGroupDesc(self, description: str) -> None:  # noqa: N802
+        """Change the group's description."""
+        self._description = description
+
+    _set_group_name, _set_group_desc = setGroupName, setGroupDesc
+    group_name = property(getGroupName)
+    group_desc = property(getGroupDesc)
+
+    @property
+    def _device_types(self) -> list[torch.device]:
+        return [torch.device("cpu")]
+
+    def _get_backend(self, device: torch.device) -> Identity:
+        return self
+
+    def get_group_store(self) -> dist.Store | None:
+        """Return the store at which the group's ranks have met."""
+        return self._store
+
+    def _has_hooks(self) -> bool:
+        return False
+
+    supports_splitting = False
+    supports_coalescing = False
+    supports_time_estimate = False
 
 
 class Moving(Identity):
