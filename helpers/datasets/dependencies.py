@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from helpers.datasets.files import DataError, read_checked
+from helpers.datasets import DataError, read_checked
 
 FILE = Path("debian") / "dependencies.txt.xz"
 

@@ -20,7 +20,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from helpers.datasets.files import read_checked
+from helpers.datasets import read_checked
 from helpers.datasets.text import sentences, words
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from helpers.datasets.files import read_checked
+from helpers.datasets import read_checked
 
 FILE = Path("mnist") / "digits.npz"
 MEAN, DEVIATION = 0.1307, 0.3081  # of the pixels of the 60 000 official training images, in [0, 1]

@@ -72,19 +72,15 @@ def train(
     steps: int = 300,
     batch: int = 32,
     rate: float = 0.01,
-    test: int = 512,
-    clip: float = 1.0,
     half_life: float = 1,
     progress: Callable[[int, float], None] | None = None,
 ) -> Scores:
     """Train ``seeds`` readers of ``task`` with the GRU's ``variant``; return each one's accuracy.
 
-    ``held_out`` is the task to test on (default: fresh draws of ``task``). ``clip`` bounds each
-    seed's gradient norm, ``half_life`` (steps) starts the update gates. ``progress(step, loss)``
-    is called after every step. Raises ValueError for fewer than one seed or step.
+    ``held_out`` is the task to test on (default: fresh draws of ``task``). Each seed's
+    gradient norm is at most 1; ``half_life`` (steps) starts the update gates.
+    ``progress(step, loss)`` is called after every step.
     """
-    if seeds < 1 or steps < 1:
-        raise ValueError(f"seeds={seeds}, steps={steps}: expected at least 1 of each")
     parts = {"half_life": half_life, **variant}  # a variant's own start comes first
     readers = [_reader(seed, task, hidden, parts) for seed in range(seeds)]
     parameters, _ = stack_module_state(readers)
@@ -99,12 +95,12 @@ def train(
         ).view(seeds, batch)
         optimizer.zero_grad()
         losses.mean(1).sum().backward()  # a sum over seeds: no seed's gradient sees another
-        _clip_each(parameters.values(), clip)
+        _clip_each(parameters.values())
         optimizer.step()
         if progress:
             progress(step, losses.mean().item())
     with torch.no_grad():
-        x, labels = _batches(held_out or task, test, generators)
+        x, labels = _batches(held_out or task, 512, generators)
         right = (every(parameters, x).argmax(-1) == labels).float().mean(1)
     return Scores(tuple(right.tolist()))
 
@@ -155,24 +151,22 @@ def comparisons() -> dict[str, Comparison]:
     }
 
 
-def _clip_each(parameters, limit: float) -> None:
-    """Clip every seed's gradient by its own norm."""
+def _clip_each(parameters) -> None:
+    """Clip every seed's gradient to a norm of 1."""
     gradients = [p.grad for p in parameters if p.grad is not None]
     squares = sum((g**2).flatten(1).sum(1) for g in gradients)  # (S)
-    scale = (limit / (squares.sqrt() + 1e-12)).clamp(max=1.0)
+    scale = (1 / (squares.sqrt() + 1e-12)).clamp(max=1.0)
     for gradient in gradients:
         gradient.mul_(scale.view(-1, *[1] * (gradient.dim() - 1)))
 
 
-def one_that_forgets(
-    seed: int = 0, steps: int = 250, length: int = 12
-) -> tuple[GRU, Tensor, tuple[list[float], list[int]]]:
+def one_that_forgets(seed: int) -> tuple[GRU, Tensor, tuple[list[float], list[int]]]:
     """Train one small GRU to forget on cue, and draw a sequence for it.
 
     Return the layer, of four units; a sequence (T, 1, 2); and the T numbers that come in with the
-    steps, from 1, at which there is a cue. It takes ``steps`` of Adam, of 32 sequences each.
+    steps, from 1, at which there is a cue. It takes 250 steps of Adam, of 32 sequences each.
     """
-    task = ForgetOnCue(length)
+    task = ForgetOnCue(12)
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         reader = Reader(task.inputs, 4, task.classes)
@@ -181,7 +175,7 @@ def one_that_forgets(
     reader.layer.load_state_dict(layer.state_dict())
     generator = torch.Generator().manual_seed(seed)
     optimizer = torch.optim.Adam(reader.parameters(), lr=0.02)
-    for _ in range(steps):
+    for _ in range(250):
         x, labels = task.draw(32, generator)
         optimizer.zero_grad()
         nn.functional.cross_entropy(reader(x), labels).backward()

@@ -66,13 +66,10 @@ def norms_by_lag(jacobians: Tensor) -> Tensor:
     return torch.stack(norms)
 
 
-def power_bound(U: Tensor, lags: int, slope: float = 1.0) -> Tensor:
-    """Return (slope · ‖U‖₂)^k for k = 0 ... lags: the bound before any state is known.
-
-    ``slope`` is the largest derivative of the activation: 1 for tanh and ReLU, 1/4 for σ.
+def power_bound(U: Tensor, lags: int) -> Tensor:
+    """Return ‖U‖₂^k for k = 0 ... lags: the bound for tanh before any state is known.
 
     >>> power_bound(torch.tensor([[0.0, 5.0], [0.0, 0.0]]), lags=3).tolist()
     [1.0, 5.0, 25.0, 125.0]
     """
-    base = slope * torch.linalg.matrix_norm(U, 2)
-    return base ** torch.arange(lags + 1, dtype=U.dtype)
+    return torch.linalg.matrix_norm(U, 2) ** torch.arange(lags + 1, dtype=U.dtype)

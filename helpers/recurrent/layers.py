@@ -29,9 +29,6 @@ class _Recurrent(nn.Module):
 
     def __init__(self, input_size: int, hidden_size: int):
         super().__init__()
-        for name, size in (("input_size", input_size), ("hidden_size", hidden_size)):
-            if not isinstance(size, int) or size < 1:
-                raise ValueError(f"{name}={size!r}: expected a whole number, at least 1")
         self.input_size, self.hidden_size = input_size, hidden_size
         rows, bound = self.blocks * hidden_size, 1 / math.sqrt(hidden_size)
         for name, shape in (
@@ -53,18 +50,13 @@ class _Recurrent(nn.Module):
         wrong.
         """
         W, U, b, c = self.weights()
-        if x.dtype != W.dtype:
-            raise TypeError(f"x has dtype {x.dtype}: expected {W.dtype}, the weights'")
         if x.dim() != 3 or x.shape[-1] != self.input_size or 0 in x.shape[:-1]:
             raise ValueError(
                 f"x has shape {tuple(x.shape)}: expected (T, B, {self.input_size}) with T and B "
                 "at least 1"
             )
         T, B, _ = x.shape
-        shape = (1, B, self.hidden_size)
-        if h0 is not None and tuple(h0.shape) != shape:
-            raise ValueError(f"h0 has shape {tuple(h0.shape)}: expected {shape}")
-        h, states = (x.new_zeros(shape) if h0 is None else h0)[0], []
+        h, states = x.new_zeros(B, self.hidden_size) if h0 is None else h0[0], []
         for gi in torch.addmm(b, x.flatten(0, 1), W.T).view(T, B, -1).unbind(0):
             h = self.step(gi, h, U.T, c)
             states.append(h)
@@ -135,8 +127,6 @@ class GRU(_Recurrent):
         """
         if not (self.has_reset and self.has_update and self.cell is None):
             raise ValueError("trace expects the full GRU: reset, update and no cell of one's own")
-        if x.dim() != 3:
-            raise ValueError(f"trace expects x (T, B, I); got shape {tuple(x.shape)}")
         h = x.new_zeros(x.shape[1], self.hidden_size)
         steps = []
         for x_t in x.unbind(0):

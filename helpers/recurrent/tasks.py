@@ -64,10 +64,6 @@ class LongCopy:
     length: int = 40  # steps
     classes: int = 4
 
-    def __post_init__(self) -> None:
-        if self.length < 1 or self.classes < 1:
-            raise ValueError(f"{self}: expected at least 1 step and 1 class")
-
     @property
     def inputs(self) -> int:
         """Columns of x: one for each symbol, and one for what distracts."""

@@ -5,10 +5,9 @@ import hashlib
 import numpy as np
 import pytest
 
-from helpers.datasets import mnist
+from helpers.datasets import DataError, mnist
 from helpers.datasets.dependencies import load_dependencies
 from helpers.datasets.descriptions import load_descriptions, load_word_vectors
-from helpers.datasets.files import DataError
 from helpers.paths import DATA
 
 LOADERS = {

@@ -94,29 +94,13 @@ def test_trace_shows_the_gates_of_the_same_run():
 
 
 @pytest.mark.parametrize(
-    ("call", "error", "says"),
+    ("call", "says"),
     [
-        (lambda gru: gru(torch.randn(5, 2, 7)), ValueError, r"\(5, 2, 7\).*expected \(T, B, 3\)"),
-        (lambda gru: gru(torch.randn(0, 2, 3)), ValueError, "at least 1"),
-        (
-            lambda gru: gru(torch.randn(5, 2, 3), torch.randn(1, 9, 4)),
-            ValueError,
-            r"h0 has shape \(1, 9, 4\): expected \(1, 2, 4\)",
-        ),
-        (lambda gru: GRU(3, 0), ValueError, "hidden_size=0"),
-        (
-            lambda gru: gru.trace(torch.randn(5, 3)),
-            ValueError,
-            r"x \(T, B, I\); got shape \(5, 3\)",
-        ),
-        (lambda gru: GRU(3, 4, reset=False).trace(torch.randn(5, 2, 3)), ValueError, "full GRU"),
-        (
-            lambda gru: gru(torch.randn(5, 2, 3).double()),
-            TypeError,
-            "float64: expected torch.float32",
-        ),
+        (lambda gru: gru(torch.randn(5, 2, 7)), r"\(5, 2, 7\).*expected \(T, B, 3\)"),
+        (lambda gru: gru(torch.randn(0, 2, 3)), "at least 1"),
+        (lambda gru: GRU(3, 4, reset=False).trace(torch.randn(5, 2, 3)), "full GRU"),
     ],
 )
-def test_bad_input_is_named(call, error, says):
-    with pytest.raises(error, match=says):
+def test_bad_input_is_named(call, says):
+    with pytest.raises(ValueError, match=says):
         call(GRU(3, 4))
