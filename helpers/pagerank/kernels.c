@@ -1,4 +1,4 @@
-// PageRank's inner loops in C, compiled by compiled.py.
+// PageRank's inner loops in C, compiled by solve.py.
 #include <math.h>
 #include <stdint.h>
 

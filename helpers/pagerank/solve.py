@@ -9,10 +9,16 @@ with d the damping, v the personalization (1/N unless given) and Σ x = 1.
 
 from __future__ import annotations
 
+import ctypes
+from ctypes import POINTER, c_double, c_int32, c_int64
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
 import numpy as np
 
+from helpers import native
+from helpers.machine.compilers import find_compiler
 from helpers.pagerank.graphs import Links, links
 
 SMALL_COMPONENT = 1000  # nodes: up to here a cycle is solved on the spot, within one sweep
@@ -79,7 +85,7 @@ def pagerank(
     graph, stop = links(graph), Stopping(damping, tolerance, max_iterations)
     teleport = _distribution(graph, personalization)
     if method == "auto":
-        method = "ordered" if _compiles() else "csr"
+        method = "ordered" if _works() else "csr"
     x, residuals = (_ordered if method == "ordered" else _power)(graph, teleport, stop)
     result = PageRankResult(x / x.sum(), len(residuals), tuple(residuals), method)
     if not residuals[-1] <= tolerance:
@@ -108,13 +114,6 @@ def _distribution(graph: Links, given: np.ndarray | None) -> np.ndarray:
     if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
         raise ValueError("personalization expects finite weights of at least 0, not all of them 0")
     return weights / weights.sum()
-
-
-def _compiles() -> bool:
-    """Whether a C compiler is here, and takes the course's C."""
-    from helpers.pagerank.compiled import works
-
-    return works()
 
 
 def _goes_on(residuals: list[float], stop: Stopping) -> bool:
@@ -150,15 +149,13 @@ def _ordered(graph: Links, teleport, stop):
     components in that order needs few sweeps: one, and one to confirm, where there is no cycle.
     The solution's scale takes care of dangling nodes: their rank returns along v as well.
     """
-    from helpers.pagerank.compiled import make_sweep, order_components
-
     rows, damping = graph.incoming, stop.damping
     if rows.indices.dtype != np.int32:
         raise ValueError(f"method 'ordered' takes up to 2**31 edges; got {graph.edges}: use 'csr'")
-    order, blocks = order_components(rows.indptr, rows.indices, SMALL_COMPONENT)
+    order, blocks = _order_components(rows.indptr, rows.indices, SMALL_COMPONENT)
     factor = damping * graph.inverse_out
     weights = None if graph.unweighted else rows.data
-    sweep = make_sweep(
+    sweep = _make_sweep(
         rows.indptr, rows.indices, weights, factor, teleport, blocks, order, damping,
         SMALL_COMPONENT,
     )  # fmt: skip
@@ -167,3 +164,72 @@ def _ordered(graph: Links, teleport, stop):
     while _goes_on(residuals, stop):
         residuals.append(sweep(x, scaled, stop.tolerance))
     return x, residuals
+
+
+# --- in C: kernels.c, reached through ctypes -------------------------------------------------
+@cache
+def _library() -> ctypes.CDLL:
+    made = native.load_c(Path(__file__).with_name("kernels.c").read_text())
+    i32, reals = POINTER(c_int32), POINTER(c_double)
+    made.sweep.argtypes = (c_int64, *[i32] * 4, *[reals] * 5, c_double, c_double, c_int32)
+    made.sweep.restype = c_double
+    made.order_components.argtypes = (c_int32, *[POINTER(c_int32)] * 5)
+    made.order_components.restype = c_int64
+    return made
+
+
+def _works() -> bool:
+    """Whether there is a C compiler that compiles the course's C, and the result can be loaded."""
+    try:
+        find_compiler()
+        _library()
+    except (native.CompilerError, OSError):
+        return False
+    return True
+
+
+def _at(array, kind):
+    return None if array is None else array.ctypes.data_as(POINTER(kind))
+
+
+def _order_components(indptr, indices, large: int) -> tuple[np.ndarray, np.ndarray]:
+    """List the nodes of a graph component by component, each after those that link to it.
+
+    ``indptr``, ``indices``: incoming links in CSR, int32. Returns (order, start): component b is
+    ``order[start[b]:start[b + 1]]``. Components above ``large`` nodes are listed by number, which
+    reads the matrix from beginning to end.
+    """
+    n = len(indptr) - 1
+    order, start = np.empty(n, dtype=np.int32), np.empty(n + 1, dtype=np.int32)
+    arrays = (indptr, indices, order, start, np.empty(5 * n, dtype=np.int32))
+    count = _library().order_components(n, *(_at(a, c_int32) for a in arrays))
+    start = start[: count + 1]
+    for block in np.flatnonzero(np.diff(start) > large):
+        order[start[block] : start[block + 1]].sort()
+    return order, start
+
+
+def _make_sweep(indptr, indices, weights, factor, base, blocks, order, damping, small):
+    """Return ``sweep(x, scaled, tolerance) -> change``, one Gauss-Seidel pass (see kernels.c).
+
+    ``indptr``, ``indices``, ``weights`` (or None) are the incoming links in CSR, ``factor`` is
+    damping / out-weight (N,), ``base`` the teleport term (N,); ``order`` (N,) lists the nodes and
+    ``blocks`` (B + 1,) where each block of them begins.
+    """
+    function = _library().sweep
+    held = [np.ascontiguousarray(a, dtype=np.int32) for a in (blocks, order, indptr, indices)]
+    held += [weights, factor, base]  # by the closure: the arrays must outlive the pointers to them
+    fixed = [_at(a, c_int32) for a in held[:4]] + [_at(a, c_double) for a in held[4:]]
+
+    def sweep(x, scaled, tolerance):
+        return function(
+            len(held[0]) - 1,
+            *fixed,
+            _at(x, c_double),
+            _at(scaled, c_double),
+            damping,
+            tolerance,
+            small,
+        )
+
+    return sweep

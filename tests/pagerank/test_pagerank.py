@@ -166,7 +166,7 @@ def test_without_a_compiler_or_with_one_that_does_not_work_auto_is_csr(monkeypat
     def broken():
         raise native.CompilerError("no SDK")
 
-    monkeypatch.setattr("helpers.pagerank.compiled._library", broken)
+    monkeypatch.setattr("helpers.pagerank.solve._library", broken)
     assert pagerank(CYCLE).method == "csr"
     with pytest.raises(native.CompilerError, match="no SDK"):
         pagerank(CYCLE, "ordered")
