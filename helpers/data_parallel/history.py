@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from numbers import Integral, Real
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,7 +30,7 @@ class History:
     waited least. ``accuracy`` on the test digits is 0 to 1; ``weights`` (P,) are all trained
     parameters at the end, float32. ``report`` has the faults, in the order of their discovery,
     ``ended`` says in words what ended the run, and ``samples`` those of each mini-batch of this
-    replica; ``by_samples``, whether each worker's gradient counted by its samples.
+    replica.
     """
 
     scheme: str
@@ -49,7 +48,6 @@ class History:
     report: list[str] = field(default_factory=list)
     ended: str = ""
     samples: list[int] = field(default_factory=list)
-    by_samples: bool = False
 
     def record(self, seconds: float, loss: float, staleness: int = 0, worker: int = -1) -> None:
         """Append one update."""
@@ -83,16 +81,13 @@ class History:
         batches, _, losses, compute, synchronize, _, samples = zip(
             *(everyone[rank] for rank in workers), strict=True
         )
-        weighed = self.by_samples and self.updates  # NumPy weighs nothing by nothing
-        mean = np.average(losses, 0, weights=samples) if weighed else np.mean(losses, 0)
-        faults = _not_finite(losses, workers)
-        faults += [] if self.by_samples else _unlike(samples, workers)
+        faults = _not_finite(losses, workers) + _unlike(samples, workers)
         return History(
             self.scheme,
             self.ranks,
             max(batches),
             np.max([told[1] for told in everyone], axis=0).tolist(),
-            mean.tolist(),
+            np.mean(losses, 0).tolist(),
             self.staleness,
             self.workers,
             gradients=self.updates * len(workers),
@@ -101,7 +96,6 @@ class History:
             report=[line for told in everyone for line in told[5]] + faults,
             ended=self.ended,
             samples=self.samples,
-            by_samples=self.by_samples,
         )
 
 
@@ -120,7 +114,7 @@ def _unlike(samples: Sequence[Sequence[int]], workers: list[int]) -> list[str]:
             had = ", ".join(f"{n} on rank {r}" for r, n in zip(workers, several, strict=True))
             return [
                 f"update {update} averaged batches of unlike length as if they were alike ({had} "
-                "samples): drop what an epoch leaves over (drop_last=True), or weigh by samples"
+                "samples): drop what an epoch leaves over (drop_last=True)"
             ]
     return []
 
@@ -141,12 +135,16 @@ class Stop:
 
     def __post_init__(self) -> None:
         """Refuse what would never end a training, or end it before it began."""
-        if self.updates is not None and not (_is(self.updates, Integral) and self.updates >= 1):
-            raise ValueError(f"Stop expects a whole number of updates, 1 or more; got {self}")
-        if self.seconds is not None and not (_finite(self.seconds) and self.seconds > 0):
-            raise ValueError(f"Stop expects more than 0 seconds; got {self}")
-        if self.loss is not None and not _finite(self.loss):
-            raise ValueError(f"Stop expects a finite loss; got {self}")
+        updates, seconds, loss = self.updates, self.seconds, self.loss
+        if not (
+            (updates is None or (type(updates) is int and updates >= 1))
+            and (seconds is None or 0 < seconds < math.inf)
+            and (loss is None or math.isfinite(loss))
+        ):
+            raise ValueError(
+                "Stop expects a whole number of updates from 1, more than 0 seconds and a finite "
+                f"loss; got {self}"
+            )
 
     def reached(self, history: History, elapsed: float) -> str:
         """Find the condition that holds; return it in words, or an empty string."""
@@ -159,11 +157,3 @@ class Stop:
             if recent <= self.loss:
                 return f"loss {recent:.3f}"
         return ""
-
-
-def _is(value: object, kind: type) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool)
-
-
-def _finite(value: object) -> bool:
-    return _is(value, Real) and math.isfinite(value)  # type: ignore[arg-type]

@@ -65,8 +65,6 @@ def train(
         limit, mine = itertools.count(), _while_all_have_one(mine, comm)
     elif isinstance(limit, range) and scheme.synchronous:
         mine = _as_many(mine, limit)
-    weights = _weights(batches, scheme, limit)
-    history.by_samples = weights is not None
     alarm = Alarm(comm) if scheme.synchronous else None
     judge = Judge(scheme, replica.stop)
     computing, synchronizing = [], []
@@ -84,7 +82,6 @@ def train(
             scheme.before_backward(replica, step)
             ready = time.perf_counter()
             if batch is not None:
-                replica.weight = weights[step] if weights else 1.0
                 replica.backward(*batch)
                 history.samples.append(len(batch[0]))
                 history.batch = history.samples[0]
@@ -164,32 +161,6 @@ def _length(batches: Iterable) -> int | None:
     try:
         return len(batches)  # type: ignore[arg-type]
     except TypeError:  # also of a DataLoader over an IterableDataset
-        return None
-
-
-def _weights(batches: Iterable, scheme: Scheme, limit: Iterable) -> list[float] | None:
-    """Weigh this worker's gradient in each step by its samples; None where all are to count alike.
-
-    The mean of n gradients of b₁, ..., bₙ samples is that of all samples with weights n bᵣ / Σ b.
-    """
-    if not (scheme.by_samples and isinstance(limit, range)):
-        return None
-    told = scheme.comm.allgather(None if scheme.serves else _sizes(batches, limit))
-    every = [told[rank] for rank in scheme.workers]
-    if None in every or all(sizes == every[0] for sizes in every):
-        return None
-    mine = np.ones(len(limit)) if scheme.serves else told[scheme.comm.Get_rank()]
-    return (len(every) * np.asarray(mine) / np.sum(every, axis=0)).tolist()
-
-
-def _sizes(batches: Iterable, steps: range) -> list[int] | None:
-    """Return how many samples the batches of these steps have, where that is known beforehand."""
-    try:
-        if isinstance(batches, list | tuple):
-            return [len(batches[step][0]) for step in steps]
-        each, samples = batches.batch_size, len(batches.sampler)  # type: ignore[attr-defined]
-        return [min(each, samples - each * step) for step in steps]
-    except (AttributeError, LookupError, TypeError):  # an iterator, a stream, batches of no length
         return None
 
 

@@ -47,7 +47,7 @@ class Replica:
         self.flat = Flat(model) if flat is None else flat
         self.delay = delay
         self.forward: nn.Module = model
-        self.last_loss, self.weight = 0.0, 1.0
+        self.last_loss = 0.0
         self.history, self.stop = History("untrained", 1, 0), Stop()
 
     def in_a_run(self, history: History, stop: Stop) -> Replica:
@@ -57,10 +57,10 @@ class Replica:
         return run
 
     def backward(self, x: Tensor, y: Tensor) -> float:
-        """Add the gradient of one mini-batch's mean loss, times ``weight``; return the loss."""
+        """Add the gradient of one mini-batch's mean loss; return the loss."""
         began = time.perf_counter()
         loss = self.loss(self.forward(x), y)
-        (loss if self.weight == 1 else self.weight * loss).backward()
+        loss.backward()
         self.last_loss = loss.item()
         if self.delay is not None:
             time.sleep(self.delay(time.perf_counter() - began))

@@ -40,9 +40,6 @@ class Scheme:
     synchronous : bool
         Whether all ranks make the same number of steps. If not, ``step`` counts each rank's own,
         and the server's are the updates.
-    by_samples : bool
-        Whether every step takes the mean of all workers' gradients: then the loop lets each count
-        by its samples.
     worker, staleness : int
         Of the last update: the rank whose gradient it was (−1: all of them), and how many updates
         had been made since that rank took its parameters.
@@ -51,7 +48,6 @@ class Scheme:
     name = "alone"
     server: int | None = None
     synchronous = True
-    by_samples = False
     worker = -1
     staleness = 0
 

@@ -104,46 +104,10 @@ def careless(cases: list[str]) -> list[list[str]]:
     return [run(case) for case in cases]
 
 
-def weighed(schemes: list[str]) -> list[list[float]]:
-    """Train a line on partial batches by each scheme: the weights, then the losses, at the end."""
-    import torch
-    from torch.utils.data import DataLoader
-
-    from helpers.data_parallel import Replica, tasks, train
-    from helpers.data_parallel import schemes as known
-
-    comm, batch = tasks.world(), 4  # and torch.distributed
-    if comm.Get_size() == 1:
-        batch = 12  # what three ranks have in a step
-
-    def samples(rank: int) -> list:
-        x = torch.arange(1.0 + 10 * rank, 7.0 + 10 * rank + (rank != 1) * 2)[:, None] / 20
-        return list(zip(x, x**2, strict=True))
-
-    def trained(name: str, batches: object) -> list[float]:
-        torch.manual_seed(0)
-        model = torch.nn.Linear(1, 1)
-        sgd = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.5)
-        replica = Replica(model, torch.nn.functional.mse_loss, sgd)
-        history = train(replica, batches, getattr(known, name)(comm), steps=2)
-        assert not history.report
-        return [*history.weights.tolist(), *history.losses]
-
-    mine = samples(comm.Get_rank())
-    if comm.Get_size() == 1:
-        parts = [samples(rank) for rank in range(3)]
-        mine = [one for k in (0, 4) for part in parts for one in part[k : k + 4]]
-    loader = DataLoader(mine, batch_size=batch)
-    return [trained(name, data) for name in schemes for data in (loader, list(loader))]
-
-
-SCHEMES = ["MPIAllreduce", "Ring", "PerTensor", "DDP"]
-
-
 @pytest.fixture(scope="module")
 def three():
     calls = (careless, list(TOLD)), (by_a_loader, 2), (batches_that_end, "Server", ())
-    return on_ranks(3, *calls, (weighed, SCHEMES))
+    return on_ranks(3, *calls)
 
 
 def test_every_rank_is_told(three):
@@ -170,14 +134,6 @@ def test_someone_elses_model_optimizer_and_loader(three):
 
 def test_a_server_that_has_the_fewest_batches_ends_nobody(three):
     assert three[2] == (("15 updates", 15),) * 3
-
-
-def test_partial_batches_count_by_their_samples(three):
-    """Three ranks with 4, 4, 4 and then 4, 2, 4 samples are one process with 12 and then 10."""
-    ((alone, _),) = run_ranks(1, weighed, ["MPIAllreduce"], timeout=120)
-    for found in three[3]:
-        for name, one in zip(np.repeat(SCHEMES, 2), found, strict=True):
-            assert np.allclose(one, alone, atol=1e-6), (name, one, alone)
 
 
 def without_a_cluster() -> list:

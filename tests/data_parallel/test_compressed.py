@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from helpers.data_parallel.compression.compressors import Compressor
-from tests.mpi.runner import run_ranks
 from tests.mpi.several import on_ranks, told
 
 pytestmark = pytest.mark.mpi
@@ -102,7 +101,7 @@ def refused() -> list[str]:
     """What bad arguments are told."""
     from mpi4py import MPI
 
-    from helpers.data_parallel.schemes import Compressed, Hooked, PowerSGD
+    from helpers.data_parallel.schemes import Compressed, PowerSGD
 
     return [
         told(call)
@@ -110,24 +109,8 @@ def refused() -> list[str]:
             lambda: Compressed(MPI.COMM_WORLD, Dense(), route="pigeons"),
             lambda: Compressed(MPI.COMM_WORLD, Dense(), True, "ring"),
             lambda: PowerSGD(MPI.COMM_WORLD, 0),
-            lambda: Hooked(MPI.COMM_WORLD, "zip"),
         )
     ]
-
-
-def hooked(steps: int) -> dict[str, np.ndarray]:
-    """Weights by PyTorch's hooks, which go over ``torch.distributed``."""
-    import torch.distributed as dist
-
-    from helpers.data_parallel.schemes import DDP, Hooked
-    from helpers.data_parallel.tasks import lenet
-
-    made = {"none": DDP} | {name: functools.partial(Hooked, hook=name)
-                            for name in ("fp16", "PowerSGD", "quantisation")}  # fmt: skip
-    settings = {"steps": steps, "batch": 4, "rate": 0.02, "momentum": 0.0}
-    found = {name: lenet.train(scheme, **settings).weights for name, scheme in made.items()}
-    dist.destroy_process_group()
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -157,16 +140,5 @@ def test_nothing_is_lost_with_feedback(three):
 
 
 def test_bad_arguments_are_told_what_was_passed(three):
-    for message, part in zip(
-        three[2][0], ("'pigeons'", "feedback=True", "got 0", "'zip'"), strict=True
-    ):
+    for message, part in zip(three[2][0], ("'pigeons'", "feedback=True", "got 0"), strict=True):
         assert part in message
-
-
-def test_torchs_hooks_run_on_our_backend():
-    found = run_ranks(2, hooked, 4, timeout=120)
-    for name, weights in found[0].items():
-        assert np.array_equal(weights, found[1][name]), name
-        apart = np.abs(weights - found[0]["none"]).max()
-        assert apart < 0.05, name
-        assert name == "none" or apart > 0

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from helpers.data_parallel.compression import compressors, low_rank, packing
+from helpers.data_parallel.compression import compressors, packing
 from helpers.data_parallel.compression.quantise import bound, quantise, variance
+from helpers.data_parallel.schemes.compressed import numbers, orthonormal, shape_of
 
 LEVELS = (1, 3, 7, 15)
 
@@ -141,12 +142,12 @@ def test_the_power_method_finds_a_matrix_of_low_rank():
     m = rng.standard_normal((30, 2)) @ rng.standard_normal((2, 50))
     q = rng.standard_normal((50, 2))
     for _ in range(2):
-        p = low_rank.orthonormal(m @ q)
+        p = orthonormal(m @ q)
         q = m.T @ p
     assert p.T @ p == pytest.approx(np.eye(2), abs=1e-9)
     assert p @ q.T == pytest.approx(m)
-    assert np.isfinite(low_rank.orthonormal(np.ones((4, 3)))).all()
-    assert low_rank.shape_of((6, 1, 5, 5), 2) == (6, 25)
-    assert low_rank.shape_of((10,), 1) is None
-    assert low_rank.shape_of((2, 2), 1) is None
-    assert low_rank.numbers([(6, 1, 5, 5), (6,)], 2) == 2 * 31 + 6
+    assert np.isfinite(orthonormal(np.ones((4, 3)))).all()
+    assert shape_of((6, 1, 5, 5), 2) == (6, 25)
+    assert shape_of((10,), 1) is None
+    assert shape_of((2, 2), 1) is None
+    assert numbers([(6, 1, 5, 5), (6,)], 2) == 2 * 31 + 6

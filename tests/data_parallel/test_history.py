@@ -51,21 +51,16 @@ def test_stop_conditions():
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    "given",
     [
-        ({"updates": 0}, r"whole number of updates, 1 or more; got Stop\(updates=0,"),
-        ({"updates": 2.0}, "whole number of updates, 1 or more; got .*updates=2.0"),
-        ({"updates": True}, "whole number of updates"),
-        ({"seconds": 0}, "more than 0 seconds; got .*seconds=0,"),
-        ({"seconds": -1.5}, "more than 0 seconds; got .*seconds=-1.5"),
-        ({"seconds": float("inf")}, "more than 0 seconds; got .*seconds=inf"),
-        ({"seconds": "2"}, "more than 0 seconds; got .*seconds='2'"),
-        ({"loss": float("nan")}, "a finite loss; got .*loss=nan"),
-        ({"loss": "low"}, "a finite loss; got .*loss='low'"),
+        *({"updates": wrong} for wrong in (0, 2.0, True)),
+        *({"seconds": wrong} for wrong in (0, -1.5, float("inf"))),
+        {"loss": float("nan")},
     ],
 )
-def test_a_stop_that_never_comes_or_is_none_is_refused(given, words):
-    with pytest.raises(ValueError, match=words):
+def test_a_stop_that_never_comes_is_refused(given):
+    ((name, value),) = given.items()
+    with pytest.raises(ValueError, match=f"Stop expects .*got Stop\\(.*{name}={value}"):
         Stop(**given)
 
 

@@ -3,5 +3,4 @@
 - ``quantise``: Q_s(v) as its definition reads, its variance and the bound
 - ``packing``: the same as bits, in compiled C
 - ``compressors``: what a scheme is handed: quantised, half, top-k or sign
-- ``low_rank``: PowerSGD's two thin matrices
 """

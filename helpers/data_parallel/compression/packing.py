@@ -58,20 +58,16 @@ def generator(seed: int) -> np.ndarray:
     return np.ascontiguousarray(state)
 
 
-def pack(
-    v: np.ndarray, levels: int, state: np.ndarray, out: np.ndarray | None = None
-) -> np.ndarray:
+def pack(v: np.ndarray, levels: int, state: np.ndarray) -> np.ndarray:
     """Round each value at random to a level of its bucket's norm, and pack the codes.
 
     Return bytes: the norms (float32), then the codes. ``v`` (n,) is contiguous float32, ``levels``
-    s is 1, 3, 7 or 15, ``state`` comes from :func:`generator`, and ``out`` (packed_bytes(n,
-    levels),) of uint8 is where to write. ValueError for another s, arrays of another kind or size,
-    or values of which a bucket has no finite norm: then the packed bytes would stand for NaN.
+    s is 1, 3, 7 or 15, and ``state`` comes from :func:`generator`. ValueError for another s, arrays
+    of another kind or size, or values of which a bucket has no finite norm: then the packed bytes
+    would stand for NaN.
     """
-    size = packed_bytes(len(v), levels)
-    out = np.empty(size, np.uint8) if out is None else out
+    out = np.empty(packed_bytes(len(v), levels), np.uint8)
     _need(v, np.float32, len(v), "v")
-    _need(out, np.uint8, size, "out")
     _need(state, np.uint32, LANES, "state")
     norms = 4 * buckets(len(v))
     _library().pack(_at(v), len(v), _at(state, c_uint32), _at(out), _at(out[norms:], c_uint32),

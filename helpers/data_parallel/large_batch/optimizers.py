@@ -2,7 +2,7 @@
 
 Goyal et al. (2017) scale the rate with the batch, warm it up and correct the momentum.
 
-LARS (You, Gitman, Ginsburg, 2017): a layer's local rate is ‖w‖ / ‖g + βw‖ times a trust η.
+LARS (You, Gitman, Ginsburg, 2017): a layer's local rate is ‖w‖ / ‖g‖ times a trust η.
 LAMB (You et al., 2020): the same idea on Adam's step. Vectors (biases) keep the plain step.
 """
 
@@ -24,12 +24,10 @@ def _trust(weight: Tensor, step: Tensor) -> float:
 
 
 class LARS(Optimizer):
-    """SGD with momentum, each matrix at a rate of ‖w‖ / ‖g + βw‖; `lr` is λ times the trust η."""
+    """SGD with momentum, each matrix at a rate of ‖w‖ / ‖g‖; `lr` is λ times the trust η."""
 
-    def __init__(
-        self, params: Iterable[Tensor], lr: float, momentum: float = 0.9, decay: float = 0.0
-    ):
-        super().__init__(params, {"lr": lr, "momentum": momentum, "decay": decay})
+    def __init__(self, params: Iterable[Tensor], lr: float, momentum: float = 0.9):
+        super().__init__(params, {"lr": lr, "momentum": momentum})
 
     @torch.no_grad()
     def step(self, closure: object = None) -> None:  # type: ignore[override]
@@ -38,10 +36,9 @@ class LARS(Optimizer):
             for p in group["params"]:
                 if p.grad is None:
                     continue
-                gradient = p.grad + group["decay"] * p
                 moving = self.state[p].setdefault("momentum", torch.zeros_like(p))
-                local = group["lr"] * _trust(p, gradient)
-                moving.mul_(group["momentum"]).add_(gradient, alpha=local)
+                local = group["lr"] * _trust(p, p.grad)
+                moving.mul_(group["momentum"]).add_(p.grad, alpha=local)
                 p.sub_(moving)
 
 
@@ -54,9 +51,8 @@ class LAMB(Optimizer):
         lr: float,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-6,
-        decay: float = 0.0,
     ):
-        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "decay": decay})
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps})
 
     @torch.no_grad()
     def step(self, closure: object = None) -> None:  # type: ignore[override]
@@ -74,7 +70,7 @@ class LAMB(Optimizer):
                 state["square"].lerp_(p.grad.square(), 1 - second)
                 mean = state["mean"] / (1 - first ** state["step"])
                 square = state["square"] / (1 - second ** state["step"])
-                step = mean / (square.sqrt() + group["eps"]) + group["decay"] * p
+                step = mean / (square.sqrt() + group["eps"])
                 p.sub_(step, alpha=group["lr"] * _trust(p, step))
 
 

@@ -3,7 +3,7 @@
 Synchronous, gradients averaged: :class:`Ring` (our own allreduce), :class:`MPIAllreduce`,
 :class:`PerTensor` (``torch.distributed``), :class:`DDP`, :class:`ByFunction` (yours); by a server,
 :class:`Server`; the first of them, :class:`Backup`. Compressed: :class:`Compressed`,
-:class:`PowerSGD`, :class:`Hooked` (PyTorch's). Asynchronous: :class:`Asynchronous`, with cures
+:class:`PowerSGD`. Asynchronous: :class:`Asynchronous`, with cures
 :class:`StalenessAware` and :class:`Elastic`, and without a handshake :class:`Unannounced` (whose
 receive is yours).
 
@@ -13,11 +13,10 @@ mixture, and :class:`AtTheMean`, which the loss's curvature does not pull togeth
 """
 
 from helpers.data_parallel.history import Stop
-from helpers.data_parallel.schemes.asynchronous import Asynchronous
+from helpers.data_parallel.schemes.asynchronous import Asynchronous, Elastic, StalenessAware
 from helpers.data_parallel.schemes.averaged import (
     DDP,
     ByFunction,
-    Hooked,
     MPIAllreduce,
     PerTensor,
     Ring,
@@ -25,7 +24,6 @@ from helpers.data_parallel.schemes.averaged import (
 )
 from helpers.data_parallel.schemes.backup import Backup
 from helpers.data_parallel.schemes.compressed import Compressed, PowerSGD
-from helpers.data_parallel.schemes.cures import Elastic, StalenessAware
 from helpers.data_parallel.schemes.gossip import Gossip
 from helpers.data_parallel.schemes.local import (
     AtTheMean,
@@ -46,7 +44,6 @@ __all__ = [
     "DiLoCo",
     "Elastic",
     "Gossip",
-    "Hooked",
     "LocalSGD",
     "MPIAllreduce",
     "PerTensor",

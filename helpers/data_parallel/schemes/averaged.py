@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch.distributed as dist
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
 PATIENCE = 600.0  # seconds
-HOOKS = ("fp16", "PowerSGD", "quantisation")
 Average = Callable[[Tensor, "Intracomm"], None]
 
 
@@ -46,7 +45,6 @@ class MPIAllreduce(Scheme):
     """The mean gradient by MPI's own allreduce, all layers in one call."""
 
     name = "synchronous, mpi"
-    by_samples = True
 
     def after_backward(self, replica: Replica, step: int) -> None:
         average(replica.flat.gradients, self.comm)
@@ -56,7 +54,6 @@ class Ring(Scheme):
     """The mean gradient by our own ring: 2(R − 1) messages from each of R ranks."""
 
     name = "synchronous, ours"
-    by_samples = True
 
     def after_backward(self, replica: Replica, step: int) -> None:
         ring_average(replica.flat.gradients, self.comm)
@@ -69,8 +66,6 @@ class ByFunction(Scheme):
     place.
     """
 
-    by_samples = True
-
     def __init__(self, comm: Intracomm, function: Callable[[nn.Module], object]):
         super().__init__(comm)
         self.function = function
@@ -82,8 +77,6 @@ class ByFunction(Scheme):
 
 class DefaultGroup(Scheme):
     """A scheme of ranks that are the default group of ``torch.distributed``."""
-
-    by_samples = True
 
     def begin(self, replica: Replica) -> None:
         ranks = self.comm.Get_size()
@@ -127,38 +120,6 @@ class DDP(DefaultGroup):
         return super().end(replica)
 
 
-class Hooked(DDP):
-    """``DistributedDataParallel`` with one of PyTorch's hooks, for the default group's ranks.
-
-    ``hook`` is "fp16" (half precision), "PowerSGD" (rank 2 from the third step on) or
-    "quantisation" (8 bits for each value of a bucket).
-    """
-
-    def __init__(self, comm: Intracomm, hook: str = "fp16"):
-        super().__init__(comm)
-        if hook not in HOOKS:
-            raise ValueError(f"a hook is one of {', '.join(HOOKS)}; got {hook!r}")
-        self.hook, self.name = hook, f"torch, {hook}"
-
-    def begin(self, replica: Replica) -> None:
-        from torch.distributed.algorithms.ddp_comm_hooks import (
-            default_hooks,
-            powerSGD_hook,
-            quantization_hooks,
-        )
-
-        super().begin(replica)
-        state: Any = None
-        hooks = {
-            "fp16": default_hooks.fp16_compress_hook,
-            "PowerSGD": powerSGD_hook.powerSGD_hook,
-            "quantisation": quantization_hooks.quantization_pertensor_hook,
-        }
-        if self.hook == "PowerSGD":
-            state = powerSGD_hook.PowerSGDState(None, 2, start_powerSGD_iter=2)
-        replica.forward.register_comm_hook(state, hooks[self.hook])  # type: ignore[operator]
-
-
 class Server(Scheme):
     """Rank 0 averages the gradients of all workers, makes the optimizer's step, and answers.
 
@@ -167,7 +128,6 @@ class Server(Scheme):
     """
 
     name = "synchronous, server"
-    by_samples = True
     server = 0
 
     def __init__(self, comm: Intracomm, patience: float = 20.0):

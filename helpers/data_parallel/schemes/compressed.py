@@ -15,7 +15,6 @@ import numpy as np
 
 from helpers.collectives import allreduce, ring
 from helpers.collectives.parts import FIRST_TAG, consecutive, lengths, split
-from helpers.data_parallel.compression import low_rank
 from helpers.data_parallel.compression.compressors import Compressor
 from helpers.data_parallel.replica import Replica
 from helpers.data_parallel.scheme import Scheme
@@ -45,8 +44,6 @@ class Compressed(Scheme):
     error : numpy.ndarray (P,)
         What this rank has not sent yet; zeros without feedback.
     """
-
-    by_samples = True
 
     def __init__(
         self,
@@ -133,15 +130,45 @@ def adding_ring(values: np.ndarray, compressor: Compressor, comm: Intracomm) -> 
     values /= n
 
 
+def orthonormal(p: np.ndarray) -> np.ndarray:
+    """Return columns made orthonormal by Gram and Schmidt; a column that vanishes stays 0."""
+    found = np.array(p, copy=True)
+    for column in range(found.shape[1]):
+        before = found[:, :column]
+        for _ in range(2):  # twice is enough (Kahan; Parlett 1980, 6.9)
+            found[:, column] -= before @ (before.T @ found[:, column])
+        length = np.linalg.norm(found[:, column])
+        small = length <= 1e-6 * np.linalg.norm(p[:, column])
+        found[:, column] = 0 if small else found[:, column] / length
+    return found
+
+
+def shape_of(shape: tuple[int, ...], rank: int) -> tuple[int, int] | None:
+    """Return the (m, k) as which a parameter is compressed; None if r(m + k) ≥ m·k numbers."""
+    if len(shape) < 2:
+        return None
+    m, k = shape[0], int(np.prod(shape[1:]))
+    return (m, k) if rank * (m + k) < m * k else None
+
+
+def numbers(shapes: list[tuple[int, ...]], rank: int) -> int:
+    """Count the numbers of one step's two allreduces; whole parameters count all their elements."""
+    total = 0
+    for shape in shapes:
+        matrix = shape_of(shape, rank)
+        total += rank * sum(matrix) if matrix else int(np.prod(shape))
+    return total
+
+
 class PowerSGD(Scheme):
     """Each matrix M of gradients becomes P Qᵀ; vectors travel as they are.
 
     Two of our ring allreduces in a step: all P, then all Q together with the vectors. Q is kept for
-    the next step. What P Qᵀ leaves out is added to the next gradient. P and Q have ``rank``
-    columns; ``seed`` is that of the first Q, the same on all ranks.
+    the next step: one step of the power method from it (Vogels, Karimireddy, Jaggi, 2019). Both
+    products are linear in M, so the mean over ranks commutes with them. What P Qᵀ leaves out is
+    added to the next gradient. P and Q have ``rank`` columns; ``seed`` is that of the first Q, the
+    same on all ranks.
     """
-
-    by_samples = True
 
     def __init__(self, comm: Intracomm, rank: int = 2, seed: int = 0):
         super().__init__(comm)
@@ -158,7 +185,7 @@ class PowerSGD(Scheme):
         self._matrices: list[np.ndarray] = []
         self._q: list[np.ndarray] = []
         for gradient, shape in zip(gradients, shapes, strict=True):
-            matrix = low_rank.shape_of(shape, self.rank)
+            matrix = shape_of(shape, self.rank)
             if matrix is None:
                 self._vectors.append(gradient)
             else:
@@ -171,7 +198,7 @@ class PowerSGD(Scheme):
         for matrix, error in zip(self._matrices, self._errors, strict=True):
             matrix += error
         found = self._mean([m @ q for m, q in zip(self._matrices, self._q, strict=True)])
-        columns = [low_rank.orthonormal(p) for p in found]
+        columns = [orthonormal(p) for p in found]
         products = [m.T @ p for m, p in zip(self._matrices, columns, strict=True)]
         means = self._mean([*products, *self._vectors])
         self._q = means[: len(products)]
@@ -195,4 +222,4 @@ class PowerSGD(Scheme):
 
         2(N − 1) times those of all numbers of P, Q and the vectors.
         """
-        return 2 * (self.comm.Get_size() - 1) * 4 * low_rank.numbers(self.shapes, self.rank)
+        return 2 * (self.comm.Get_size() - 1) * 4 * numbers(self.shapes, self.rank)
