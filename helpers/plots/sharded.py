@@ -107,9 +107,9 @@ def pair(ranks: int) -> Axes:
     ax.figure.set_label(f"Two products in sequence, cut over {ranks} ranks")
     shades, left = (BLUE, ORANGE, GREEN, PURPLE)[:ranks], 0.0
     for name, width, height, across, after in (
-        ("$x$", 3.0, 2.0, None, ""),
+        ("$x$", 3.0, 2.0, None, "·"),
         ("$A$", 6.0, 3.0, True, "→"),
-        ("$\\varphi(xA)$", 6.0, 2.0, True, ""),
+        ("$\\varphi(xA)$", 6.0, 2.0, True, "·"),
         ("$B$", 3.0, 6.0, False, "→"),
         ("$y$, a sum", 3.0, 2.0, None, ""),
     ):

@@ -301,7 +301,7 @@ for name in {"dense", "dense_scaled"} & set(held):
 #
 # ## Lesson 2. When is the answer right, and when may you stop?
 #
-# *65 minutes.* **The question:** the source repeats its step 200 times, on a graph where every node has a link out. Debian has thousands of packages without a link out. What must change, and how many iterations are enough?
+# *65 minutes, of which the project takes 40.* **The question:** the source repeats its step 200 times, on a graph where every node has a link out. Debian has thousands of packages without a link out. What must change, and how many iterations are enough?
 #
 # ### Rank that leaks
 #

@@ -331,7 +331,7 @@ display(evidence("07-fusion"), evidence("07-softmax"))
 #
 # ## Lesson 2. Why is one loop order many times as fast as another?
 #
-# *90 minutes.* **The question:** the source multiplies matrices with three loops, and asks what happens if you swap the inner two. The number of operations stays $2n^3$, and the result stays the same up to rounding.
+# *90 minutes, of which the project takes 40.* **The question:** the source multiplies matrices with three loops, and asks what happens if you swap the inner two. The number of operations stays $2n^3$, and the result stays the same up to rounding.
 #
 # ```c
 # for (i) for (j) for (k)  c[i][j] += a[i][k] * b[k][j];     /* ijk */
@@ -425,7 +425,7 @@ for order, one in counts.items():
     print()
 
 # %% [markdown]
-# The orders whose inner loop is `j` miss least: all their steps are 0 or 1, so that one miss serves a whole line. The misses form the same three pairs as the times. (In the small cache of 512 bytes with lines of 32, `ijk` and `ikj` miss equally often, 221 times: B has only eight lines, and the cache holds sixteen.)
+# The orders whose inner loop is `j` miss least: all their steps are 0 or 1, so that one miss serves a whole line. The misses form the same three pairs as the times. (In the small cache above, with lines of 32 bytes, `ijk` and `ikj` miss equally often, 221 times: B has only eight lines, and the cache holds sixteen.)
 #
 # ### Three causes at once
 #
@@ -463,7 +463,7 @@ plain.answer(gain[1, 1])
 after.answer(gain[8, 8])
 
 # %% [markdown] claims="07-causes-together"
-# Read the last column. In the plain loop, turning B gains little. With eight sums of vectors, it gains much. In the record the factors are 1.2 to 2 and 9 to 36. An explanation: in the plain loop, the next number is loaded while the addition waits. Once nothing waits, only the jumps in B are left: they miss, and eight separate loads must fill each vector. Now read the columns downwards: eight sums and vectors gain less while B jumps, and more after B is turned.
+# Read the last column. In the plain loop, turning B gains little; in the record, a factor of 1.2 to 2. With eight sums of vectors it gains much, 9 to 36. An explanation: in the plain loop, the next number is loaded while the addition waits. Once no addition waits, only the jumps in B are left: they miss, and eight separate loads must fill each vector. Now read the columns downwards: eight sums and vectors gain less while B jumps, and more after B is turned.
 #
 # **So no single cause makes `ijk` slow. The causes hide one another**: remove one, and the next one takes over. "Misses cost a factor of two" says nothing until you add whether the program waits, and whether it uses vectors.
 

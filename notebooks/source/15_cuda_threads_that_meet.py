@@ -387,7 +387,7 @@ if check.block_histogram.passed(block_histogram):
 #
 # ## Lesson 3. Can attention be computed without storing its scores?
 #
-# *60 minutes.* **The question:** attention over $n$ positions has $n^2$ scores. Must they travel through global memory?
+# *60 minutes, of which the project takes 25.* **The question:** attention over $n$ positions has $n^2$ scores. Must they travel through global memory?
 #
 # ### Softmax reads its row three times
 #
