@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from helpers.exercises.core import call, close, exercise, wrong
-from helpers.exercises.values import letters, several, whole_numbers
+from helpers.exercises.core import call, close, exercise, letters, several, whole_numbers, wrong
 
 
 @exercise

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from helpers.exercises.autodiff import two_outputs
-from helpers.exercises.core import NotAttempted, call, close, exercise, wrong
-from helpers.exercises.values import several
+from helpers.exercises.core import NotAttempted, call, close, exercise, several, wrong
 
 if TYPE_CHECKING:
     from helpers.autodiff import Operator

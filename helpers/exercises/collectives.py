@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 import operator
 
-from helpers.exercises.core import call, close, exercise, on_ranks, wrong
+from helpers.exercises.core import call, close, exercise, number, on_ranks, wrong
 from helpers.exercises.groups import Case, emptied, in_case, nothing_begun, outcomes
-from helpers.exercises.values import number
 
 PICKLE = 300  # bytes that pickling adds to a message, at most: long arrays are what is judged
 

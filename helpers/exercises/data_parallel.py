@@ -12,10 +12,10 @@ from helpers.exercises.core import (
     equal,
     exercise,
     on_ranks,
+    whole_numbers,
     wrong,
 )
 from helpers.exercises.groups import more_ranks
-from helpers.exercises.values import whole_numbers
 
 
 def _ready() -> None:

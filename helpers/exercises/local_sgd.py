@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from helpers.exercises.core import call, close, equal, exercise, on_ranks, wrong
-from helpers.exercises.values import several
+from helpers.exercises.core import call, close, equal, exercise, on_ranks, several, wrong
 
 # ------------------------------------------------------------------------------ local SGD
 

@@ -10,11 +10,12 @@ from helpers.exercises.core import (
     close,
     equal,
     exercise,
+    letters,
     on_ranks,
+    several,
     wrong,
 )
 from helpers.exercises.groups import Case, in_case, more_ranks, nothing_begun, outcomes, rounds
-from helpers.exercises.values import letters, several
 
 BEGINS = {"isend", "issend", "ibsend", "irsend", "irecv", "start", "startall"}  # requests
 

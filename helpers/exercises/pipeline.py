@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 from helpers.exercises.core import _line as _line_of
-from helpers.exercises.core import _short, call, close, exercise, wrong
-from helpers.exercises.values import whole_numbers
+from helpers.exercises.core import _short, call, close, exercise, whole_numbers, wrong
 
 SIZES = ((2, 2), (2, 5), (3, 4), (4, 8), (5, 3), (1, 4))
 BEFORE = 1e-9  # times that differ by less are the same

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations, pairwise
 
-from helpers.exercises.core import call, exercise, wrong
-from helpers.exercises.values import whole_numbers
+from helpers.exercises.core import call, exercise, whole_numbers, wrong
 
 
 def _positions(answer, count: int, rank: int, size: int, epoch: int) -> list[int]:

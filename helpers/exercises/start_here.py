@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from helpers.exercises.core import call, close, equal, exercise, wrong
-from helpers.exercises.values import whole_number, whole_numbers
+from helpers.exercises.core import call, close, equal, exercise, whole_number, whole_numbers, wrong
 
 
 @exercise

@@ -18,7 +18,7 @@ PART = pytest.mark.part(of="exercises")
 TOPICS = [
     module.name
     for module in pkgutil.iter_modules(helpers.exercises.__path__)
-    if module.name not in ("core", "groups", "kernels", "predictions", "values")
+    if module.name not in ("core", "groups", "kernels", "predictions")
 ]
 
 
