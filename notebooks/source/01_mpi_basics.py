@@ -1120,6 +1120,8 @@ guess["per cent of −1"] = ...
 
 # %%
 # %%ranks
+import numpy as np
+
 left, right = (rank - 1) % size, (rank + 1) % size
 box = np.empty(100)
 comm.Send(np.full(100, float(rank)), dest=right)
