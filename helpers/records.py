@@ -3,8 +3,8 @@
 A :class:`Record` is one run: the machine, the versions, the date, the command that repeats it, and
 suites of :class:`Row`. ``write`` puts it in a folder under a name that no other run has, ``load``
 reads a folder back, newest first, and ``newest`` finds the newest run that holds what is asked. The
-fields of these classes are the schema (:mod:`helpers.schema`). Standard library only: a machine
-with a GPU and no more than PyTorch can write records too.
+annotations of these classes are the schema, which :func:`check` holds data against. Standard
+library only: a machine with a GPU and no more than PyTorch can write records too.
 """
 
 from __future__ import annotations
@@ -12,14 +12,23 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+import types
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import (
+    Annotated,
+    Any,
+    NotRequired,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
 
 from helpers.machine import Facts, machine, versions
-from helpers.schema import SchemaError, check
 
 __all__ = [
     "Record",
@@ -28,7 +37,6 @@ __all__ = [
     "load",
     "machine",
     "newest",
-    "read",
     "record",
     "validate",
     "versions",
@@ -152,30 +160,19 @@ def write(record: Record, folder: str | Path) -> Path:
     raise FileExistsError(f"{folder} holds 999 records named {stem}")
 
 
-def read(path: str | Path) -> Record:
-    """Read one record. Raises RecordError, naming the file, if it is not one."""
-    return Record.from_dict(_parsed(path), str(path))
-
-
-def _parsed(path: str | Path) -> Any:
-    try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
-        raise RecordError(f"{path}: not JSON: {error}") from error
-
-
 def load(folder: str | Path, suite: str | None = None) -> list[Record]:
     """Return every record under ``folder``, newest first; with ``suite``, those that hold it.
 
-    The same run found in two files counts once. An absent folder holds no records; a file that is
-    not a record raises RecordError.
+    An absent folder holds no records; a file that is not a record raises RecordError.
     """
-    found: dict[str, Record] = {}
+    found = []
     for path in sorted(Path(folder).rglob("*.json")):
-        data = _parsed(path)
-        one = Record.from_dict(data, str(path))
-        found.setdefault(json.dumps(data, sort_keys=True), one)
-    kept = [one for one in found.values() if suite is None or suite in one.suites]
+        try:
+            data = json.loads(path.read_text(encoding="utf-8"))
+        except json.JSONDecodeError as error:
+            raise RecordError(f"{path}: not JSON: {error}") from error
+        found.append(Record.from_dict(data, str(path)))
+    kept = [one for one in found if suite is None or suite in one.suites]
     return sorted(kept, key=lambda one: one.date, reverse=True)
 
 
@@ -199,9 +196,9 @@ def validate(data: Any, where: str = "record") -> dict:
     version = data.get("schema") if isinstance(data, Mapping) else VERSION
     if version != VERSION:
         raise RecordError(f"{where}.schema: expected {VERSION}, got {version!r}")
-    fields = data if not isinstance(data, Mapping) else {k: data[k] for k in data if k != "schema"}
+    given = data if not isinstance(data, Mapping) else {k: data[k] for k in data if k != "schema"}
     try:
-        check(fields, Record, where)
+        check(given, Record, where)
     except SchemaError as error:
         raise RecordError(str(error)) from None
     if "python" not in data["versions"]:
@@ -230,3 +227,78 @@ def _plain(value: Any) -> Any:
         return value.item()
     except (AttributeError, TypeError, ValueError, RuntimeError):
         return str(value)
+
+
+# --- what JSON holds against dataclasses and typed dicts, by their annotations alone ----------
+# ``Annotated[str, {"minLength": 1}]`` adds a rule to a type.
+ARRAY, OBJECT = ("array", Sequence), ("object", Mapping)
+TYPES: dict[Any, tuple[str, Any]] = {  # what JSON calls a type, and how Python reads it
+    str: ("string", str),
+    int: ("integer", int),
+    float: ("number", (int, float)),
+    types.NoneType: ("null", types.NoneType),
+    list: ARRAY,
+    tuple: ARRAY,
+    dict: OBJECT,
+}
+RULES = {  # whether a value keeps to a rule, and what is said where not
+    "minLength": (lambda value, least: len(value) >= least, "a string that is not empty"),
+    "pattern": (lambda value, wanted: re.search(wanted, value), "a string like {}"),
+    "minimum": (lambda value, least: value >= least, "a number of at least {}"),
+}
+
+
+class SchemaError(ValueError):
+    """Data that break a schema; the message says where and what was expected."""
+
+
+def check(data: Any, kind: Any, where: str) -> None:
+    """Refuse data, as :mod:`json` reads them, that are not of a type or hold no finite number.
+
+    A type is a dataclass, a TypedDict, a list, a tuple of any length, a dict from str, a union of
+    plain types, or one of str, int, float, dict, None and Any.
+    """
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in (Annotated, NotRequired):
+        check(data, inner[0], where)
+        for keyword, wanted in (rule for rules in inner[1:] for rule in rules.items()):
+            holds, says = RULES[keyword]
+            if not holds(data, wanted):
+                raise SchemaError(f"{where}: expected {says.format(wanted)}, got {data!r}")
+        return
+    allowed = inner if origin is types.UnionType else () if kind is Any else (kind,)
+    named = [TYPES.get(get_origin(one) or one, OBJECT) for one in allowed]
+    if named and not any(_is(data, one) for _, one in named):
+        raise SchemaError(f"{where}: expected {' or '.join(n for n, _ in named)}, got {data!r}")
+    if isinstance(data, float) and not math.isfinite(data):
+        raise SchemaError(f"{where}: expected a finite number, got {data!r}")
+    if origin in (list, tuple):
+        for index, value in enumerate(data):
+            check(value, inner[0], f"{where}[{index}]")
+    elif isinstance(data, Mapping):
+        for key, one in _keys(data, kind, where).items():
+            check(data[key], one, f"{where}.{key}")
+
+
+def _is(data: object, kind: Any) -> bool:
+    if isinstance(data, bool) or (isinstance(data, str) and kind is not str):
+        return False  # an int and a sequence to Python
+    return isinstance(data, kind)
+
+
+def _keys(data: Mapping, kind: Any, where: str) -> dict[str, Any]:
+    """Return the type of each key of the data; refuse keys that are unknown or missing."""
+    if kind in (dict, Any) or get_origin(kind) is dict:
+        return dict.fromkeys(data, (*get_args(kind), Any, Any)[1])
+    known = get_type_hints(kind, include_extras=True)
+    if is_typeddict(kind):
+        needed = [name for name, one in known.items() if get_origin(one) is not NotRequired]
+    else:
+        needed = [f.name for f in fields(kind) if f.default is f.default_factory is MISSING]
+    for key in needed:
+        if key not in data:
+            raise SchemaError(f"{where}: {key!r} is missing")
+    for key in data:
+        if key not in known:
+            raise SchemaError(f"{where}: unknown key {key!r}; expected one of {sorted(known)}")
+    return {key: known[key] for key in data}

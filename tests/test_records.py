@@ -80,12 +80,12 @@ def test_round_trip_and_never_over_another_run(tmp_path):
     first, second = records.write(a_record(), tmp_path), records.write(a_record(), tmp_path)
     assert first.name == "test-cpu-2-cores-2026-11-21T030000Z.json"
     assert first != second
-    assert records.read(first) == a_record() == records.read(second)
+    assert records.load(tmp_path) == 2 * [a_record()]
 
 
-def test_load_is_newest_first_and_counts_a_run_once(tmp_path):
+def test_load_is_newest_first(tmp_path):
     old = a_record(date="2026-11-20T03:00:00Z", suites={"sgd": (Row("loss", 1.0, "1"),)})
-    for one in (old, a_record(), a_record()):
+    for one in (old, a_record()):
         records.write(one, tmp_path / "deeper")
     assert records.load(tmp_path) == [a_record(), old]
     assert records.load(tmp_path, "sgd") == [old]

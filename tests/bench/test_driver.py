@@ -47,7 +47,7 @@ def course(tmp_path, request):
     for name in ("__init__.py", "__main__.py"):
         shutil.copy(root / "bench" / name, tmp_path / "bench")
     (tmp_path / "helpers").mkdir()
-    for name in ("__init__.py", "paths.py", "records.py", "schema.py"):
+    for name in ("__init__.py", "paths.py", "records.py"):
         shutil.copy(root / "helpers" / name, tmp_path / "helpers")
     shutil.copytree(root / "helpers" / "machine", tmp_path / "helpers" / "machine")
     return tmp_path

@@ -13,9 +13,9 @@ from typing import Any
 
 from tornado.web import Application, HTTPError, RequestHandler
 
-from helpers import schema
 from helpers.board import AT_ONCE, Event
 from helpers.progress import LARGEST
+from helpers.records import SchemaError, check
 from tools.board.store import Store
 
 BODY = 64 * 1024  # bytes of the largest request
@@ -99,9 +99,9 @@ class Board:
             raise _refused(400, f"expected 1 to {AT_ONCE} events")
         try:
             for index, event in enumerate(events):
-                schema.check(event, Event, f"events[{index}]")
+                check(event, Event, f"events[{index}]")
                 _sized(event, f"events[{index}]")
-        except schema.SchemaError as error:
+        except SchemaError as error:
             raise _refused(400, str(error)[:300]) from None
         if not self.events[member].take(len(events)):
             raise _refused(429, "too many events: wait a minute")
@@ -115,17 +115,15 @@ def _sized(event: dict[str, Any], where: str) -> None:
     wanted = {"said": "value", "came": "value", "measured": "values", "solved": None}[event["kind"]]
     given = [name for name in ("value", "values") if name in event]
     if given != [name for name in (wanted,) if name]:
-        raise schema.SchemaError(f"{where}: expected {wanted or 'no value'}, got {given}")
+        raise SchemaError(f"{where}: expected {wanted or 'no value'}, got {given}")
     values = event.get("values", {})
     if len(values) > 4 or any(not 0 < len(name) <= 40 for name in values):
-        raise schema.SchemaError(
-            f"{where}: expected at most 4 values with names of 1 to 40 letters"
-        )
+        raise SchemaError(f"{where}: expected at most 4 values with names of 1 to 40 letters")
     for value in (*values.values(), *([event["value"]] if "value" in event else ())):
         if isinstance(value, str) and (len(value) > 120 or not value.isprintable()):
-            raise schema.SchemaError(f"{where}: expected at most 120 printable characters")
+            raise SchemaError(f"{where}: expected at most 120 printable characters")
         if not isinstance(value, str) and abs(value) > LARGEST:
-            raise schema.SchemaError(f"{where}: expected at most {LARGEST:g}, got {value!r}")
+            raise SchemaError(f"{where}: expected at most {LARGEST:g}, got {value!r}")
 
 
 def _refused(status: int, message: str) -> HTTPError:
