@@ -47,18 +47,14 @@ def test_exported_is_what_a_library_lists_and_what_a_notebook_uses(name, exporte
     assert docstrings.is_exported(f"helpers.{name}") is exported
 
 
-def test_a_description_of_what_is_no_parameter_is_a_fault():
-    def asked(timeout):
-        """Ask.
-
-        Parameters
-        ----------
-        time : float
-            In s.
-        """
-
-    asked.__module__ = __name__
-    globals()["asked"] = asked
-    found = docstrings.faults(iter([f"{__name__}.asked"]))
-    assert [line.split()[2] for line in found] == ["PR02"]
-    assert str(ROOT) in found[0]
+def test_what_a_docstring_lacks_or_says_wrong_is_a_fault():
+    file = ROOT / "helpers" / "tracing" / "trace.py"
+    entry = "Parameters\n    ----------\n    {} : int\n        A number.\n    "
+    method = "    def steps(self, n):\n        pass"
+    bare = docstrings.faults(f"class Trace:\n{method}", file)
+    assert bare == [f"{file}:1: helpers.tracing.trace.Trace: no docstring"]
+    for name, found in (("n", []), ("m", ["no parameter is called m"])):
+        text = f'class Trace:\n    """A trace.\n\n    {entry.format(name)}"""\n    n: int = 0'
+        assert [line.partition("Trace: ")[2] for line in docstrings.faults(text, file)] == found
+    private = SOURCE.replace("private(n)", "private(m)")
+    assert len(docstrings.faults(private, file)) == 2
