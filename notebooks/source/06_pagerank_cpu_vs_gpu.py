@@ -500,7 +500,7 @@ def boundary(columns, first, last):
 check.boundary(boundary)
 
 # %% [markdown]
-# Debian's packages are sorted by name. How much does their order matter? We also shuffle them and, where METIS is installed, group them with it. METIS is a *partitioner*: it looks for parts of nearly equal size with few links between them. (On Linux with an ARM processor, `pip` has no METIS; the cell then skips this order.)
+# Debian's packages are sorted by name. How much does their order matter? We also shuffle them and, where METIS is installed, group them with it. METIS is a *partitioner*: it looks for parts of nearly equal size with few links between them.
 #
 # > **Predict.** On four processes, divide the bytes of an allgather by the bytes of the boundary. What is the ratio for Debian, sorted by name? And for the random graph?
 
