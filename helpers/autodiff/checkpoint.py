@@ -72,7 +72,6 @@ def run_chain(
     g: Any,
     forward: Callable[[int, Any], Any],
     backward: Callable[[int, Any, Any], Any],
-    forget: Callable[[Any], None] | None = None,
 ) -> Any:
     """Execute a schedule for real; return the gradient with respect to x₀.
 
@@ -84,8 +83,6 @@ def run_chain(
         ``forward(i, x)``: x_(i−1) → x_i.
     backward : callable
         ``backward(i, x, g)``: x_(i−1) and the gradient with respect to x_i → that to x_(i−1).
-    forget : callable, optional
-        Given each x that is forgotten.
     """
     held = {0: x}
     for action in schedule:
@@ -94,10 +91,7 @@ def run_chain(
         elif action.kind == "backward":
             g = backward(action.step, held[action.step - 1], g)
         else:
-            gone = held.pop(action.step)
-            if forget:
-                forget(gone)
-            del gone
+            del held[action.step]
     return g
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from helpers.autodiff.constants import full_like
-from helpers.autodiff.elementwise import add, maximum, minimum, multiply
+from helpers.autodiff.elementwise import add, maximum, minimum
 from helpers.autodiff.graph import Variable, apply, topological
 from helpers.autodiff.operator import Operator, Type
 
@@ -124,9 +124,9 @@ def stop_gradient(x: Variable) -> Variable:
     return with_gradient(x, [], lambda g: [])
 
 
-def reverse_gradient(x: Variable, strength: float = 1.0) -> Variable:
-    """Return x, with gradients g that pass turned round, −λg (Ganin and Lempitsky 2015)."""
-    return with_gradient(x, [x], lambda g: [multiply(g, -strength)])
+def reverse_gradient(x: Variable) -> Variable:
+    """Return x, with gradients g that pass turned round, −g (Ganin and Lempitsky 2015)."""
+    return with_gradient(x, [x], lambda g: [-g])
 
 
 def clip_gradient(x: Variable, limit: float) -> Variable:

@@ -87,7 +87,7 @@ class Variable:
     def __iter__(self) -> NoReturn:  # __getitem__ alone would let it be taken for a list
         raise TypeError(f"where a list of variables is expected, write [x] for one; got {self!r}")
 
-    if TYPE_CHECKING:  # :mod:`.arithmetic` gives these
+    if TYPE_CHECKING:  # the package gives these
 
         def _with(self, other: Any) -> Variable: ...
 

@@ -27,11 +27,10 @@ from helpers.autodiff.elementwise import add
 from helpers.autodiff.gradient import pullback
 from helpers.autodiff.graph import Variable, apply, topological
 from helpers.autodiff.operator import Operator, Type
-from helpers.autodiff.parts import sum_of
 from helpers.autodiff.rewriting import rebuild
 from helpers.autodiff.run import Function
 from helpers.autodiff.shaping import Shape, reshape
-from helpers.autodiff.sizes import Size, count, shape_of
+from helpers.autodiff.sizes import Size, count
 
 Step = Callable[..., tuple[Sequence[Variable], Sequence[Variable]]]
 
@@ -81,7 +80,7 @@ class Scan(Operator):
             front = (self.steps,) if k <= i < n else ()
             if x != Type(inner.dtype, (*front, *inner.shape)):
                 raise ValueError(f"scan expects {front} + {inner} as operand {i}; got {x}")
-        return Type(self.body.results[0].dtype, (sum_of(map(count, self.shapes)),))
+        return Type(self.body.results[0].dtype, (sum(map(count, self.shapes)),))
 
     def bind(self, bindings: Mapping[str, int]) -> Self:
         return replace(super().bind(bindings), bindings=tuple(bindings.items()))
@@ -155,9 +154,7 @@ class Scan(Operator):
 def scan(
     step: Step,
     initial: Sequence[Variable],
-    sequences: Sequence[Variable] = (),
-    steps: int | str | Size | None = None,
-    reverse: bool = False,
+    sequences: Sequence[Variable],
 ) -> tuple[list[Variable], list[Variable]]:
     """Loop over the first axis of sequences, carrying states along.
 
@@ -170,8 +167,6 @@ def scan(
         uses is the same at each step; it gets a gradient as well.
     initial : sequence of Variable
         The states before the first step; at least one. All floating dtypes are the same.
-    reverse : bool
-        Whether to begin with the last elements. Outputs stand where their elements stand.
 
     Raises
     ------
@@ -179,16 +174,16 @@ def scan(
         A variable in the place of a list of them; new states that are not of the states' types,
         or floating dtypes that differ.
     ValueError
-        The sequences differ in length, or there are neither sequences nor ``steps``.
+        The sequences differ in length, or there are none.
     """
     for what, given in (("states", initial), ("sequences", sequences)):
         if isinstance(given, Variable):
             raise TypeError(f"scan expects a list of {what}; got {given!r}")
-    lengths = {x.shape[0] for x in sequences} | set(shape_of(() if steps is None else (steps,)))
+    lengths = {x.shape[0] for x in sequences}
     if len(lengths) != 1 or not initial:
         raise ValueError(
-            "scan expects states, and sequences of one length or a number of steps; "
-            f"got {list(initial)}, {list(sequences)} and steps={steps}"
+            "scan expects states, and sequences of one length; "
+            f"got {list(initial)} and {list(sequences)}"
         )
     states = tuple(Variable(v.type, v.name) for v in initial)
     elements = tuple(Variable(Type(v.dtype, v.shape[1:]), v.name) for v in sequences)
@@ -214,7 +209,7 @@ def scan(
             "scan expects states, outputs and whatever floats to have one floating dtype; "
             f"got {[str(v.type) for v in (*body.fed, *outs)]}"
         )
-    finals, stacks = _applied(body, initial, sequences, captured, lengths.pop(), reverse)
+    finals, stacks = _applied(body, initial, sequences, captured, lengths.pop(), False)
     return finals, stacks[: len(outs)]
 
 

@@ -30,29 +30,20 @@ from helpers.autodiff.state import Update
 
 
 class Allocator:
-    """Gives out memory and counts it: bytes ``now`` in use, and the ``peak`` that ever were.
+    """Gives out memory and counts it: bytes ``now`` in use, and the ``peak`` that ever were."""
 
-    With ``keep`` memory that comes back is kept for the next array of its size, and not returned to
-    the system, which would have to clear it before giving it out again.
-    """
-
-    def __init__(self, keep: bool = False) -> None:
+    def __init__(self) -> None:
         self.now = self.peak = 0
-        self._kept: dict[int, list[np.ndarray]] | None = {} if keep else None
 
     def allocate(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         """Give out an array of any content."""
-        size = prod(shape) * dtype.itemsize
-        self.now += size
+        self.now += prod(shape) * dtype.itemsize
         self.peak = max(self.peak, self.now)
-        free = self._kept.get(size) if self._kept else None
-        return free.pop().view(dtype).reshape(shape) if free else np.empty(shape, dtype)
+        return np.empty(shape, dtype)
 
     def free(self, array: np.ndarray) -> None:
-        """Take an array back, perhaps in another shape."""
+        """Take an array back."""
         self.now -= array.nbytes
-        if self._kept is not None and array.nbytes:
-            self._kept.setdefault(array.nbytes, []).append(array.reshape(-1))
 
 
 @dataclass(frozen=True)

@@ -29,19 +29,19 @@ from helpers.autodiff.run import Pass
 class Line:
     """Where gradients are averaged: a duplicated communicator, and a thread that reduces in order.
 
-    All ranks run the same graph. In the ``background`` a reduction goes on while its caller
-    computes: RuntimeError if MPI does not take calls from a second thread. ``events`` has (begin,
-    end, bytes) of each reduction, in s of ``perf_counter``.
+    All ranks run the same graph. A reduction goes on while its caller computes: RuntimeError if MPI
+    does not take calls from a second thread. ``events`` has (begin, end, bytes) of each reduction,
+    in s of ``perf_counter``.
     """
 
-    def __init__(self, communicator: Any, background: bool = True):
+    def __init__(self, communicator: Any):
         from mpi4py import MPI
 
-        if background and MPI.Query_thread() < MPI.THREAD_MULTIPLE:
-            raise RuntimeError("a line in the background expects MPI with MPI_THREAD_MULTIPLE")
+        if MPI.Query_thread() < MPI.THREAD_MULTIPLE:
+            raise RuntimeError("a line expects MPI with MPI_THREAD_MULTIPLE")
         self.communicator = communicator.Dup()
         self.events: list[tuple[float, float, int]] = []
-        self._thread = ThreadPoolExecutor(1, "all-reduce") if background else None
+        self._thread = ThreadPoolExecutor(1, "all-reduce")
         self._pending: dict[int, Future] = {}
 
     def post(self, array: np.ndarray) -> None:
@@ -49,20 +49,15 @@ class Line:
 
         It is not to be touched before :meth:`wait`.
         """
-        if self._thread is None:
-            self._average(array)
-        else:
-            self._pending[array.ctypes.data] = self._thread.submit(self._average, array)
+        self._pending[array.ctypes.data] = self._thread.submit(self._average, array)
 
     def wait(self, array: np.ndarray) -> None:
         """Wait until an array is averaged."""
-        if self._thread is not None:
-            self._pending.pop(array.ctypes.data).result()
+        self._pending.pop(array.ctypes.data).result()
 
     def close(self) -> None:
         """End the thread, and free the communicator. All ranks call it."""
-        if self._thread is not None:
-            self._thread.shutdown()
+        self._thread.shutdown()
         self.communicator.Free()
 
     def _average(self, array: np.ndarray) -> None:

@@ -7,8 +7,8 @@
     ([array(2.)], [array(4.)], array(4.))
 
 An update's result is the state's own memory. So it matters who comes first: whoever reads the old
-value has to be done. Data say nothing about that order; *control dependencies* do. They are given
-by hand, ``update(w, new, after=[y])``, or for all readers by :func:`.passes.order_updates`.
+value has to be done. Data say nothing about that order; *control dependencies* do, which
+:func:`.passes.order_updates` adds.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def state(name: str, value: Any) -> State:
     return State(name, value)
 
 
-def update(state: Variable, new: Any, after: Sequence[Variable] = ()) -> Variable:
+def update(state: Variable, new: Any) -> Variable:
     """Write a new value over a state, each time this runs.
 
     Return the new value, in the state's own memory.
@@ -92,26 +92,24 @@ def update(state: Variable, new: Any, after: Sequence[Variable] = ()) -> Variabl
         Or the result of an earlier update of it: the second is then after the first.
     new : Variable, array_like or number
         Of the state's type, after broadcasting.
-    after : sequence of Variable
-        What must have been computed before: those who read the old value.
 
     Raises
     ------
     TypeError
         It is no state, or the value is not of its type.
     """
-    return _updated(Update(adds=False), state, new, after)
+    return _updated(Update(adds=False), state, new)
 
 
-def add_update(state: Variable, change: Any, after: Sequence[Variable] = ()) -> Variable:
+def add_update(state: Variable, change: Any) -> Variable:
     """Add to a state, in its memory, each time this runs; as :func:`update` in all else."""
-    return _updated(Update(adds=True), state, change, after)
+    return _updated(Update(adds=True), state, change)
 
 
-def _updated(operator: Update, state: Variable, new: Any, after: Sequence[Variable]) -> Variable:
+def _updated(operator: Update, state: Variable, new: Any) -> Variable:
     if not (isinstance(state, State) or is_update(state)):
         raise TypeError(f"{operator} expects a state, or its last update; got {state!r}")
-    return apply(operator, state, broadcast_together(str(operator), state, new)[1], after=after)
+    return apply(operator, state, broadcast_together(str(operator), state, new)[1])
 
 
 def is_update(v: Variable) -> bool:

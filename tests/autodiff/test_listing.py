@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 from helpers import autodiff as ad
+from helpers.autodiff import passes
 
 
 def test_a_line_for_each_operator_with_types_numbers_and_order():
     x, w = ad.variable("x", shape=("n", 3)), ad.state("w", np.ones(3))
     y = ad.tanh(x @ ad.reshape(w, (3, 1)))
-    new = ad.update(w, 2 * w, after=[y])
-    assert ad.listing([x], [y, new]).splitlines() == [
+    outputs = passes.order_updates([y, ad.update(w, 2 * w)])
+    assert ad.listing([x], outputs).splitlines() == [
         "x: float64 (n, 3)",
         "w: float64 (3,)  # state",
         "a: float64 (3, 1) = reshape w",
@@ -18,7 +19,7 @@ def test_a_line_for_each_operator_with_types_numbers_and_order():
         "c: float64 (n, 1) = tanh b",
         "d: float64 (3,) = full(2.0)",
         "e: float64 (3,) = multiply d w",
-        "f: float64 (3,) = update w e after c",
+        "f: float64 (3,) = update w e after b e",
         "return c, f",
     ]
 

@@ -110,19 +110,6 @@ def test_refusals():
         plan([x], [x + 1], {"n": 3})(np.ones((2, 2)))
 
 
-def test_memory_that_is_kept_is_given_out_again():
-    memory = Allocator(keep=True)
-    first = memory.allocate((2, 3), np.dtype("float64"))
-    memory.free(first.reshape(3, 2))
-    again = memory.allocate((12,), np.dtype("float32"))
-    assert np.shares_memory(first, again)
-    assert not np.shares_memory(again, memory.allocate((6,), np.dtype("float64")))
-    assert (memory.now, memory.peak) == (96, 96)
-    made = plan([x], [autodiff.exp(autodiff.tanh(x) @ x)], {"n": 50})
-    for _ in range(3):
-        np.testing.assert_allclose(made(VALUE, allocator=memory), [np.exp(np.tanh(VALUE) @ VALUE)])
-
-
 def test_a_single_number_is_an_input_too():
     s = autodiff.variable("s")
     assert plan([s], [s * 2 + 1])(np.array(3.0)) == [7]

@@ -6,7 +6,6 @@ import torch
 from torch.nn import functional
 
 from helpers import autodiff
-from helpers.autodiff import convolution
 from tests.autodiff.agreement import assert_agrees
 
 RANDOM = np.random.default_rng(3)
@@ -134,14 +133,13 @@ def test_matmul(shapes):
     assert_agrees(lambda a, b: autodiff.tanh(a @ b), lambda a, b: torch.tanh(a @ b), arrays)
 
 
-@pytest.mark.parametrize(("stride", "padding"), [(1, 0), (1, 2), (2, 1), (3, 0)])
-def test_conv2d(stride, padding):
-    arrays = [normal(2, 3, 7, 6), normal(4, 3, 3, 2), normal(4)]
+@pytest.mark.parametrize("padding", [0, 2])
+def test_conv2d(padding):
     assert_agrees(
-        lambda x, w, b: autodiff.tanh(autodiff.conv2d(x, w, b, stride, padding)),
-        lambda x, w, b: torch.tanh(functional.conv2d(x, w, b, stride, padding)),
-        arrays,
-        [("b", 3, "h", "w"), (4, 3, 3, 2), (4,)],
+        lambda x, w: autodiff.tanh(autodiff.conv2d(x, w, padding=padding)),
+        lambda x, w: torch.tanh(functional.conv2d(x, w, padding=padding)),
+        [normal(2, 3, 7, 6), normal(4, 3, 3, 2)],
+        [("b", 3, "h", "w"), (4, 3, 3, 2)],
     )
 
 
@@ -151,10 +149,9 @@ SHAPINGS = {
     "transpose": lambda x: x.T if isinstance(x, autodiff.Variable) else x.permute(2, 1, 0),
     "axes": lambda x: (x.transpose if isinstance(x, autodiff.Variable) else x.permute)((1, 2, 0)),
     "row": lambda x: x[1],
-    "last": lambda x: x[..., -1],
+    "last": lambda x: x[:, :, -1],
     "slice": lambda x: x[1:, 0:3:2, :-1],
     "beyond": lambda x: x[0:9, 2:1],
-    "new axis": lambda x: x[None, :, 1, None],
 }
 
 
@@ -198,16 +195,3 @@ def test_sigmoid_far_out_does_not_overflow():
         np.testing.assert_array_equal(
             autodiff.function([x], [autodiff.sigmoid(x)])(np.array([-1e4, 1e4]))[0], [0, 1]
         )
-
-
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("stride", [1, 2, 3])
-def test_patches_in_c_and_in_numpy_are_the_same(stride, dtype, monkeypatch):
-    image = np.random.default_rng(0).normal(size=(2, 3, 8, 9)).astype(dtype)
-    x = autodiff.variable("x", image.shape, dtype)
-    y = autodiff.apply(convolution.Patches(convolution.Window(3, 2, stride)), x)
-    run = autodiff.function([x], [y, *autodiff.gradients(autodiff.sum(y * y), [x])])
-    compiled = run(image)
-    monkeypatch.setattr(convolution, "_library", lambda dtype: None)
-    for a, b in zip(compiled, run(image), strict=True):
-        assert np.array_equal(a, b)

@@ -23,8 +23,8 @@ from helpers.autodiff.broadcasting import Broadcast, broadcast
 from helpers.autodiff.constants import Full, full
 from helpers.autodiff.elementwise import add, multiply, negative, subtract
 from helpers.autodiff.graph import Application, Variable, apply, topological
-from helpers.autodiff.matmul import MatMul
 from helpers.autodiff.operator import Operator
+from helpers.autodiff.products import MatMul
 from helpers.autodiff.rewriting import Inputs, maker_of, readers, rebuild
 from helpers.autodiff.sizes import symbols
 
