@@ -8,7 +8,7 @@ those of the run that drew the figure. After Jung, Mehta, Kulkarni, Zhao & Kim (
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from helpers.plots import dark
@@ -148,11 +148,9 @@ def _panel(ax: Axes) -> Iterator[str]:
         for name, axis in (("Columns", ax.xaxis), ("Rows", ax.yaxis)):
             if (names := _names(axis)) and not ax.containers:
                 yield f"{name}: {', '.join(names)}."
-    bars = [bar for group in ax.containers for bar in group]
     yield from _few(map(_line, _curves(ax)), "lines")
     yield from _few(_bars(ax), "bars")
     yield from map(_image, [*ax.images, *_meshes(ax)])
-    yield from _marks(ax, bars)
     legend = ax.get_legend()
     lines = {_text(str(line.get_label())) for line in ax.lines}
     groups = {_text(str(group.get_label())) for group in ax.containers}
@@ -274,25 +272,6 @@ def _image(picture: Any) -> str:
     if values.ndim == 3 or not values.count():
         return f"A picture of {shape} points."
     return f"A map of {shape} values, from {_number(values.min())} to {_number(values.max())}."
-
-
-def _marks(ax: Axes, bars: Sequence[Any]) -> Iterator[str]:
-    """Tell how many points, boxes and arrows there are, which no name describes."""
-    from matplotlib.collections import PathCollection
-    from matplotlib.patches import FancyArrowPatch
-
-    for part in ax.collections:
-        if isinstance(part, PathCollection) and len(part.get_offsets()):
-            label = _text(str(part.get_label()))
-            name = "Points" if label.startswith("_") else f'Points "{label}"'
-            yield f"{name}: {len(part.get_offsets())}."
-    known = {id(bar) for bar in bars}
-    shapes = [patch for patch in ax.patches if id(patch) not in known and patch.get_visible()]
-    arrows = sum(isinstance(patch, FancyArrowPatch) for patch in shapes)
-    if boxes := len(shapes) - arrows:
-        yield f"{boxes} box{'es' * (boxes > 1)}."
-    if arrows:
-        yield f"{arrows} arrow{'s' * (arrows > 1)}."
 
 
 def _number(value: Any) -> str:

@@ -48,16 +48,4 @@ def replicas(plane: Mapping, every: int, met: Mapping[str, Sequence[int]]) -> HT
         "met": {name: list(frames) for name, frames in met.items()},
         "colours": [PALETTE[3], PALETTE[5], "#ffffff", PALETTE[4]],
     }
-    return HTML(embed("replicas.js", "replicas.css", data, still=_still(plane)))
-
-
-def _still(plane: Mapping) -> str:
-    """The same in a table: how far apart the replicas are at the end of each run."""
-    rows = []
-    for name, run in plane["paths"].items():
-        ends = [path[-1] for path in run]
-        centre = [sum(end[k] for end in ends) / len(ends) for k in (0, 1)]
-        far = max(sum((end[k] - centre[k]) ** 2 for k in (0, 1)) ** 0.5 for end in ends)
-        rows.append(f"<tr><td>{name}</td><td>{len(run)}</td><td>{far:.3g}</td></tr>")
-    head = "<tr><th>run</th><th>replicas</th><th>farthest from their mean at the end</th></tr>"
-    return f"<table><caption>replicas on a loss surface</caption>{head}{''.join(rows)}</table>"
+    return HTML(embed("replicas.js", "replicas.css", data))

@@ -60,16 +60,4 @@ def ring(answers: Sequence[tuple[int, Sequence[float]]]) -> HTML:
         "cores": usable_cores(),
         "colours": [*PALETTE[:6], "#8c6d31", "#7b6fd0"],
     }
-    return HTML(embed("ring.js", "ring.css", data, still=_still(data)))
-
-
-def _still(data: dict) -> str:
-    """The same in a table, for whoever runs no scripts."""
-    laps = (len(data["stops"]) - 1) // len(data["processes"])
-    rows = "".join(
-        f"<tr><td>{rank}</td><td>{process}</td></tr>"
-        for rank, process in enumerate(data["processes"])
-    )
-    took = f"{1e3 * data['stops'][-1][0]:.2f} ms"
-    caption = f"<caption>a ball passed round {laps} times in {took}</caption>"
-    return f"<table>{caption}<tr><th>rank</th><th>process</th></tr>{rows}</table>"
+    return HTML(embed("ring.js", "ring.css", data))

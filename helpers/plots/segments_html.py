@@ -49,18 +49,4 @@ def segments(ways: Mapping[str, Mapping[int, Sequence[Action]]], steps: int, fir
         "first": first,
         "colours": {"held": BLUE, "forward": ORANGE, "backward": VERMILION},
     }
-    return HTML(embed("segments.js", "segments.css", data, still=_still(ways, steps)))
-
-
-def _still(ways: Mapping[str, Mapping[int, Sequence[Action]]], steps: int) -> str:
-    """The same as a table: what is held at most, and how many steps forward are taken."""
-    from helpers.autodiff.checkpoint import cost
-
-    rows = "".join(
-        f"<tr><td>{way}</td><td>{count}</td><td>{found.peak}</td><td>{found.forwards}</td></tr>"
-        for way, schedules in ways.items()
-        for count, schedule in schedules.items()
-        for found in [cost(steps, schedule)]
-    )
-    head = "<tr><th>way</th><th>number</th><th>held at most</th><th>steps forward</th></tr>"
-    return f"<table><caption>a chain of {steps} steps</caption>{head}{rows}</table>"
+    return HTML(embed("segments.js", "segments.css", data))

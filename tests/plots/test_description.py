@@ -60,8 +60,7 @@ def not_numbers(ax):
         (lambda ax: [ax.broken_barh([(0, 1)], (0, 1)), ax.set_yticks([0, 1], ["rank 0", "rank 1"])],
          "Rows: rank 0, rank 1."),
         (lambda ax: ax.set_yticks([0, 1], ["0", "1"]), "An empty figure."),
-        (marks, 'A map of 2 × 3 values, from 0 to 5. Points "runs": 2. 1 box. '
-         "Written in it: here."),
+        (marks, "A map of 2 × 3 values, from 0 to 5. Written in it: here."),
         (photograph, "the source. A picture of 4 × 5 points."),
         (lambda ax: ax.figure.colorbar(ax.pcolormesh(np.ones((2, 2))), ax=ax),
          "A map of 2 × 2 values, from 1 to 1."),

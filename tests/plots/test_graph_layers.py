@@ -8,8 +8,7 @@ import pytest
 from helpers import autodiff
 from helpers.autodiff import checkpoint
 from helpers.plots import graph as figures
-from helpers.plots.graph_html import described, graph
-from helpers.plots.graph_layout import layered
+from helpers.plots.graph_html import PITCH, described, graph, layered
 from helpers.plots.segments_html import segments
 from tests.plots.embedded import values
 
@@ -31,7 +30,7 @@ def test_every_node_stands_below_what_it_is_made_from():
             assert layout.places[source][1] < layout.places[node][1]
             ys = [layout.places[source][1], *(y for _, y in layout.routes[source, node]),
                   layout.places[node][1]]  # fmt: skip
-            assert np.allclose(np.diff(ys), 84.0)  # a bend in each layer that it passes
+            assert np.allclose(np.diff(ys), PITCH)  # a bend in each layer that it passes
     assert 0 < layout.width < 400
 
 
@@ -99,11 +98,10 @@ def test_too_many_operators_are_refused():
         graph(autodiff.plan([x], [autodiff.exp(x)]), first=2)
 
 
-def test_schedules_arrive_and_read_as_a_table():
+def test_schedules_arrive():
     ways = {"segments": {m: checkpoint.in_segments(9, m) for m in (1, 3, 9)}}
     html = segments(ways, 9, 3).data
     assert len(values(html)["ways"]["segments"]["3"]) == len(ways["segments"][3])
-    assert "<td>segments</td><td>3</td><td>5</td><td>12</td>" in html
     with pytest.raises(ValueError, match="a schedule for 4"):
         segments(ways, 9, 4)
     with pytest.raises(ValueError, match="1 to 64"):

@@ -18,13 +18,11 @@ def test_the_ball_goes_round_in_order():
         answers = cluster.run(pass_round, 2)
         with pytest.raises(Exception, match="expects at least one lap; got 0"):
             cluster.run(pass_round, 0)
-    html = ring(answers).data
-    shown = values(html)
+    shown = values(ring(answers).data)
     assert shown["processes"] == [process for process, _ in answers]
     assert len(set(shown["processes"])) == 3
     assert [rank for _, rank in shown["stops"]] == [0, 1, 2, 0, 1, 2, 0]
     assert shown["stops"][0][0] == 0.0
-    assert "a ball passed round 2 times" in html
 
 
 @pytest.mark.parametrize("ranks", [0, 1, 9])
