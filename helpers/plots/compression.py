@@ -37,7 +37,7 @@ def code(v: np.ndarray, levels: np.ndarray, s: int):
     ax.set(ylim=(-1.08, 1.08), ylabel="part of the norm", xlabel="code: sign, and level in binary")
     ax.grid(visible=False)
     ax.set_title(f"s = {s}: {1 + width} bits each, {2 * s + 1} different codes")
-    ax.legend(loc="upper right", ncols=2)
+    ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2)  # not on the levels' lines
     return ax
 
 
@@ -116,13 +116,12 @@ def links(rows: Sequence[Row], sent: Mapping[str, float], title: str, ax=None):
             continue
         shade = BLACK if name == "float32" else colour(i - 1)
         points = sorted((r.parameters["rate"], r.value) for r in mine)
-        ax.plot(
-            *zip(*points, strict=True), color=shade, marker=MARKERS[i % len(MARKERS)],
-            markersize=10, markeredgecolor="white", linestyle="none", label=name,
-        )  # fmt: skip
+        look = {"color": shade, "markersize": 10, "markeredgecolor": "white", "linewidth": 1.4}
+        look |= {"marker": MARKERS[i % len(MARKERS)], "linestyle": ("-", "--", "-.", ":")[i % 4]}
+        ax.plot(*zip(*points, strict=True), **look | {"linestyle": "none"})
         given = mine[0].parameters
         seconds = [given["steps"] * (given["pace"] + sent[name] / _payload(rate)) for rate in rates]
-        ax.plot(rates, seconds, color=shade, marker="", linestyle="-", linewidth=1.2)
+        ax.plot(rates, seconds, markevery=[], label=name, **look)  # a mark in the legend alone
     ticks = sorted({(row.parameters["rate"], row.parameters["link"]) for row in rows})
     ax.set(xscale="log", yscale="log", xlabel="rate of the links", ylabel=rows[0].name, title=title)
     ax.set_xticks(*zip(*ticks, strict=True))
@@ -158,6 +157,6 @@ def stragglers(samples: Mapping[str, np.ndarray]):
         ax.set(xlabel="step", title=name)
     for ax in axes:  # last: a limit ends the scaling of the panels that share it
         ax.set_ylim(0, None)
-    axes[0].set_ylabel("ms until a gradient is there")
+    axes[0].set_ylabel("time until a gradient is there [ms]")
     axes[-1].legend(loc="upper left", bbox_to_anchor=(1, 1))
     return axes

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from helpers.plots.description import axes
-from helpers.plots.style import GREY, MARKERS, VERMILION, colour, ensure_axes
+from helpers.plots.style import GREY, MARKERS, VERMILION, colour, ensure_axes, few_decades
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,6 +78,7 @@ def times_by_size(
     if set(measured) & set(predicted or {}):
         ax.plot([], [], color=GREY, marker="", linestyle="--", label="predicted")
     ax.set(xscale="log", yscale="log", xlabel="size of the array, K (bytes)", ylabel="time (s)")
+    few_decades(ax.yaxis)
     ax.legend(fontsize=12)
     return ax
 
@@ -102,6 +103,7 @@ def times_by_ranks(
     ax.set_xscale("log", base=2)
     if predicted:
         ax.plot([], [], color=GREY, marker="", linestyle="--", label="predicted")
+    few_decades(ax.yaxis)
     if len(ranks) <= FEW:  # each by its number, in place of powers of two
         ax.set_xticks(list(ranks), [str(n) for n in ranks])
     ax.legend(fontsize=12)

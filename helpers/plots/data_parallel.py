@@ -14,6 +14,7 @@ from helpers.plots.style import (
     arrow,
     colour,
     ensure_axes,
+    few_decades,
     legible,
     panels,
 )
@@ -37,6 +38,7 @@ def losses(histories):
     axes[0].set(xlabel="seconds since all ranks began", ylabel="training loss (cross-entropy)")
     axes[1].set(xlabel="updates of the parameters")
     axes[0].set_yscale("log")
+    few_decades(axes[0].yaxis)
     axes[0].set_title("what you wait for")
     axes[1].set_title("what an update is worth")
     # of the figure, below it: a panel would make room beside itself for a legend wider than it is
@@ -107,6 +109,7 @@ def crossing(points, cores: int, predicted: float | None = None):
         ax.set_xscale("log", base=2)
         ax.set_xlabel("batch B of one replica (samples)")
     axes[0].set_yscale("log")
+    few_decades(axes[0].yaxis)
     axes[0].set_ylabel("(T_sync / T_comp) / (R − 1)")
     axes[0].set_title("below 1 the replicas should pay")
     axes[0].legend(fontsize=10, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)

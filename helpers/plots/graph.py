@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from helpers.plots.style import ensure_axes
+from helpers.plots.style import ensure_axes, few_decades
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,5 +48,6 @@ def memory_against_time(
             textcoords="offset points", va="top", rotation=90,
         )  # fmt: skip
     ax.set(xscale="log", xlabel=xlabel, ylabel=ylabel)
+    few_decades(ax.xaxis)
     ax.legend()
     return ax

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from helpers.plots.style import BLACK, GREY, colour, ensure_axes, panels
+from helpers.plots.style import BLACK, GREY, colour, ensure_axes, few_decades, panels
 
 _STYLES = ("-", "--", "-.", ":")
 _MARKERS = "os^Dv"
@@ -53,9 +53,7 @@ def fastest(rows):
     ax.set_yscale("log")
     ticks = sorted({row["H"] for row in rows})
     ax.set_xticks(ticks, [str(H) for H in ticks])
-    low, high = ax.get_ylim()
-    seconds = [n * 10**k for k in range(-3, 4) for n in (1, 2, 5) if low <= n * 10**k <= high]
-    ax.set_yticks(seconds, [f"{one:g}" for one in seconds])
+    few_decades(ax.yaxis)
     ax.minorticks_off()
     ax.set(xlabel="H, steps from one average to the next", ylabel="seconds to the loss")
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))

@@ -83,7 +83,7 @@ def gru_step(step: GRUStep, x: Tensor, h: Tensor, title: str) -> Axes:
         (0.3, 0.42),
         va="center",
         fontsize=11,
-        color=style.GREY,
+        color=style.legible(style.GREY),
         arrowprops={"arrowstyle": "->", "color": style.BLUE, "lw": 2},
     )
     ax.text(2.95, -2.45, "$n = \\tanh(W_nx+b_n+r\\circ m)$\n$h_t=(1-z)\\circ n+z\\circ h_{t-1}$")

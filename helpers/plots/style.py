@@ -11,6 +11,7 @@ from helpers.plots.dark import luminance
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
 # After Okabe & Ito (2008), "Color Universal Design", whose orange and sky blue are too faint on
 # white for a line: WCAG 2.2 asks 3 : 1. Darkened alone they would meet their neighbours for the
@@ -116,6 +117,17 @@ def arrow(
     """Draw an arrow from one point to another; ``ends`` is matplotlib's arrow style."""
     look = {"arrowstyle": ends, "color": colour, "linewidth": width, "shrinkA": 0, "shrinkB": 0}
     ax.annotate("", end, start, arrowprops=look | more)
+
+
+def few_decades(axis: Axis) -> None:
+    """Write 0.2, 0.5, 1, 2 on a logarithmic axis of less than two decades, not 2 × 10⁻¹."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    low, high = axis.get_view_interval()
+    if 1e-4 <= low < high < min(100 * low, 1e5):
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high > 10 * low else (1, 2, 3, 5, 7)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_minor_formatter(NullFormatter())
 
 
 def ensure_axes(ax: Axes | None = None, **figure: Any) -> Axes:

@@ -35,7 +35,6 @@ NAMES = {
 }
 HEIGHT = 0.56  # of a lane
 LEAST = 5  # pixels: a call of a microsecond is still a box
-MANY = 300  # boxes or messages, from which on names and arrow heads would only be clutter
 
 
 def size(n: float) -> str:
@@ -107,8 +106,7 @@ def check(trace: Trace) -> None:
 def _boxes(trace: Trace, ax: Axes, lanes: dict, factor: float) -> None:
     least = LEAST / _pixels(ax)[0]
     for kind, colour in COLOURS.items():
-        # A darker edge tells neighbours apart; among very many calls it would hide them.
-        edge = colour if len(trace.events) > MANY else _darker(colour)
+        edge = _darker(colour)  # tells neighbours apart
         under = 0.10 if kind == "receive" else 0.02  # sent and received side by side
         for rank, lane in lanes.items():
             events = [e for e in trace.events if e.kind == kind and e.rank == rank]
@@ -138,31 +136,39 @@ def _darker(colour: str) -> tuple:
 def _arrows(
     trace: Trace, ax: Axes, lanes: dict, factor: float, free: _Free | None, tags: Mapping[int, str]
 ) -> None:
-    from matplotlib.collections import LineCollection
-
     ends = []
     for message in trace.messages:
         source, dest = lanes[message.source], lanes[message.dest]
         side = HEIGHT / 2 if dest > source else -HEIGHT / 2  # leave the box where the arrow heads
         ends.append(((message.begin * factor, source + side), (message.end * factor, dest - side)))
-    if len(ends) > MANY:
-        ax.add_collection(LineCollection(ends, colors=BLACK, linewidths=0.6, alpha=0.5, zorder=3))
-        return
-    pixels = _pixels(ax)
+    pixels, left = _pixels(ax), ax.transAxes.transform((0, 0))[0]
     for message, (begin, end) in zip(trace.messages, ends, strict=True):
         arrow = {"arrowstyle": "-|>", "color": BLACK, "lw": 1.3, "shrinkA": 0, "shrinkB": 0}
         ax.annotate("", xy=end, xytext=begin, arrowprops=arrow, zorder=4, annotation_clip=False)
         if free is None or abs(begin[1] - end[1]) * pixels[1] <= 14:
             continue
         text = tags.get(message.tag, size(message.bytes))
-        for share in (0.5, 0.3, 0.7):  # of the way; a longer arrow's middle may lie on a named box
+        for share in _gaps(abs(lanes[message.source] - lanes[message.dest])):
             place = [b + share * (e - b) for b, e in zip(begin, end, strict=True)]
-            if free.take(*ax.transData.transform(place), 7 * len(text), 14):
+            x, y = ax.transData.transform(place)
+            wide = 7 * len(text)
+            if x - wide / 2 > left and free.take(x, y, wide + 8, 14):
                 ax.text(
                     *place, text, fontsize=10, ha="center", va="center", zorder=5,
                     bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.85},
                 )  # fmt: skip
                 break
+
+
+def _gaps(lanes: int) -> list[float]:
+    """Return where a message over so many lanes has room for a label, as shares of its way.
+
+    That is between two lanes, where no box lies; the places nearest to the middle come first.
+    """
+    if lanes == 1:
+        return [0.5, 0.3, 0.7]
+    gaps = [(gap + (1 - HEIGHT) / 2) / (lanes - HEIGHT) for gap in range(lanes)]
+    return sorted(gaps, key=lambda share: abs(share - 0.5))
 
 
 class _Free:

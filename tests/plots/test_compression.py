@@ -46,10 +46,12 @@ def test_links_draw_what_got_there():
     ]  # fmt: skip
     sent = {"float32": 12_500.0, "sign": 400.0, "absent": 1.0}
     ax = plots.links(rows, sent, "digits")
-    lines = {line.get_label(): line for line in ax.lines}
-    assert lines["float32"].get_xdata().tolist() == [1e7, 1e9]
-    assert lines["sign"].get_ydata().tolist() == [3.0]
+    exact, sign = (line for line in ax.lines if line.get_linestyle() == "None")
+    assert exact.get_xdata().tolist() == [1e7, 1e9]
+    assert sign.get_ydata().tolist() == [3.0]
     predicted = [line for line in ax.lines if len(line.get_xdata()) > 2]
+    assert [line.get_label() for line in predicted] == ["float32", "sign"]
+    assert predicted[0].get_linestyle() != predicted[1].get_linestyle()
     frames = 1514 / 1448  # headers
     for line, steps, nbytes in zip(predicted, (90, 110), (12_500, 400), strict=True):
         ends = [steps * (0.01 + 8 * nbytes * frames / rate) for rate in (1e7, 1e9)]

@@ -89,3 +89,21 @@ def test_every_line_of_a_picture_in_html_is_seen_on_white():
     assert len(lines) > 30
     faint = [(name, c) for name, c in lines if contrast(c, "white") < 3 and c != "#fff"]
     assert faint == []
+
+
+@pytest.mark.parametrize(
+    ("values", "ticks"),
+    [((0.02, 0.2), ["0.02", "0.05", "0.1", "0.2"]), ((18, 90), ["20", "30", "50", "70"])],
+)
+def test_a_logarithmic_axis_of_few_decades_has_plain_numbers(values, ticks):
+    from matplotlib.figure import Figure
+
+    ax = Figure().subplots()
+    ax.plot(values)
+    ax.set_yscale("log")
+    ax.set_ylim(0.9 * values[0], 1.1 * values[1])
+    style.few_decades(ax.yaxis)
+    ax.figure.canvas.draw()
+    low, high = ax.get_ylim()
+    shown = zip(ax.get_yticks(), ax.get_yticklabels(), strict=True)
+    assert [label.get_text() for at, label in shown if low <= at <= high] == ticks

@@ -32,7 +32,7 @@ def with_pictures(notebook: NotebookNode, name: str, folder: Path) -> NotebookNo
 
     def caption(said: Mapping) -> str:
         name, by = said.get("title", ""), said.get("axes", "")
-        panels = "; " in name and by and "; " not in by  # of one kind, each with its own title
+        panels = "; " in name and " by " in by and "; " not in by  # alike, each with a title
         words = f"{by}: {name}" if panels else name or by
         if not re.match(r"\w+ = ", words):  # a symbol stays as it is
             words = words[:1].upper() + words[1:]
