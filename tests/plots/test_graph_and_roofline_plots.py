@@ -120,7 +120,7 @@ def test_where_no_bar_could_be_measured_the_panel_says_so_without_a_warning():
         warnings.simplefilter("error")
         ax = roofs.bandwidths([row], threads=2)
     assert ax.get_title() == "2 threads"
-    assert "left out" in ax.texts[0].get_text()
+    assert "not measured" in ax.texts[0].get_text()
 
 
 def test_interactive_roofline_holds_the_figures_without_a_script():
