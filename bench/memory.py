@@ -1,8 +1,5 @@
 """What a student takes at the peak: each notebook's kernel with all that it starts, and the server.
 
-    python -m bench memory              all of the reader's notebooks, one after the other
-    python -m bench.memory 02 06        these
-
 Memory and processor time come from tools/memory.py. Cells that showed nothing for long are named
 too (tools/silence.py).
 """
@@ -11,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
 import subprocess
 import sys
 import tempfile
@@ -19,8 +15,7 @@ import time
 import urllib.request
 from pathlib import Path
 
-from helpers import records
-from helpers.paths import BENCH_RECORDS, ROOT
+from helpers.paths import ROOT
 from helpers.records import Row
 from tools.memory import EVERY, watched
 from tools.notebooks import sources
@@ -82,10 +77,10 @@ def _answered(process: subprocess.Popen, runtime: Path, log: Path) -> None:
     raise RuntimeError(f"no JupyterLab after {PATIENCE} s:\n{log.read_text()}")
 
 
-def rows(only: tuple[str, ...] = ()) -> list[Row]:
-    """The server, unless notebooks are named, and each notebook that runs to its end; else, why."""
-    found = [] if only else [_said(server())]
-    for source in sources(ROOT, only):
+def rows() -> list[Row]:
+    """The server, and each of the reader's notebooks that runs to its end; else, why."""
+    found = [_said(server())]
+    for source in sources(ROOT):
         try:
             found.append(_said(notebook(location(source.stem, "reader"))))
         except RuntimeError as error:  # the hour of the others is not lost
@@ -96,10 +91,3 @@ def rows(only: tuple[str, ...] = ()) -> list[Row]:
 def _said(row: Row) -> Row:
     print(f"{row.name}: {row.value} {row.unit}, {row.parameters}", flush=True)
     return row
-
-
-if __name__ == "__main__":
-    asked = sys.argv[1:]
-    command = shlex.join(["python", "-m", "bench.memory", *asked])
-    made = records.record({SUITE: rows(tuple(asked))}, command)
-    print(f"written: {records.write(made, BENCH_RECORDS).relative_to(ROOT)}")

@@ -119,11 +119,6 @@ def _said(path: Path, root: Path) -> str:
     return f"{said}/" if path.is_dir() else str(said)
 
 
-def hiding(folder: Path) -> list[str]:
-    """Return what is in a folder that notebooks there import in place of the course's package."""
-    return [name for name in ("helpers.py", "helpers") if (folder / name).exists()]
-
-
 def homeless() -> str | None:
     """Tell in a sentence why JupyterLab has nowhere to keep its files; None if it has."""
     from jupyter_core.paths import jupyter_runtime_dir
@@ -158,9 +153,6 @@ def lab(options: list[str], root: Path = ROOT) -> int:
     for ensure in (first.ensure, kernels.install):  # conda runs no program of the course's
         with contextlib.suppress(OSError):  # who cannot write there cannot set it up either
             ensure()
-    for name in hiding(work):
-        hides = "hides the course's package `helpers` from your notebooks: rename it"
-        print(f"{_said(work, root)}{name} {hides}")
     command = [sys.executable, "-m", "jupyterlab", "--ServerApp.ip=127.0.0.1"]
     if hasattr(os, "geteuid") and os.geteuid() == 0:  # in a container; Jupyter asks to be told
         command.append("--allow-root")
@@ -178,10 +170,9 @@ def lab(options: list[str], root: Path = ROOT) -> int:
 
 
 def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
-    """Command line: ``lab [OPTION...]``, ``prepare`` or ``reset NB``."""
+    """Command line: ``lab [OPTION...]`` or ``reset NB``."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     actions = parser.add_subparsers(dest="action", required=True)
-    actions.add_parser("prepare", help="copy to work/ what is absent there")
     actions.add_parser("reset", help="a fresh copy of one").add_argument("notebook", metavar="NB")
     actions.add_parser("lab", help="prepare, then open JupyterLab (options are passed on)")
     chosen, rest = parser.parse_known_args(arguments)
@@ -201,11 +192,6 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
         return 1
     if chosen.action == "lab":
         return lab(rest, root)
-    if chosen.action == "prepare":
-        copied, _ = prepare(root)
-        where = _said(work_folder(root), root)
-        print(f"copied to {where}: {', '.join(copied) or 'nothing, all is there'}")
-        return 0
     try:
         target, backup = reset(chosen.notebook, root)
     except UnknownNotebookError as error:

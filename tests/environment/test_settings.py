@@ -81,7 +81,7 @@ def test_a_notebook_that_is_not_there_is_named(tool, capsys):
 @pytest.mark.parametrize(
     ("words", "answer"),
     [
-        ("-m tools.work prepare WORK=/etc/passwd", "WORK=/etc/passwd: expected a folder for your"),
+        ("-m tools.work reset 01 WORK=/etc/passwd", "WORK=/etc/passwd: expected a folder for"),
         ("-m tools.work reset mpi", "there is no notebook 'mpi': write NB= and one of 00_start"),
         ("-m tools.wheels {} VERSION=3.14", "VERSION=3.14: expected one of 3.11, 3.12, 3.13"),
         ("-m tools.wheels {} SYSTEM=windows", "SYSTEM=windows: expected one of linux-x86_64, "),
