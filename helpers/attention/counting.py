@@ -30,8 +30,6 @@ def right(
     from sklearn.model_selection import GroupKFold
     from threadpoolctl import threadpool_limits
 
-    if kind not in KINDS:
-        raise ValueError(f"kind={kind!r}: expected one of {', '.join(KINDS)}")
     learned, asked = (np.array([" ".join(d.words) for d in part]) for part in (train, test))
     labels, wanted = (np.array([d.section for d in part]) for part in (train, test))
     choices = STRENGTHS[kind] if strength is None else (strength,)

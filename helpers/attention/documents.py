@@ -52,21 +52,9 @@ class Limits:
     words: int
     sentences: int
 
-    def __post_init__(self):
-        if self.words < 1 or self.sentences < 1:
-            raise ValueError(f"{self}: expected at least 1 word and 1 sentence")
-
     @classmethod
-    def by_quantile(cls, documents: Sequence[Words], quantile: float = 0.95):
-        """Choose the limits so that a share ``quantile`` of each is read whole.
-
-        Raises ValueError for a quantile outside (0, 1] or no documents.
-        """
-        if not 0 < quantile <= 1 or not documents:
-            raise ValueError(
-                f"quantile={quantile!r} of {len(documents)} documents: expected a quantile in "
-                "(0, 1] and at least one document"
-            )
+    def by_quantile(cls, documents: Sequence[Words], quantile: float):
+        """Choose the limits so that a share ``quantile`` of each is read whole."""
         words = sorted(len(s) for d in documents for s in d)
         sentences = sorted(len(d) for d in documents)
         return cls(*(x[max(0, round(quantile * len(x)) - 1)] or 1 for x in (words, sentences)))
@@ -112,10 +100,6 @@ class Batch:
         if not documents:
             raise ValueError("a batch needs at least one document, got none")
         for i, document in enumerate(documents):
-            if flat := [s for s in document if not isinstance(s, Sequence) or isinstance(s, str)]:
-                raise TypeError(
-                    f"document {i} of the batch expects sentences, lists of ids; got {flat[0]!r}"
-                )
             if not document or not all(document):
                 raise ValueError(f"document {i} of the batch is empty or has an empty sentence")
         sentences = [torch.tensor(s) for document in documents for s in document]

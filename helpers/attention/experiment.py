@@ -15,6 +15,8 @@ from helpers.attention.model import Embedding, EmbeddingAverage, FlatGRU, Hierar
 from helpers.attention.training import Recipe
 from helpers.datasets.descriptions import Document, load_descriptions, load_word_vectors
 
+QUANTILE = 0.95  # of lengths read whole
+DROPOUT = 0.4
 VECTOR_LENGTH = 3.0  # word vectors are unit; a GRU's gates want inputs of about 0.3 a coordinate
 MODELS = (
     "hierarchical attention",
@@ -40,9 +42,7 @@ class Experiment:
     """Encoded documents of one split; fold 0 is held out unless another is asked for."""
 
     fold: int = 0
-    quantile: float = 0.95  # of lengths read whole
     hidden: int = 32  # units of each GRU and direction
-    dropout: float = 0.4
     share: float = 1.0  # of the source packages that are not held out: the rest is not used
 
     @cached_property
@@ -73,7 +73,7 @@ class Experiment:
     @cached_property
     def limits(self) -> Limits:
         """Limits by quantile, from the training set."""
-        return Limits.by_quantile([d.sentences for d in self.documents[0]], self.quantile)
+        return Limits.by_quantile([d.sentences for d in self.documents[0]], QUANTILE)
 
     def encode(self, document: Document) -> Ids:
         """Return a document's ids, cut to the limits."""
@@ -104,19 +104,17 @@ class Experiment:
         classes = len(self.snapshot.sections)
         embedding = Embedding(self.vocabulary, len(self.vectors["the"]), self.vectors)
         if name == "average of embeddings":
-            return EmbeddingAverage(embedding, classes, self.dropout)
+            return EmbeddingAverage(embedding, classes, DROPOUT)
         if name == "flat GRU":
-            return FlatGRU(embedding, classes, self.hidden, dropout=self.dropout)
+            return FlatGRU(embedding, classes, self.hidden, dropout=DROPOUT)
         pooling = "attention" if name == "hierarchical attention" else "mean"
         return HierarchicalAttention(
-            embedding, classes, self.hidden, pooling=pooling, dropout=self.dropout
+            embedding, classes, self.hidden, pooling=pooling, dropout=DROPOUT
         )
 
 
 def hold_out(sources: Sequence[str], share: float, seed: int = 0) -> list[bool]:
     """Choose a share of the sources at random; tell for each document whether its source was."""
-    if not 0 < share < 1:
-        raise ValueError(f"share={share!r}: expected a number between 0 and 1")
     different = sorted(set(sources))
     chosen = set(random.Random(seed).sample(different, round(share * len(different))))
     return [source in chosen for source in sources]

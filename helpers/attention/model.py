@@ -55,8 +55,6 @@ class Encoder(nn.Module):
 
     def __init__(self, inputs: int, hidden: int, pooling: str = "attention"):
         super().__init__()
-        if pooling not in ("attention", "mean"):
-            raise ValueError(f"pooling={pooling!r}: expected attention or mean")
         self.gru = nn.GRU(inputs, hidden, batch_first=True, bidirectional=True)
         self.pool = AttentionPooling(2 * hidden) if pooling == "attention" else MeanPooling()
 
