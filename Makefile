@@ -161,7 +161,7 @@ wheels: ## Fill a folder for a class without a network: make wheels WHEELS=wheel
 	@$(PY) -m tools.wheels $(call q,$(or $(WHEELS),wheels)) TORCH_INDEX=$(call q,$(TORCH_INDEX)) \
 	    SYSTEM=$(call q,$(SYSTEM)) VERSION=$(call q,$(VERSION))
 
-release: setup-all ## Make a release in dist/: archive, site, lock with hashes, what is known of its packages
+release: setup-all ## Make a release in dist/: archive, site, locks with hashes
 	@$(PY) -m tools.publish $(TEST_ARGS)
 
 clean: ## Remove what was made, but not the environment and not work/

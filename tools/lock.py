@@ -2,8 +2,7 @@
 
 uv resolves every direct requirement (all extras and the build's) for all systems at once; what only
 some need gets a marker, and what readers do not need the name of its group as a comment. Pins stay
-as they are, but for the packages named after ``--upgrade`` (all, if none is named). ``--check``
-asks the index for a wheel of each pin on each system and Python.
+as they are, but for the packages named after ``--upgrade`` (all, if none is named).
 
 Two rules of ours. Local versions (``2.13.0+cpu``) lose their suffix: no public index serves them.
 CUDA's packages, which PyTorch's build for Linux with CUDA pins exactly in its own metadata, stay
@@ -114,11 +113,6 @@ def lines_for(pins: Iterable[Requirement], system: str, python: str) -> list[str
     ]
 
 
-def _errors(text: str) -> str:
-    """Return what pip says without its warnings, of which an offline index brings one a package."""
-    return "\n".join(line for line in text.splitlines() if not line.startswith("WARNING"))
-
-
 def marker(targets: set[tuple[str, str]]) -> str:
     """Return the shortest marker that holds on exactly these systems and Pythons."""
     if targets == set(TARGETS):
@@ -183,31 +177,12 @@ def platforms(system: str) -> list[str]:
     return [word for tag in tags for word in ("--platform", tag)]
 
 
-def check_wheels() -> int:
-    """Ask pip for a wheel of each pin on every system and Python; return the number of failures."""
-    failures = 0
-    pins = parse(LOCK.read_text(encoding="utf-8")).values()
-    for system, python in TARGETS:
-        command = [sys.executable, "-m", "pip", "install", "--dry-run", "--quiet", "--no-deps"]
-        command += ["--ignore-installed", "--only-binary=:all:", "--python-version", f"{python}.0"]
-        command += ["--target", tempfile.gettempdir(), *platforms(system)]
-        lines = lines_for(pins, system, python)
-        done = subprocess.run([*command, *lines], capture_output=True, text=True, timeout=1800)
-        failures += done.returncode != 0
-        verdict = "ok" if done.returncode == 0 else _errors(done.stderr)
-        print(f"{system}, Python {python}: {len(lines)} wheels: {verdict}", flush=True)
-    return failures
-
-
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.lock", description=__doc__)
     parser.add_argument(
         "--upgrade", nargs="*", metavar="NAME", help="take the newest of these (default: of all)"
     )
-    parser.add_argument("--check", action="store_true", help="look for all wheels, change nothing")
     options = parser.parse_args(arguments)
-    if options.check:
-        return min(check_wheels(), 1)
     pinned = []
     if LOCK.exists() and options.upgrade != []:
         pins = parse(LOCK.read_text(encoding="utf-8"))

@@ -4,9 +4,6 @@
     site archive        the site over executed notebooks: pages for a class without a network
     locks with hashes   the course's, Open MPI's and the hub's: each pin with the SHA-256 of every
                         wheel that the index has of it
-    wheels.txt          these wheels by name (``sha256sum --check --ignore-missing wheels.txt`` in
-                        a folder of wheels)
-    audit.txt           what pip-audit knows of the locks' packages, or that it could know nothing
     SHA256SUMS          of all these (``sha256sum --check SHA256SUMS``)
 
 The version stands in four places, which have to agree; the newest version of CHANGELOG.md is one of
@@ -18,14 +15,12 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import re
 import shutil
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 import yaml
 
@@ -34,7 +29,6 @@ from helpers.paths import ROOT
 from tools.lock import LOCK
 
 NAME = "parallel-deep-learning"
-AUDITOR = "pip-audit==2.10.1"  # of its own environment, made by uv: the course needs none of it
 # By the name of the file with hashes: a lock, and whether its pins are all that it installs.
 LOCKS = {
     "requirements-hashed.txt": (LOCK, True),
@@ -103,55 +97,14 @@ def hashed(text: str, whole: bool = True) -> str:
 
     Unless the lock is `whole`, what its pins need is added.
     """
-    found = _compiled(text, whole, "--generate-hashes")
+    command = [sys.executable, "-m", "uv", "pip", "compile", "-", "--universal"]
+    command += ["--generate-hashes", "--only-binary=:all:", "--python-version", "3.11.0"]
+    command += ["--no-header", "--no-annotate", "--quiet", *(["--no-deps"] if whole else [])]
+    found = _run(command, ROOT, text)
     bare = [pin for pin in re.split(r"\n(?=\S)", found.strip()) if "--hash=sha256:" not in pin]
     if bare:
         raise PublishError(f"expected a hash for every pin; none for {', '.join(bare)}")
     return found
-
-
-def wheels(text: str, whole: bool = True) -> dict[str, str]:
-    """Return the SHA-256 of every wheel that the index has of a lock's pins, by the wheel's name.
-
-    Unless the lock is `whole`, what its pins need is added.
-    """
-    packages = tomllib.loads(_compiled(text, whole, "--format=pylock.toml"))["packages"]
-    found = {}
-    for package in packages:
-        if not package.get("wheels"):
-            raise PublishError(f"expected wheels of every pin; none of {package['name']}")
-        for wheel in package["wheels"]:
-            place = wheel.get("url") or wheel["path"]
-            name = wheel.get("name") or unquote(urlsplit(place).path.rpartition("/")[2])
-            found[name] = wheel["hashes"]["sha256"]
-    return found
-
-
-def _compiled(text: str, whole: bool, *options: str) -> str:
-    command = [sys.executable, "-m", "uv", "pip", "compile", "-", "--universal", *options]
-    command += ["--only-binary=:all:", "--python-version", "3.11.0"]
-    command += ["--no-header", "--no-annotate", "--quiet", *(["--no-deps"] if whole else [])]
-    return _run(command, ROOT, text)
-
-
-def audit(said: str) -> str:
-    """Put pip-audit's answer (``--format json``) into lines: how many packages, each vulnerability.
-
-    Where its data cannot be reached pip-audit skips every package and reports no fault; that is no
-    clean bill, and it is said.
-    """
-    packages = json.loads(said)["dependencies"]
-    known = [one for one in packages if "skip_reason" not in one]
-    lines = [f"{AUDITOR} had data on {len(known)} of {len(packages)} packages."]
-    if not known:
-        lines.append("NOT AUDITED: its data could not be reached from this machine.")
-    for one in known:
-        lines += [
-            f"{one['name']} {one['version']}: {fault['id']}, mended in "
-            f"{', '.join(fault['fix_versions']) or 'no version yet'}"
-            for fault in one["vulns"]
-        ]
-    return "\n".join(lines) + "\n"
 
 
 def sums(folder: Path) -> str:
@@ -171,25 +124,11 @@ def publish(output: Path, site: Path | None, root: Path = ROOT) -> list[Path]:
     _run(["git", "archive", f"--prefix={now}/", "-o", str(archive), "HEAD"], root)
     if site is not None:
         shutil.make_archive(str(output / f"{now}-site"), "zip", site.parent, site.name)
-    listed: dict[str, str] = {}
-    report = ""
     for name, (lock, whole) in LOCKS.items():
-        text = lock.read_text(encoding="utf-8")
-        (output / name).write_text(hashed(text, whole), encoding="utf-8")
-        listed |= wheels(text, whole)
-        report += f"{lock.relative_to(ROOT)}\n{_audited(output / name)}"
-    lines = "".join(f"{listed[name]}  {name}\n" for name in sorted(listed))
-    (output / "wheels.txt").write_text(lines, encoding="utf-8")
-    (output / "audit.txt").write_text(report, encoding="utf-8")
+        text = hashed(lock.read_text(encoding="utf-8"), whole)
+        (output / name).write_text(text, encoding="utf-8")
     (output / "SHA256SUMS").write_text(sums(output), encoding="utf-8")
     return sorted(output.iterdir())
-
-
-def _audited(lock: Path) -> str:
-    command = [sys.executable, "-m", "uv", "tool", "run", AUDITOR, "-r", str(lock)]
-    command += ["--no-deps", "--disable-pip", "--progress-spinner=off", "--format=json"]
-    done = subprocess.run(command, cwd=lock.parent, capture_output=True, text=True)
-    return audit(done.stdout) if done.stdout else f"NOT AUDITED: {done.stderr.strip()}\n"
 
 
 def _run(command: list[str], folder: Path, text: str | None = None) -> str:
@@ -219,7 +158,6 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     for path in files:
         print(f"{path.relative_to(ROOT)}  {path.stat().st_size / 1e6:.1f} MB")
-    print((output / "audit.txt").read_text(encoding="utf-8"), end="")
     return 0
 
 
