@@ -58,10 +58,9 @@ class RanksInterrupted(ClusterError, KeyboardInterrupt):  # noqa: N818 (as Keybo
 
 def whole_number(name: str, value: Any, limit: int) -> int:
     """Return a whole number from 1 to `limit`; raise ValueError for anything else."""
-    if not isinstance(value, numbers.Integral) or isinstance(value, bool):
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not whole or not 1 <= value <= limit:
         raise ValueError(f"{name}={value!r}: expected a whole number from 1 to {limit}")
-    if not 1 <= int(value) <= limit:
-        raise ValueError(f"{name}={value}: expected from 1 to {limit}")
     return int(value)
 
 

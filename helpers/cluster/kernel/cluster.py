@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 Way = Forked | Spawned | Mpiexec | Slurm | Ssh
 WAYS = {each.way: each for each in (Forked, Spawned, Mpiexec, Slurm)}  # by COURSE_RANKS
 MODULES = "names of modules, such as ('torch',)"
-# of old; each belongs to one way of starting
-OLD = "launcher", "profile", "hosts", "partition", "account", "time_limit", "options"
 
 
 class Cluster(Calls):
@@ -81,11 +79,8 @@ class Cluster(Calls):
         preload: Iterable[str] = (),
         threads: int = 1,
         start_timeout: float = 60.0,
-        **old: object,
     ) -> None:
         super().__init__()
-        if old:
-            raise TypeError(_instead_of(old))
         if start is not None and not isinstance(start, Way):
             ways = "Forked(), Spawned(), Mpiexec(), Slurm(...) or Ssh(...)"
             raise TypeError(f"start={start!r}: expected {ways}")
@@ -218,18 +213,6 @@ class Cluster(Calls):
         state = "running" if self.running else "stopped"
         where = f" on {self.network!r}" if self.network else ""
         return f"<Cluster: {self.n} ranks{where}, {self._library or 'no MPI yet'}, {state}>"
-
-
-def _instead_of(old: dict[str, object]) -> str:
-    """Say what to write in place of arguments of old, or that there are no such arguments."""
-    given = ", ".join(f"{name}={value!r}" for name, value in old.items())
-    if not old.keys() <= set(OLD):
-        return f"Cluster expects n, start, network, preload, threads, start_timeout; got {given}"
-    kind = {"spawn": "Spawned", "mpiexec": "Mpiexec", "ssh": "Ssh", "mpi": "Forked"}
-    way = kind.get(str(old.get("launcher", "ssh" if "hosts" in old else "slurm")), "Slurm")
-    left = {name: value for name, value in old.items() if name not in ("launcher", "profile")}
-    rest = ", ".join(f"{name}={value!r}" for name, value in left.items())
-    return f"Cluster(..., {given}): how ranks start is one object now, start={way}({rest})"
 
 
 def _check_network(network: Any, n: int, start: Way | None) -> None:

@@ -49,8 +49,6 @@ class Told:
     state: str = "PENDING"
     reason: str = ""
     partition: str = ""
-    nodes: str = ""
-    start: str = ""
 
     @property
     def queued(self) -> bool:
@@ -145,24 +143,16 @@ def choose(offered: Collection[str], library: str) -> str:
 def look(job: str) -> Told:
     """Ask how a job stands."""
     try:
-        said = ask(
-            "squeue", "--noheader", f"--jobs={job}", "--states=all", "--format=%T|%r|%P|%N|%S"
-        )
+        said = ask("squeue", "--noheader", f"--jobs={job}", "--states=all", "--format=%T|%r|%P")
     except SlurmError as error:
         if "Invalid job id" in str(error):
             return Told("GONE")
         raise
-    lines = [line for line in said.splitlines() if line.count("|") >= 4]
+    lines = [line for line in said.splitlines() if line.count("|") >= 2]
     if not lines:
         return Told("GONE")
-    state, reason, partition, nodes, start = lines[0].strip().split("|", 4)
-    return Told(
-        state,
-        "" if reason == "None" else reason.strip("()"),
-        partition,
-        nodes,
-        "" if start in ("N/A", "NONE") else start,
-    )
+    state, reason, partition = lines[0].strip().split("|", 2)
+    return Told(state, "" if reason == "None" else reason.strip("()"), partition)
 
 
 def place(job: str, partition: str) -> tuple[int, int] | None:

@@ -135,8 +135,6 @@ class Job:
             said += ", place {} of {}".format(*self.place)
         if self.told.reason:
             said += f" ({self.told.reason})"
-        if self.told.start:
-            said += f", to begin at {self.told.start.replace('T', ' ')}"
         return said
 
     def _watch(self) -> None:
