@@ -22,34 +22,25 @@ def why_not_enough(ranks: int) -> str | None:
 
     A rank that does not is ended by a bus error, which says nothing.
     """
-    if not Path("/proc/self").exists():
-        return None
     needed = ranks * BYTES_PER_RANK
-    try:
-        space = os.statvfs(FOLDER)
-    except OSError as error:
-        return f"MPI's ranks share memory in {FOLDER}, and that cannot be used: {error.strerror}"
-    if space.f_bavail * space.f_frsize < needed:
+    if room() < needed:
         sweep()
-        space = os.statvfs(FOLDER)
-    free = space.f_bavail * space.f_frsize
-    if free < needed or not os.access(FOLDER, os.W_OK | os.X_OK):
-        return (
-            f"{ranks} MPI ranks need {needed / 1e6:.0f} MB of shared memory, and {FOLDER} has "
-            f"{free / 1e6:.1f} MB free that you may write to: start fewer ranks, stop other "
-            "clusters, or give the container more ('docker run --shm-size=1g')"
-        )
-    return None
+    if (free := room()) >= needed:
+        return None
+    return (
+        f"{ranks} MPI ranks need {needed / 1e6:.0f} MB of shared memory, and {FOLDER} has "
+        f"{free / 1e6:.1f} MB free that you may write to: start fewer ranks, stop other "
+        "clusters, or give the container more ('docker run --shm-size=1g')"
+    )
 
 
 def room() -> float:
     """Return how many bytes of shared memory are free; infinite where there is no folder for it."""
     if not Path("/proc/self").exists():
         return float("inf")
-    try:
-        space = os.statvfs(FOLDER)
-    except OSError:
+    if not os.access(FOLDER, os.W_OK | os.X_OK):
         return 0.0
+    space = os.statvfs(FOLDER)
     return float(space.f_bavail * space.f_frsize)
 
 
