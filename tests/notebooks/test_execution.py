@@ -74,9 +74,10 @@ CHECK = {"nbgrader": {"grade": True}}
     ],
 )
 def test_what_a_notebook_must_not_show_is_found(cell, says, tmp_path):
-    path = notebook_of(cell, path=tmp_path / "bad.ipynb")
+    path = notebook_of(cell, ("print('not reached')", CHECK), path=tmp_path / "bad.ipynb")
     found = execute(path, "reader", cell_limit=3).problems
     assert any(says in problem for problem in found), found
+    assert not any("but ''" in problem for problem in found), found
 
 
 def test_what_a_notebook_may_show_passes_and_a_solved_check_must_say_correct(tmp_path):
