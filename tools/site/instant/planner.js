@@ -11,8 +11,9 @@ function planner(root, data) {
   const wires = controls(root, "Links", changed), inside = link(wires, "inside", "inside a host", data.links, 0), between = link(wires, "between", "between hosts", data.links, 1);
   const said = make("p", { class: "status", role: "status" }, root), key = make("p", { class: "key" }, root);
   for (const [name, colour] of data.parts) {
-    make("i", { style: `background: ${colour}` }, key);
-    make("span", {}, key, name === "compute" || name === "bubble" ? name : `${name}: messages`);
+    const one = make("span", {}, key);
+    make("i", { class: name, style: `background-color: ${colour}` }, one);
+    one.append(name === "compute" || name === "bubble" ? name : `${name}: messages`);
   }
   const list = make("ol", { class: "plans", "aria-label": "layouts, the fastest first" }, root);
   changed("rank");
@@ -50,7 +51,7 @@ function planner(root, data) {
       make("strong", {}, line, words(plan));
       make("span", {}, line, `: ${si(plan.seconds, "s")}, ${si(plan.memory, "B")} a rank${plan.memory > room ? ": does not fit" : ""}`);
       const bar = make("div", { class: "parts", "aria-hidden": "true" }, item);
-      for (const [name, colour] of data.parts) make("i", { style: `background: ${colour}; width: ${(100 * plan[name]) / longest}%`, title: `${name} ${si(plan[name], "s")}` }, bar);
+      for (const [name, colour] of data.parts) make("i", { class: name, style: `background-color: ${colour}; width: ${(100 * plan[name]) / longest}%`, title: `${name} ${si(plan[name], "s")}` }, bar);
     }
   }
 
