@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from helpers.claims import Claim
+from helpers.claims import Claim, with_defaults
 from helpers.claims.ranks import ranks
 
 LIMIT = 120  # seconds for one call on the ranks
@@ -88,6 +88,18 @@ def bias(seed: int, slow: float, steps: int = 120) -> tuple[float, float]:
     )
 
 
+def cured(seed: int, ours: str, rival: str, rate: float, gradients: int = 400):
+    """Accuracy of two ways out of step after as many gradients, on eight ranks."""
+    from helpers.data_parallel.tasks import stragglers
+
+    return tuple(
+        ranks(8).run(
+            stragglers.cure, kind, rate=rate, gradients=gradients, seed=seed, timeout=LIMIT
+        )[0][0]
+        for kind in (ours, rival)
+    )
+
+
 def large(seed: int, task: str, ours: tuple, rival: tuple, epochs: float = 8):
     """Accuracy of two (batch, optimizer, rate, epochs of warm-up) after as many samples."""
     from helpers.data_parallel.large_batch import search
@@ -108,16 +120,21 @@ BASE = {"digits": 10**-1.5, "descriptions": 10**-0.5}
 PARTS = (1, 10)
 
 
-def by_factor() -> dict:
-    """Settings for both tasks at k times 64 samples: k times the rate, and the old rate."""
+def by_factor(names: tuple[str, str], scaled: tuple[bool, bool], warm: int, parts: tuple) -> dict:
+    """Settings for both tasks at k times 64 samples, by two optimizers at k times the rate or not.
+
+    Each warms up for so many epochs, from the best rate or from a part of it.
+    """
     found = {}
     for task, best in BASE.items():
-        for part in PARTS:
+        for part in parts:
             for k in (4, 16):
-                rate = best / part
-                sides = [(64 * k, "SGD", scaled, 1) for scaled in (rate * k, rate)]
+                ours, rival = (
+                    (64 * k, name, best / part * (k if times else 1), warm)
+                    for name, times in zip(names, scaled, strict=True)
+                )
                 setting = f"{task}, k = {k}" + (f", λ ÷ {part}" if part > 1 else "")
-                found[setting] = {"task": task, "ours": sides[0], "rival": sides[1]}
+                found[setting] = {"task": task, "ours": ours, "rival": rival}
     return found
 
 
@@ -146,6 +163,12 @@ SHORT = {"steps": 3}
 FIVE, EIGHT = range(5), range(1, 9)  # seed 0 chose the rates of large batches
 BRIEF = {"epochs": 1}
 
+
+def _cures(ours: str, rival: str) -> dict[str, dict]:
+    return {f"λ = {rate}": {"ours": ours, "rival": rival, "rate": rate} for rate in (0.1, 0.4)}
+
+
+_cure = with_defaults(seeds=range(10), axis="the rate", unit="1", smallest={"gradients": 8})
 
 CLAIMS = [
     Claim(
@@ -254,18 +277,55 @@ CLAIMS = [
         unit="1",
         smallest=SHORT,
     ),
+    _cure(
+        id="12-staleness-aware",
+        sentence="Dividing the rate by each gradient's staleness is better than dividing it by "
+        "the mean staleness, the same for all.",
+        experiment=cured,
+        margin=0.03,
+        settings=_cures("staleness", "constant"),
+        verdict="open",
+        ours="λ ÷ τ",
+        rival="λ ÷ mean τ",
+    ),
+    _cure(
+        id="12-elastic",
+        sentence="Elastic averaging is more accurate than pushing each gradient, after as many "
+        "gradients at the same rate.",
+        experiment=cured,
+        margin=0.03,
+        settings=_cures("elastic", "plain"),
+        verdict="depends on the rate",
+        ours="elastic",
+        rival="plain",
+    ),
     Claim(
         id="12-linear-rule",
         sentence="With k times the batch, k times the rate (after an epoch of warm-up) is more "
         "accurate after eight epochs than the old rate.",
         experiment=large,
         seeds=EIGHT,
-        settings=by_factor(),
+        settings=by_factor(("SGD", "SGD"), (True, False), 1, PARTS),
         verdict="depends on task, k and rate",
         margin=0.02,
         axis="task, k and rate",
         ours="k·λ",
         rival="λ",
+        unit="1",
+        smallest=BRIEF,
+    ),
+    Claim(
+        id="12-momentum-correction",
+        sentence="While the rate rises over two epochs to k times, corrected momentum makes "
+        "training more accurate than momentum that keeps the old rate in it.",
+        experiment=large,
+        seeds=EIGHT,
+        settings=by_factor(("SGD, corrected", "SGD, rate in the momentum"), (True, True), 2, (1,)),
+        verdict="depends on task and k",
+        margin=0.02,
+        axis="task and k",
+        ours="corrected",
+        rival="not corrected",
         unit="1",
         smallest=BRIEF,
     ),

@@ -913,7 +913,7 @@ else:
 #
 # > **Answer.** Without waiting, a straggler slows down only its own contribution. The price: gradients are $W - 1$ updates old on average. At $\lambda = 0.05$ this nearly doubles the loss after 200 updates. *Evidence: the measured rates and losses of this lesson, and the two records.*
 #
-# Two cures for old gradients divide the rate by $\tau$ (`schemes.StalenessAware`) or average elastically ([A2](A2_more_of_sgd.ipynb)). Whether they beat a smaller rate for all gradients, we have not measured.
+# Two cures for old gradients, a rate divided by $\tau$ and elastic averaging, are measured in notebook [12](12_large_batches_and_compression.ipynb), each at one rate for both sides.
 
 # %% [markdown]
 # ## What breaks
