@@ -111,6 +111,7 @@ def train(
     load: str | Path | None = None,
     save: str | Path | None = None,
     begin: int = 0,
+    double: bool = False,
 ) -> list[float]:
     """Train the transformer on a text; return the losses in nats for each token.
 
@@ -138,6 +139,7 @@ def train(
             layout,
             micro,
             lambda parameters: torch.optim.Adam(parameters, lr=rate),
+            dtype=torch.float64 if double else torch.float32,
         )
         if load is not None:
             load_checkpoint(load, hybrid)
