@@ -77,6 +77,7 @@ def waits(
     from matplotlib.ticker import MaxNLocator
 
     axes = panels(2, figsize=(10, 3.8))
+    axes[0].figure.set_label("What b backup workers save, and what they cost")
     b = np.arange(len(predicted))
     needed = workers - b
     for ax, ours, label in (
@@ -148,6 +149,7 @@ def stragglers(samples: Mapping[str, np.ndarray]):
     A sample is (steps, W) in seconds, as ``stragglers.sample`` makes it. Returns the axes.
     """
     axes = panels(len(samples), figsize=(11, 3.8), sharey=True)
+    axes[0].figure.set_label("When each worker's gradient arrives, by step")
     for ax, (name, times) in zip(axes, samples.items(), strict=True):
         for worker, taken in enumerate(1e3 * np.asarray(times).T):
             ax.plot(

@@ -127,7 +127,7 @@ def scan_picture(records: Mapping[str, AccessRecord], x: np.ndarray) -> HTML:
 def _steps(record: AccessRecord, x: np.ndarray) -> dict:
     """Play what was recorded of a scan again, on its numbers: a row for each step."""
     n, values = len(x), [float(value) for value in x]
-    rows, moves, names, labels = [list(values)], [[]], ["x"], ["The numbers. Press step."]
+    rows, moves, names, labels = [list(values)], [[]], ["x"], ["The numbers. Press ▶|."]
     events = record.picked(array="part")
     kinds = np.array([access.kind for access in record.accesses])
     for interval in np.unique(events["interval"])[1:]:  # the first one fills the array

@@ -47,6 +47,7 @@ SHAKE = 8  # by which circles with their names are shaken apart: standard deviat
 def convergence(residuals: Mapping[str, Sequence[float]], damping: float, given: int) -> Axes:
     """Draw how much each iteration changes (L1), the bound 2·dᵏ, and how many are ``given``."""
     ax = ensure_axes()
+    ax.figure.set_label("How much each iteration still changes")
     longest = max(map(len, residuals.values()))
     steps = np.arange(1, max(longest, given) + 1)
     ax.plot(steps, 2 * damping**steps, "--", color=GREY, marker="", label=f"bound 2·{damping}ᵏ")

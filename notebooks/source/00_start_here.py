@@ -195,6 +195,7 @@ from helpers.plots import style
 
 style.use()
 figure, axes = plt.subplots(figsize=(9, 3.2))
+figure.set_label("When each rank computes, and how long one process takes alone")
 start = min(ran[0][0] for ran in together)
 for lane, ran in enumerate(together):
     bars = [(begin - start, end - begin) for begin, end in ran]

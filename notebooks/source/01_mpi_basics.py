@@ -361,7 +361,7 @@ comm.Sendrecv(full, right, 0, empty, left, 0)  # the first use of memory costs e
 # %%ranks --trace ring
 meet(comm)
 comm.Sendrecv(full, right, 0, empty, left, 0)
-empty[0]
+float(empty[0])
 
 # %%
 timeline(ring, title="Each rank sends to the right and receives from the left")
@@ -582,7 +582,7 @@ for of_yours in handed:
 
 # %%
 if right_tree:
-    timeline(your_tree, title="Your tree")
+    timeline(your_tree, title="Your tree: who sends when")
     plt.show()
     print(f"{len(your_tree.messages)} messages in {your_tree.steps()} steps; one by one: {flat}")
 else:
@@ -913,7 +913,7 @@ s_weak = weak[max(counts)][1] / weak[max(counts)][0]
 guess.answer("work of 4 ranks, growing picture", float(done[max(counts)]))
 
 # %% [markdown]
-# Look at the filled points. At a *hollow* point a rank had less than 90 % of a core: ranks or other programs shared the cores, and the laws do not apply.
+# Look at the filled points. At a *hollow* point a rank had less than 90 % of a core: ranks or other programs shared the cores, and the laws do not apply. (If all points are hollow, other programs were at work: run the cell again later.)
 
 # %%
 figure, axes = plt.subplots(1, 2, figsize=(10, 5.4), sharey=True)
@@ -957,7 +957,8 @@ from ipywidgets import FloatLogSlider, interact
 
 def laws(s=0.01):
     N = np.logspace(0, 4, 100)
-    _, ax = plt.subplots(figsize=(9, 4.2))
+    figure, ax = plt.subplots(figsize=(9, 4.2))
+    figure.set_label("Speed-up by the laws of Amdahl and Gustafson")
     ax.loglog(N, N, linestyle=":", linewidth=5, marker="", color=style.GREY, label="ideal")
     ax.loglog(N, gustafson(N, s), marker="", label="Gustafson: the work grows")
     ax.loglog(N, amdahl(N, s), linestyle="-.", marker="", label="Amdahl: the work stays")
@@ -1216,6 +1217,7 @@ check.life(life, cluster=cluster)
 board = np.zeros((16, 24), dtype=bool)
 board[[0, 1, 2, 2, 2], [1, 2, 0, 1, 2]] = True
 figure, axes = plt.subplots(1, 3, figsize=(10, 3))
+figure.set_label("A glider crosses from rank to rank")
 for ax, steps in zip(axes, (0, 16, 32), strict=True):
     rows = cluster.run(lambda f, *a: f(*a, comm), life, board, steps)
     world = board if rows[0] is None else np.vstack(rows)

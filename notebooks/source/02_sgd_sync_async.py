@@ -514,7 +514,7 @@ for points, prediction, times in zip((lenet2, wide), pays, fits, strict=True):
         found = f"below {points[0].batch}" if ratios[0] < 1 else f"beyond {points[-1].batch}"
     prediction.answer(found)
     crossed = predict_crossing(*(1e3 * t for t in times), 2)
-    print(f"    your function says B = {crossed}")
+    print(f"    for {points[0].name} your function says B = {crossed}")
 _ = plots.crossing(lenet2 + lenet4 + wide, usable_cores(), crossed)
 plt.show()
 

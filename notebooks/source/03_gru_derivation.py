@@ -15,7 +15,8 @@ torch.manual_seed(0)
 x, h0 = torch.randn(60, 1, 32).double(), torch.randn(1, 1, 32).double()
 plain, gated, patient = (kind(32, 32).double() for kind in (nn.RNN, nn.GRU, nn.GRU))
 patient.bias_ih_l0.data[32:64] += 4  # of the update gate
-_, ax = plt.subplots()
+figure, ax = plt.subplots()
+figure.set_label("How fast a network forgets where it started")
 for name, layer in {"RNN": plain, "GRU": gated, "GRU, one bias raised": patient}.items():
     with torch.no_grad():
         gap = (layer(x, h0)[0] - layer(x)[0]).norm(dim=2)[:, 0] / h0.norm()
@@ -202,7 +203,7 @@ print(f"autograd:{torch.autograd.grad(h, w)[0]:+36.6f}")
 #
 # The forward recursion needs one $\alpha$ for every weight. *Backpropagation through time* walks the other way and carries a single vector, $\delta h_t$. This vector has two parts: the gradient that the loss sends to $h_t$ directly, and the gradient that step $t+1$ passes back:
 #
-# $$\delta h_t = \underbrace{\frac{\partial L}{\partial h_t}\Big|_{\text{output}}}_{\text{from the loss}} + \underbrace{U^\top\delta a_{t+1}}_{\text{from step } t+1},\qquad
+# $$\delta h_t = \underbrace{\left.\frac{\partial L}{\partial h_t}\right|_{\text{output}}}_{\text{from the loss}} + \underbrace{U^\top\delta a_{t+1}}_{\text{from step } t+1},\qquad
 # \delta a_t = \delta h_t\circ(1-h_t^2).$$
 #
 # Every step uses the same $W$, $U$, $b$ and $c$, so their gradients are sums over the steps:
@@ -261,7 +262,7 @@ three_checks(
 # The influence of $h_{T-k}$ on $h_T$ is a product of $k$ *Jacobians*, each at its own state:
 #
 # $$\frac{\partial h_T}{\partial h_{T-k}}=\prod_{s=T}^{T-k+1}\operatorname{diag}(1-h_s^2)\,U,\qquad
-# \Big\lVert\frac{\partial h_T}{\partial h_{T-k}}\Big\rVert_2\le\lVert U\rVert_2^{\,k}.$$
+# \left\lVert\frac{\partial h_T}{\partial h_{T-k}}\right\rVert_2\le\lVert U\rVert_2^{\,k}.$$
 #
 # The bound holds because the slope of tanh is at most 1. If $\lVert U\rVert_2<1$, it proves that the gradient vanishes; otherwise it proves nothing.
 #
@@ -341,7 +342,8 @@ def descend(radius, limit, updates=150, rate=0.05):
 
 
 # %%
-_, ax = plt.subplots()
+figure, ax = plt.subplots()
+figure.set_label("Gradient descent with and without clipping")
 for radius, limit in ((1.3, None), (1.3, 1.0), (0.5, None), (0.5, 1.0)):
     name = f"ρ = {radius}, " + (f"clipped at {limit:g}" if limit else "not clipped")
     losses = [loss for loss in descend(radius, limit) if loss < float("inf")]  # NaN is not, either

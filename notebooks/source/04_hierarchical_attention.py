@@ -676,7 +676,7 @@ curves = explain.deletion(net, explained, hidden, rankings)
 draw.deletion(curves, hidden)
 plt.show()
 for name, values in curves.items():
-    print(f"{name:18}", "  ".join(f"{n}: {v:.3f}" for n, v in zip(hidden, values, strict=True)))
+    print(f"{name:20}", "  ".join(f"{n}: {v:.3f}" for n, v in zip(hidden, values, strict=True)))
 by_weight.answer(curves["most attended"][0] - curves["most attended"][3])
 by_slope.answer(curves["gradient × input"][0] - curves["gradient × input"][3])
 
@@ -731,7 +731,7 @@ if check.fewest_words.passed(fewest):
     needed["your search"] = [len(fewest(explain.hiding(net, d), sum(map(len, d)))) for d in short]
 print("words hidden until the answer is another, in", len(short), "short documents (-: never)")
 for name, values in needed.items():
-    print(f"{name:16}", " ".join(f"{'-' if n is None else n:>3}" for n in values))
+    print(f"{name:20}", " ".join(f"{'-' if n is None else n:>3}" for n in values))
 
 # %% [markdown]
 # A search looks at the model after each hidden word, and a ranking does not. Compare the rows, document by document.

@@ -240,7 +240,7 @@ for row in rows:
     )
 
 # %% [markdown] claims="06-same-bytes 06-csr 06-messages-dense"
-# **Bytes explain the slow dense versions.** The dense matrix has over 400 times the bytes of the compressed rows. In the records below it takes 150 and over 300 times as long. The dense versions and compressed rows also come nearest to their bounds. (A ratio below 1 means that a cache held some of the bytes.)
+# **Bytes explain the slow dense versions.** The dense matrix has over 400 times the bytes of the compressed rows. In the table above it also takes more than a hundred times as long. The dense versions and compressed rows also come nearest to their bounds. (A ratio below 1 means that a cache held some of the bytes.)
 #
 # Bytes do not explain the other versions. COO moves fewer bytes than 0s (2.2 and 3.7 MB), but in the records it takes five to seven times as long, and both stand far above the dashed line. Is the COO format slow? The next cell gives the same links, in the same format, to SciPy:
 

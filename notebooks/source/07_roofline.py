@@ -309,7 +309,7 @@ for p in points:
     print(f"{p.name:9} {p.threads:7} {p.intensity:9.2f} {p.performance / 1e9:7.2f} "
           f"{p.bandwidth / 1e9:6.1f} {share:5.0%} "
           f"{'–' if predicted is None else seconds(predicted):>9} {seconds(p.seconds):>9}"
-          f"{'  above its roof: measured while the machine was busy?' if share > 1.05 else ''}")  # fmt: skip
+          f"{'  above its roof: busy?' if share > 1.05 else ''}")  # fmt: skip
 took = {p.name: p.seconds for p in points}
 by_passes.answer(took["passes"] / took["fused"])
 peak, bandwidth = machine.roof(machine.cores)

@@ -41,7 +41,7 @@ cluster = Cluster(n=P.ranks)
 animate(schedules(cluster.run(record, ["ring"], (P.ranks,))))
 
 # %% [markdown]
-# A column is a *rank*, one of the four processes. A box is a **chunk** of its array. A box has one **stripe for each rank**: a coloured stripe means that this rank's numbers are in the chunk's sum. A black border marks a complete sum. Below each rank you read how much it has sent, in multiples of the array's size $K$. A green label means that these messages were recorded on your ranks. A grey label means that the algorithm was simulated. The picture draws all messages as if they took equally long.
+# A column is a *rank*, one of the four processes. A box is a **chunk** of its array. A box has one **stripe for each rank**: a coloured stripe means that this rank's numbers are in the chunk's sum. A border around it marks a complete sum. Below each rank you read how much it has sent, in multiples of the array's size $K$. A green label means that these messages were recorded on your ranks. A grey label means that the algorithm was simulated. The picture draws all messages as if they took equally long.
 #
 # **You will be able to**
 #
@@ -194,7 +194,7 @@ check.ring_allreduce(ring_allreduce, cluster=cluster)
 # | ring | $N$ chains at once, one for each chunk | $2(N-1)$ |
 # | halving and doubling | partners exchange *halves*, then quarters, and so on, until each rank has one complete chunk; then the same way back | $2\log_2 N$ |
 #
-# Choose an algorithm from the menu, and press *step*. Which algorithms keep every column busy? What does the busiest rank send with 4 ranks, and with 8? Give the chain 4 chunks: they follow one another like the wagons of a train, so that more ranks work at the same time.
+# Choose an algorithm from the menu, and press ▶|. Which algorithms keep every column busy? What does the busiest rank send with 4 ranks, and with 8? Give the chain 4 chunks: they follow one another like the wagons of a train, so that more ranks work at the same time.
 
 # %%
 FOUR = ["chain", "tree", "recursive_doubling", "ring"]

@@ -13,7 +13,7 @@ y = s * s * x
 graph(autodiff.plan([w, x, b], [y]), {s: "s", y: "y"}, first=2)
 
 # %% [markdown]
-# This is $y=(wx+b)^2x$ as a [computation graph](glossary.md#computation-graph): boxes are tensors, ovals are operators, and a colour is a piece of memory. The picture shows the state after step 2. Press *step*: $s^2$ is written over $s$, and $y$ over $s^2$. So the whole computation needs a single buffer of 8 000 bytes. You will write the code that decides this.
+# This is $y=(wx+b)^2x$ as a [computation graph](glossary.md#computation-graph): boxes are tensors, ovals are operators, and a colour is a piece of memory. The picture shows the state after step 2. Press ▶|: $s^2$ is written over $s$, and $y$ over $s^2$. So the whole computation needs a single buffer of 8 000 bytes. You will write the code that decides this.
 #
 # **You will be able to**
 #
@@ -226,7 +226,7 @@ def softplus(x):
 #
 # You could also give each operator a second function that computes its gradient in NumPy. Then the backward pass would not be in the graph, and nobody could differentiate, change or optimize it. Your `gradient` returned variables instead. For $y=f(x_1,\dots,x_k)$ with $g_y$ known, $f$'s rule adds operators to the graph that compute
 #
-# $$g_{x_i} \mathrel{+}= \Big(\frac{\partial f}{\partial x_i}\Big)^{\!\top} g_y .$$
+# $$g_{x_i} \mathrel{+}= \left(\frac{\partial f}{\partial x_i}\right)^{\!\top} g_y .$$
 #
 # `autodiff.topological([y])` lists the operators so that each comes after everything it reads. Walk this list *backwards*. When you reach an operator, you have passed all readers of its result, so $g_y$ is complete.
 #
@@ -687,7 +687,7 @@ draw.memory_against_time(
 plt.show()
 
 # %% [markdown] claims="09-segments-time"
-# Horizontally, the measured points lie within a few per cent of the predicted ones. Vertical gaps are timing noise and costs that the model ignores. The record below repeats the comparison of $\sqrt n$ segments with everything kept, ten times on each of two chains. In both, segments cost less than the third that the model predicts; in the chain of small convolutions they cost more than our margin of a tenth.
+# Horizontally, each measured point lies within three results of the predicted one. Vertical gaps are timing noise and costs that the model ignores. The record below repeats the comparison of $\sqrt n$ segments with everything kept, ten times on each of two chains. In both, segments cost less than the third that the model predicts; in the chain of small convolutions they cost more than our margin of a tenth.
 
 # %%
 claims.evidence("09-segments-time")
@@ -797,7 +797,7 @@ for count in (1, 400, 40_000, P.numbers):
 claims.evidence("09-fused-blocks")
 
 # %% [markdown]
-# Compare the columns. With 40 000 numbers, which fit into a cache, blocks gain nothing over one array. With two million, which do not fit, they gain much: this part of the gain is traffic with main memory. The fused loop is faster still, although it moves no more bytes from main memory than the blocks do. NumPy also writes seven intermediate results to the cache and reads them again, and makes nine calls for each block; we did not separate the two. With 400 numbers the fused loop loses. It takes about as long for one number, so most of this time is the call's and not the loop's.
+# Compare the columns. With 40 000 numbers, which fit into a cache, blocks gain nothing over one array. With two million, which do not fit, blocks gain: this part of the gain is traffic with main memory. The fused loop is faster still, although it moves no more bytes from main memory than the blocks do. NumPy also writes seven intermediate results to the cache and reads them again, and makes nine calls for each block; we did not separate the two. With 400 numbers the fused loop loses. It takes about as long for one number, so most of this time is the call's and not the loop's.
 #
 # ### What the graph does not say: state
 #

@@ -361,7 +361,7 @@ fastest = min(at_link, key=lambda row: (not busy and row["measured"]) or row["pr
 guess.answer("the fastest H at 100 Mbit/s", fastest["H"])
 
 # %% [markdown]
-# The slower the link, the larger the best $H$: the black circles move to the right from 1 Gbit/s to 10 Mbit/s. Next to the best $H$, the times differ little. On a busy machine other programs lengthen the measured times. Then the picture says so, and the answer comes from the prediction.
+# The slower the link, the larger the best $H$: the circles move to the right from 1 Gbit/s to 10 Mbit/s. Next to the best $H$, the times differ little. On a busy machine other programs lengthen the measured times. Then the picture says so, and the answer comes from the prediction.
 #
 # ### Other ways to meet
 #

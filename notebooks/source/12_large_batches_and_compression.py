@@ -335,7 +335,7 @@ for name, coder in coders.items():
     print(f"{name:14s}{sent[name]:9,.0f} B, {1e3 * coding[name]:5.2f} ms to code: {below}")
 
 # %% [markdown]
-# Now we time the exchange itself, between four *hosts* that are joined by links of 100 Mbit/s (network namespaces on this machine, as in notebook [08](08_allreduce_animation.ipynb)). The prediction (black lines) is coding + bytes ÷ bandwidth:
+# Now we time the exchange itself, between four *hosts* that are joined by links of 100 Mbit/s (network namespaces on this machine, as in notebook [08](08_allreduce_animation.ipynb)). The prediction (the lines) is coding + bytes ÷ bandwidth:
 
 # %%
 network, on_link = Network(chosen.ranks, rate=chosen.link), {}
@@ -359,7 +359,8 @@ if on_link:
 kinds = {"compress_training": (SHAPES, "LeNet to 85 %"),
          "compress_text": (text.shapes(), "a transformer to 2.75 nats")}  # fmt: skip
 kept = ("float32", "QSGD, s = 7", "top 0.01, feedback", "PowerSGD, r = 2")
-_, axes = plt.subplots(1, 2, figsize=(13, 5))
+figure, axes = plt.subplots(1, 2, figsize=(13, 5))
+figure.set_label("Seconds of two trainings by the rate of the links")
 for ax, (suite, (shapes, title)) in zip(axes, kinds.items(), strict=True):
     rows = records.newest(BENCH_RECORDS, suite, lambda record, rows: rows)
     each = {name: cluster.run(links.sent, name, shapes, timeout=60)[0] for name in kept}
@@ -374,7 +375,7 @@ plt.show()
 claims.evidence("12-link-training")
 
 # %% [markdown]
-# At 10 Mbit/s PowerSGD trains LeNet in an eighth of float32's seconds, and the transformer in a third. At 1 Gbit/s there is no clear difference for LeNet, and the transformer takes longer: in the picture it makes 150 steps instead of 60, and saves only a few milliseconds in each.
+# At 10 Mbit/s PowerSGD trains LeNet in an eighth of float32's seconds, and the transformer in a third. At 1 Gbit/s there is no clear difference for LeNet, and the transformer takes longer: in the record it needs 150 steps instead of 60, and saves only a few milliseconds in each.
 #
 # ### Do not wait for the slowest
 #
@@ -458,7 +459,7 @@ for name, times in samples.items():
           sep=", ")  # fmt: skip
 
 # %% [markdown]
-# With random delays every worker may be the slowest, and a slow step says nothing about the next one. With real delays worker 3 is mostly the slowest, and its slow steps come in runs, while the other processes compute. Without a formula, we predict from the measured times, the *sample*.
+# With random delays every worker may be the slowest, and a slow step says nothing about the next one. Real delays depend on what else the machine computes, so several slow steps may follow each other. Without a formula, we predict from the measured times, the *sample*.
 #
 # ### Exercise 5: from a sample instead of a formula
 #
@@ -576,7 +577,8 @@ for batch, most in limits.items():
 least, critical = noise.critical_batch(list(fewest), list(fewest.values()))
 
 # %%
-_, ax = plt.subplots(figsize=(8, 4.2))
+figure, ax = plt.subplots(figsize=(8, 4.2))
+figure.set_label("Steps to 88 % by the size of the batch")
 sizes = np.geomspace(16, 4000)
 ax.plot(sizes, fewest[16] * 16 / sizes, "--", color=style.GREY, label="half the steps for twice B")
 ax.plot(sizes, least * (1 + critical / sizes), "-", color=style.BLUE, label="fitted")
@@ -635,7 +637,8 @@ small, large = cluster.run(search.gradient_lengths, "digits", 200, 32, 0.1, time
 ends = (0, 20, 50, 100, 200)
 stretches = list(itertools.pairwise(ends))
 scales = [solved(np.mean(small[a:b]), np.mean(large[a:b]), 32, chosen.ranks) for a, b in stretches]
-_, ax = plt.subplots(figsize=(8, 3.6))
+figure, ax = plt.subplots(figsize=(8, 3.6))
+figure.set_label("The noise scale grows while the model trains")
 ax.step(ends, [scales[0], *scales], where="pre", color=style.BLUE, marker="", label="noise scale")
 ax.axhline(critical, color=style.GREEN, linestyle=":", label="critical batch, from above")
 ax.set(yscale="log", xlabel="step", ylabel="samples")

@@ -490,12 +490,14 @@ print(f"largest difference from attention in one process: {apart:.0e}")
 
 # %%
 pieces = {"one piece each": [0, 1, 2, 3], "an early and a late piece": [0, 1, 2, 3, 3, 2, 1, 0]}
-_, axes = plt.subplots(1, 2, figsize=(11, 4.4))
+seen = plt.get_cmap("viridis").with_extremes(bad="gray")  # where a query may not look
+figure, axes = plt.subplots(1, 2, figsize=(11, 4.4))
+figure.set_label("Which rank computes the score of each query and key")
 for ax, (name, ranks) in zip(axes, pieces.items(), strict=True):
     length = 24 // len(ranks)
     owner = np.repeat(ranks, length)  # of each query
     scores = np.bincount(owner, weights=np.arange(1, 25))
-    ax.imshow(np.where(np.tri(24) > 0, owner[:, None], np.nan), cmap="viridis")
+    ax.imshow(np.where(np.tri(24) > 0, owner[:, None], np.nan), cmap=seen)
     ax.set_yticks(np.arange(24)[::length] + length / 2 - 0.5, [f"rank {rank}" for rank in ranks])
     ax.set(xlabel="key", title=f"{name}: {', '.join(f'{count:.0f}' for count in scores)} scores")
     ax.grid(visible=False)
@@ -599,7 +601,7 @@ for step, shared in enumerate(together):
     alone.backward()
     optimizer.step()
     ranks = "eight ranks" if step < 6 else "four ranks"
-    print(f"step {step:2d}: {ranks:12s}{shared:.13f}, one process {alone.item():.13f}")
+    print(f"step {step:2d}: {ranks:12s}{shared:.11f}, one process {alone.item():.11f}")
 
 # %% [markdown]
 # All losses agree, also after the change of mesh.

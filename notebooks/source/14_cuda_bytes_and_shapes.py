@@ -61,7 +61,7 @@ def multiplied(module, name, high, wide, side=16):
 # - **Global memory** moves *sectors* of 32 bytes, which are 8 words of 4 bytes. The request moves every sector that one of its lanes touches.
 # - **Shared memory** consists of 32 *banks*. Word $w$ lies in bank $w \bmod 32$, and a bank serves one word at a time. Lanes that want different words of one bank are served one after another. Each round of serving is a *wavefront*, and more than one is a *[bank conflict](glossary.md#bank-conflict)*. Lanes that want the *same* word are served in one round.
 #
-# In the picture, memory stands in rows of 32 words, so that a column is a bank and 8 words of a row are a sector. **Press step** to give the lanes other words. **Click a bank** to see which lanes want its words. Every request was recorded while a kernel ran.
+# In the picture, memory stands in rows of 32 words, so that a column is a bank and 8 words of a row are a sector. **Press ▶|** to give the lanes other words. **Click a bank** to see which lanes want its words. Every request was recorded while a kernel ran.
 
 # %%
 memory, requests = np.zeros(32 * 36, np.float32), {}

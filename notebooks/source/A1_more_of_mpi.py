@@ -204,7 +204,7 @@ reduced = mapreduce(list(topics.values()), mapper, reducer, comm)
 
 # %%
 counted, again = cluster.run(lambda: (counts, reduced))[0]
-print("the same words:", counted == again, "and", len(counted))
+print(f"{len(counted)} different words; both ways count the same: {counted == again}")
 print(", ".join(f"{word}: {n}" for word, n in counted.most_common(6)))
 guess.answer("messages, MPI", len(by_mpi.messages))
 guess.answer("messages, MapReduce", len(by_mapreduce.messages))

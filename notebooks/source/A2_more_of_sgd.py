@@ -327,7 +327,9 @@ free = settings | {"rate": 0.05, "momentum": 0.0}
 for scheme, how in ((MPIAllreduce, settings), (Asynchronous, free)):
     for stop in (Stop(seconds=0.3), Stop(seconds=10, loss=1.5)):
         run = cluster.run(lenet.train, scheme, steps=1000, stop=stop, **how)[0]
-        print(f"{run.scheme:17s} {run.updates:4d} updates, {run.seconds[-1]:.2f} s: {run.ended}")
+        print(
+            f"{run.scheme:17s} {run.updates:4d} updates, {run.seconds[-1]:.2f} s, ended by {run.ended}"
+        )
 
 # %% [markdown]
 # Workers also fail. In the first run below, worker 1 falls silent in the middle of sending a gradient (a *push*), worker 2 sends gradients that are not finite, and worker 3 sends layers of the wrong shape. In the second run worker 1 says goodbye and leaves.

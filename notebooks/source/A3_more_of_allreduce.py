@@ -105,7 +105,8 @@ everybody = comm.gather([one.tobytes() for one in results])
 if rank == 0:
     off = max(np.abs(one - results[0]).max() for one in results)
     print(f"largest difference between two algorithms: {off:.1e}")
-    print("equal bits on all ranks:", [len(set(one)) == 1 for one in zip(*everybody, strict=True)])
+    equal = [len(set(one)) == 1 for one in zip(*everybody, strict=True)]
+    print(f"equal bits on all ranks: {sum(equal)} of {len(equal)} algorithms")
 
 # %% [markdown]
 # Yes. In chain, tree and ring one rank adds up a chunk, and the other ranks get copies. In recursive doubling both partners add the same two numbers, and $a + b = b + a$ to the last bit.

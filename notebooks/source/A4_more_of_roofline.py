@@ -100,7 +100,7 @@ if found[0]:
     narrow.answer(found[1] / found[3])
 
 # %% [markdown]
-# From fp64 to fp32, peak and intensity both double, so the least batch hardly moves. Narrower weights change only the intensity: weights of 2 bytes about halve the least batch, weights of 1 byte quarter it.
+# From fp64 to fp32 the intensity doubles. Where the peak doubles too, the least batch stays the same. Narrower weights change only the intensity: weights of 2 bytes about halve the least batch, weights of 1 byte quarter it.
 #
 # This is what the roof allows. Does a library reach it? We time two layers of 34 million operations each. The first has a batch of 1 and $n = 4096$, and memory limits it. The second has a batch of 64 and $n = 512$, and arithmetic limits it.
 #

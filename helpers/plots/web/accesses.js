@@ -112,7 +112,7 @@ export function start(root, data) {
     const [across, down] = data.blockDim, [column, row] = data.block;
     const made = `[${row * down + Math.floor(reader / across)}][${column * across + reader % across}]`;
     const label = (frame) => {
-      if (frame === 0) return `Block ${triple(data.block)} has ${threads} threads and a tile of ${shape[0]} × ${shape[1]} = ${shape[0] * shape[1]} elements to fill. Press step.`;
+      if (frame === 0) return `Block ${triple(data.block)} has ${threads} threads and a tile of ${shape[0]} × ${shape[1]} = ${shape[0] * shape[1]} elements to fill. Press ▶|.`;
       if (frame === steps) return `After the barrier: thread ${reader}, which makes the output at ${made}, reads ${used.length} elements of the tile, most of them loaded by other threads.`;
       const pass = data.passes[frame - 1], outside = pass.filter((r) => r[1] < 0).length;
       return `Iteration ${frame} of ${steps - 1}: ${pass.length} of ${threads} threads load one element each` +
