@@ -666,6 +666,7 @@ ax.axvline(link.alpha / link.beta, color=style.GREY, linestyle="--")
 half = link.alpha / link.beta
 ax.annotate("half latency, \nhalf bandwidth ", (half, 1e6 * seconds.max() / 3), ha="right")
 disturbed = np.median(runs, axis=0)[0, 1] > 2 * seconds[0]
+disturbed |= (seconds > 4 * link.message(m)).any()
 title = f"{link}" + ("\nBUSY MACHINE: do not believe it" if disturbed else "")
 ax.set(xlabel="size of the message m [B]", ylabel="time [µs]", title=title)
 ax.legend()
