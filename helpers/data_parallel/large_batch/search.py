@@ -199,11 +199,6 @@ def gradient_lengths(
     return small, large
 
 
-def noise_scale(name: str, steps: int, batch: int, rate: float, seed: int = 0) -> float:
-    """Return tr(Σ) ÷ ‖G‖² in samples, each the mean over all steps of such a training."""
-    return _measured(name, steps, batch, rate, seed)[1].scale()
-
-
 def _measured(name: str, steps: int, batch: int, rate: float, seed: int) -> tuple[int, Any]:
     import torch
     from mpi4py import MPI
