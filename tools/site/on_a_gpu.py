@@ -26,6 +26,7 @@ TASKS = {
     "direct_histogram": "histogram, bins in global memory",
     "own_histogram": "histogram, bins of each block in shared memory",
 }
+ByGPU = dict[str, tuple[records.Row, ...]]
 SETTINGS = {"PAD": "PAD = {}", "values": "distinct values: {}"}
 
 
@@ -33,19 +34,23 @@ def page() -> str:
     """Return the page; a part for each suite that a record has."""
     found = records.load(GPU_RECORDS)
     parts = {"cuda": _ladder, "kernels": _kernels, "counters": _counters, "pagerank": _pagerank}
-    told = []
+    told, ran = [], {}
     for suite, part in parts.items():
-        rows = records.newest(GPU_RECORDS, suite, lambda _, rows: rows)
-        told += [part(rows)] if rows else []
+        by_gpu: dict[str, tuple[records.Row, ...]] = {}
+        for record in found:  # the newest of each GPU
+            if suite in record.suites:
+                by_gpu.setdefault(record.gpu, record.suites[suite])
+                ran.setdefault(record.gpu, record.date[:10])
+        told += [part(by_gpu)] if by_gpu else []
     if not told:
         return ""
-    title = "# On a real GPU"
+    gpus = " and on an ".join(f"{gpu} (on {date})" for gpu, date in ran.items())
     begin = (
-        "The notebooks run CUDA C on your processor. Here the same kernels ran on an "
-        f"{found[0].gpu}, on {found[0].date[:10]}. `make gpu` measured and wrote the records in "
-        "`data/gpu/`; with a GPU of your own, it writes yours."
+        f"The notebooks run CUDA C on your processor. Here the same kernels ran on an {gpus}. "
+        "`make gpu` measured and wrote the records in `data/gpu/`; with a GPU of your own, it "
+        "writes yours."
     )
-    return "\n\n".join([title, begin, *told]) + "\n"
+    return "\n\n".join(["# On a real GPU", begin, *told]) + "\n"
 
 
 def _table(head: Sequence[str], body: Iterable[Iterable[object]]) -> str:
@@ -53,7 +58,22 @@ def _table(head: Sequence[str], body: Iterable[Iterable[object]]) -> str:
     return "\n".join(f"| {' | '.join(map(str, row))} |" for row in rows)
 
 
-def _ladder(rows: Iterable[records.Row]) -> str:
+def _short(gpu: str) -> str:
+    return gpu.removeprefix("NVIDIA ").split()[0]
+
+
+def _ladder(by_gpu: ByGPU) -> str:
+    tables = "\n\n".join(_ladder_of(gpu, rows) for gpu, rows in by_gpu.items())
+    return f"""## The convolution
+
+Milliseconds for an image of {LARGEST} × {LARGEST} numbers in single precision.
+
+{tables}
+
+cuDNN is made for images of many channels, and this one has one."""
+
+
+def _ladder_of(gpu: str, rows: Iterable[records.Row]) -> str:
     times: dict[tuple[str, int], float] = {}
     for row in rows:
         if row.unit == "µs" and row.parameters["size"] == LARGEST:
@@ -64,33 +84,34 @@ def _ladder(rows: Iterable[records.Row]) -> str:
     names = list(dict.fromkeys(name for name, k in times if k))
     filters = sorted({k for _, k in times if k})
     body = [[f"{k} × {k}", *(f"{times[name, k] / 1e3:.2f}" for name in names)] for k in filters]
-    return f"""## The convolution
-
-Milliseconds for an image of {LARGEST} × {LARGEST} numbers in single precision. To copy the image takes {times["device copy", 0] / 1e3:.2f} ms.
-
-{_table(["filter", *names], body)}
-
-cuDNN is made for images of many channels, and this one has one."""  # noqa: E501
+    table = _table([f"filter, {_short(gpu)}", *names], body)
+    return f"{table}\n\nTo copy the image takes {times['device copy', 0] / 1e3:.2f} ms."
 
 
-def _kernels(rows: Iterable[records.Row]) -> str:
-    body = []
-    for row in rows:
-        case = [
-            text.format(row.parameters[k]) for k, text in SETTINGS.items() if k in row.parameters
-        ]
-        name = ", ".join([TASKS.get(row.name, row.name), *case])
-        body.append([name, f"`{row.name}`", f"{row.value / 1e3:.2f}", row.peer,
-                     f"{row.peer_value / 1e3:.2f}", f"{row.ratio:.2f}"])  # fmt: skip
-    head = ["task", "kernel", "ms", "PyTorch's", "ms", "ours ÷ PyTorch's"]
+def _kernels(by_gpu: ByGPU) -> str:
+    lines: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for gpu, rows in by_gpu.items():
+        for row in rows:
+            given = row.parameters
+            case = [text.format(given[k]) for k, text in SETTINGS.items() if k in given]
+            name = ", ".join([TASKS.get(row.name, row.name), *case])
+            times = [f"{time / 1e3:.2f}" if time else "" for time in (row.value, row.peer_value)]
+            lines.setdefault((name, f"`{row.name}`"), {})[gpu] = times
+    nothing = ["", ""]
+    body = [
+        [*line, *(time for gpu in by_gpu for time in there.get(gpu, nothing))]
+        for line, there in lines.items()
+    ]
+    columns = [text for gpu in map(_short, by_gpu) for text in (f"{gpu}, ms", "PyTorch, ms")]
     return f"""## The other kernels
 
 Milliseconds beside PyTorch's own function for the same task. Each result was compared with PyTorch's first.
 
-{_table(head, body)}"""  # noqa: E501
+{_table(["task", "kernel", *columns], body)}"""  # noqa: E501
 
 
-def _counters(rows: Iterable[records.Row]) -> str:
+def _counters(by_gpu: ByGPU) -> str:
+    gpu, rows = next(iter(by_gpu.items()))
     counts = [row for row in rows if row.peer == "recorder"]
     other = [row for row in counts if row.value != row.peer_value]
     body = [
@@ -105,7 +126,7 @@ def _counters(rows: Iterable[records.Row]) -> str:
     equal, launches = len(counts) - len(other), len({row.parameters["launch"] for row in counts})
     return f"""## What the GPU counted
 
-A GPU has counters in its hardware, and NVIDIA's profiler reads them. The notebooks' recorder counts the same things on your processor: requests of warps, sectors of 32 bytes, passes through shared memory. For {launches} launches of the course's kernels, {equal} of {len(counts)} counts were equal, to the last request. The others are these. We did not look into why; NVIDIA's compiler may join accesses or leave them out.
+A GPU has counters in its hardware, and NVIDIA's profiler reads them. The notebooks' recorder counts the same things on your processor: requests of warps, sectors of 32 bytes, passes through shared memory. For {launches} launches of the course's kernels, {equal} of {len(counts)} counts were equal on the {_short(gpu)}, to the last request. The others are these. NVIDIA's compiler had joined accesses: on an H100, compiled without optimisation, the products and `scan_tree` made the recorder's counts.
 
 {_table(["launch", "count", "GPU", "recorder"], body)}
 
@@ -114,7 +135,8 @@ The memory behind the caches moves nearly the same for all of them. Beside it st
 {_table(["launch", "MB", "÷ least"], memory)}"""  # noqa: E501
 
 
-def _pagerank(rows: Iterable[records.Row]) -> str:
+def _pagerank(by_gpu: ByGPU) -> str:
+    gpu, rows = next(iter(by_gpu.items()))
     body = []
     for row in rows:
         told = row.parameters
@@ -125,7 +147,7 @@ def _pagerank(rows: Iterable[records.Row]) -> str:
     head = ["version", "pages", "links", "µs", "µs for its bytes"]
     return f"""## PageRank
 
-Microseconds of one iteration in single precision, beside the time that this GPU needs to read the bytes of the iteration once.
+Microseconds of one iteration in single precision on the {_short(gpu)}, beside the time that it needs to read the bytes of the iteration once.
 
 {_table(head, body)}
 
