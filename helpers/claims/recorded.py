@@ -67,10 +67,10 @@ class Recorded:
         lines: list[str] = []
         for rows, ones in found.items():
             where = ", and on ".join(f"{one.processor}, {one.date[:10]}" for one in ones)
+            columns = [f"{self.rows[0].peer} | effect (95 %) | runs", "share (95 %)"]
             table = [
-                f"| setting | {first['ours']} | {self.rows[0].peer} | effect (95 %) | runs "
-                "| verdict |",
-                "|---|---|---|---|---|---|",
+                f"| setting | {first['ours']} | {columns[_counts(self.rows[0])]} | verdict |",
+                "|---" * len(rows[0]) + "|",
                 *(f"| {' | '.join(row)} |" for row in rows),
                 "",
             ]
@@ -122,8 +122,18 @@ def _read(folder: Path, state: tuple) -> Mapping[str, Recorded]:
     return MappingProxyType(every)
 
 
+def _counts(row: Row) -> bool:
+    """Whether the runs were counted: then the effect is a share, and no difference."""
+    return bool(row.peer_value) and row.parameters["effect"] == row.value
+
+
 def _cells(row: Row) -> list[str]:
     given = row.parameters
+    if _counts(row):
+        events, trials = map(sum, zip(*given["values"], strict=True))
+        low, high = (f"{100 * end:.3g}" for end in given["interval"])
+        share = f"{100 * row.value:.3g} % ({low} to {high} %)"
+        return [given["setting"], f"{events} of {trials}", share, given["word"]]
     if given["scale"] == "ratio":
         low, high = (_part(end) for end in given["interval"])
         effect = f"{_part(given['effect'])} ({low} to {high})"

@@ -135,6 +135,11 @@ def test_a_record_shows_what_was_run(tmp_path):
         tmp_path / "long", replace(CLAIM, experiment=lambda seed, gap: (30_720.0 + seed, 0.25))
     )
     assert "| 30,724 s | 0.25 s |" in evidence("99-gap", tmp_path / "long").tables()
+    counting = {"experiment": lambda seed, gap: Share(3, 4), "rival_share": 0.5}
+    recorded(tmp_path / "counted", replace(CLAIM, **counting))
+    counted = evidence("99-gap", tmp_path / "counted").tables()
+    assert "share (95 %) | verdict |" in counted
+    assert "| small | 24 of 32 | 75 % (56.6 to 88.5 %) | holds |" in counted
 
 
 def test_records_are_read_once_and_again_when_they_have_changed(tmp_path, monkeypatch):
