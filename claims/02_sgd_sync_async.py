@@ -67,12 +67,12 @@ def _in_double(n: int, batch: int, steps: int, seed: int, rate: float, momentum:
 
 
 def one_process(
-    seed: int, rate: float, momentum: float, gradients: int = 1500
+    seed: int, rate: float, replicas: float, gradients: int = 1500
 ) -> tuple[float, float]:
-    """Accuracy after as many gradients: of one process, and of four replicas."""
-    how = {"rate": rate, "momentum": momentum}
-    one = _history("alone", seed, gradients, **how)
-    return one.accuracy, _history("MPIAllreduce", seed, gradients // 4, **how).accuracy
+    """Accuracy after as many gradients: of one process at a rate, of four replicas at theirs."""
+    one = _history("alone", seed, gradients, rate=rate, momentum=0.9)
+    four = _history("MPIAllreduce", seed, gradients // 4, rate=replicas, momentum=0.9)
+    return one.accuracy, four.accuracy
 
 
 # ------------------------------------------------------------------------------- asynchrony
@@ -132,6 +132,8 @@ def speed_on_links(
 
 
 FEW = range(5)
+# Seeds 0 to 2 chose the best of five rates: 0.0025 to 0.04 with momentum, 0.01 to 0.2 without.
+OTHERS = range(3, 8)
 
 CLAIMS = [
     Claim(
@@ -150,19 +152,18 @@ CLAIMS = [
         smallest={"steps": 2},
     ),
     Claim(
-        id="02-one-process",
-        sentence="One process with B = 8 is less accurate after 1500 gradients than four replicas "
-        "with the same rate and momentum.",
+        id="02-own-rate",
+        sentence="One process with B = 8 is less accurate after 1500 gradients than four replicas.",
         experiment=one_process,
-        seeds=FEW,
+        seeds=OTHERS,
         settings={
-            "λ = 0.02, μ = 0.9": WITH_MOMENTUM,
-            "λ = 0.005, μ = 0.9": {"rate": 0.005, "momentum": 0.9},
+            "both at 0.02": {"rate": 0.02, "replicas": 0.02},
+            "each at its best rate": {"rate": 0.005, "replicas": 0.02},
         },
-        verdict="depends on the rate",
+        verdict="depends on the rates",
         margin=0.02,
         larger=False,
-        axis="the rate",
+        axis="the rates",
         ours="one process",
         rival="four replicas",
         unit="1",
@@ -173,7 +174,7 @@ CLAIMS = [
         sentence="A stale gradient is worth less than a fresh one: after 200 updates the "
         "asynchronous loss is higher than that of one process.",
         experiment=stale_update,
-        seeds=FEW,
+        seeds=OTHERS,
         settings={"λ = 0.05, μ = 0": {"rate": 0.05}, "λ = 0.02, μ = 0": {"rate": 0.02}},
         verdict="depends on the rate",
         margin=0.05,

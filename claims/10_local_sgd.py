@@ -24,11 +24,11 @@ def _scheme(name: str, options: tuple):
 
 
 @functools.cache
-def _fitted(name: str, options: tuple, seed: int, most: int = MOST) -> tuple[float, float]:
+def _fitted(name: str, options: tuple, seed: int, most: int, rate: float) -> tuple[float, float]:
     """Epochs to a loss of 0.05 (``most`` if it was never reached), and the loss on other points."""
     from helpers.data_parallel.tasks import curve
 
-    settings = {"seed": seed, "most": most}
+    settings = {"seed": seed, "most": most, "rate": rate}
     run = ranks().run(curve.fit, _scheme(name, options), timeout=LIMIT, **settings)[0]
     return min(run.epochs, float(most)), run.loss
 
@@ -38,9 +38,17 @@ def _gradients(every: int) -> tuple:
     return "SometimesAveraged", (("gradients", every), ("parameters", 20))
 
 
+# By seeds 2 and 3 the best of 0.01, 0.02 and 0.03. Only averages in every step were better at 0.03,
+# where three of ten other seeds never reached the loss.
+RATE = 0.02
+
+
 def epochs_by(seed: int, every: int, most: int = MOST) -> tuple[float, float]:
     """Epochs to the loss with gradients averaged now and then, and in every step."""
-    return _fitted(*_gradients(every), seed, most)[0], _fitted(*_gradients(1), seed, most)[0]
+    now_and_then, always = (
+        _fitted(*_gradients(interval), seed, most, RATE)[0] for interval in (every, 1)
+    )
+    return now_and_then, always
 
 
 # ------------------------------------------------------------------------------------- digits
@@ -111,15 +119,17 @@ def straight(seed: int, where: str, rate: float, steps: int = 128) -> tuple[floa
     return found[64] / found[8], 8.0
 
 
-def steps_needed(seed: int, sorted_share: float, most: int = 320) -> tuple[float, float]:
+def steps_needed(
+    seed: int, sorted_share: float, rates: tuple[float, float], most: int = 320
+) -> tuple[float, float]:
     """Steps to a test loss of 0.5 with H = 4 and with H = 1 (``most`` if it was never reached)."""
     from helpers.data_parallel.tasks import perceptron
 
-    settings = {"seed": seed, "steps": most, "follow": 8, "sorted_share": sorted_share}
+    settings = {"seed": seed, "steps": most, "follow": 4, "sorted_share": sorted_share}
     found = []
-    for period in (4, 1):
+    for period, rate in zip((4, 1), rates, strict=True):
         scheme = _scheme("LocalSGD", (("period", period),))
-        runs = ranks().run(perceptron.train, scheme, timeout=LIMIT, **settings)
+        runs = ranks().run(perceptron.train, scheme, timeout=LIMIT, rate=rate, **settings)
         found.append(float(perceptron.steps_to(runs, 0.5) or most))
     return found[0], found[1]
 
@@ -144,9 +154,13 @@ def crowded(seed: int, processes: int, batches: int = 80) -> tuple[float, float]
     return min(many), min(one)
 
 
-FEW, TEN = range(5), range(10)
 SHORT, BRIEF = {"steps": 16}, {"most": 2}
-DATA = {"data alike": {"sorted_share": 0.0}, "sorted by class": {"sorted_share": 1.0}}
+# Seeds 0 to 2 chose the best of six rates, 0.02 to 0.8, for H = 4 and for H = 1
+DATA = {
+    f"{data}, {said}": {"sorted_share": share, "rates": rates}
+    for data, share, best in (("data alike", 0.0, (0.2, 0.2)), ("sorted", 1.0, (0.1, 0.2)))
+    for said, rates in (("each at its best rate", best), ("both at 0.05", (0.05, 0.05)))
+}
 RARER = {
     "every 2": {"every": 2},
     "every 4": {"every": 4},
@@ -155,16 +169,15 @@ RARER = {
 }
 PERIODS = {"H = 8": {"period": 8}, "H = 64": {"period": 64}}
 
-_fit = with_defaults(seeds=TEN, scale="ratio", unit="epochs", smallest=BRIEF)
-_drift = with_defaults(seeds=FEW, scale="ratio", unit="1", axis="H", smallest=SHORT)
+_fit = with_defaults(seeds=range(4, 14), scale="ratio", unit="epochs", smallest=BRIEF)
+_drift = with_defaults(seeds=range(5), scale="ratio", unit="1", axis="H", smallest=SHORT)
 
 
 CLAIMS = [
     _fit(
-        "10-rarer-gradients",
+        "10-rarer-at-best",
         "The rarer gradients are averaged, the more epochs the curve needs to a loss of 0.05.",
-        epochs_by, RARER, "depends on the interval", 0.1, "now and then", "every step",
-        axis="the interval",
+        epochs_by, RARER, "open", 0.1, "now and then", "every step",
     ),
     _drift(
         "10-drift-predicted",
@@ -186,18 +199,18 @@ CLAIMS = [
             for rate in (0.05, 0.02)
         },
         "depends on where gradients are taken", 0.25, "measured", "8",
-        axis="where gradients are taken", seeds=TEN, smallest={"steps": 128},
+        axis="where gradients are taken", seeds=range(10), smallest={"steps": 128},
     ),
     _drift(
         "10-drift-data", "Replicas whose data are sorted by class drift further apart.",
         apart_by_data, PERIODS, "holds", 1.0, "sorted", "alike",
     ),
     _fit(
-        "10-steps-needed",
+        "10-steps-at-best",
         "Replicas that meet every 4 steps need more steps to a test loss of 0.5 than those that "
         "meet in every step.",
-        steps_needed, DATA, "depends on the data", 0.1, "H = 4", "H = 1",
-        seeds=FEW, unit="steps", axis="the data", smallest={"most": 16},
+        steps_needed, DATA, "depends on data and rates", 0.1, "H = 4", "H = 1",
+        seeds=range(3, 8), unit="steps", axis="data and rates", smallest={"most": 16},
     ),
     Claim(
         id="10-threads",

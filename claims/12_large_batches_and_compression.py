@@ -10,22 +10,29 @@ from helpers.claims.ranks import ranks
 LIMIT = 120  # seconds for one call on the ranks
 
 
-def by_name(seed: int, ours: str, rival: str, steps: int = 120, **settings) -> tuple[float, float]:
-    """Accuracy after as many steps of two compressors."""
-    how = tuple(sorted(settings.items()))
-    return tuple(_trained(name, steps, seed, how) for name in (ours, rival))
+# The best of six rates (0.005 to 0.1) for each, by the mean accuracy of seeds 0 to 3
+RATES = {
+    "float32": 0.02, "QSGD, s = 15": 0.02, "QSGD, s = 7": 0.02, "QSGD, s = 1": 0.01,
+    "top 0.01": 0.035, "top 0.01, feedback": 0.035,
+    "top 0.001": 0.05, "top 0.001, feedback": 0.02,
+}  # fmt: skip
+
+
+def by_name(seed: int, ours: str, rival: str, steps: int = 120) -> tuple[float, float]:
+    """Accuracy after as many steps of two compressors, each at its best rate."""
+    return _trained(ours, steps, seed), _trained(rival, steps, seed)
 
 
 @functools.cache
-def _trained(name: str, steps: int, seed: int, how: tuple) -> float:
-    return ranks().run(_accuracy, name, steps, seed, timeout=LIMIT, **dict(how))[0]
+def _trained(name: str, steps: int, seed: int) -> float:
+    return ranks().run(_accuracy, name, steps, seed, RATES[name], timeout=LIMIT)[0]
 
 
-def _accuracy(name: str, steps: int, seed: int, momentum: float = 0.9, rate: float = 0.02):
+def _accuracy(name: str, steps: int, seed: int, rate: float):
     from helpers.data_parallel import tasks
     from helpers.data_parallel.tasks import lenet, links
 
-    settings = {"steps": steps, "batch": 8, "rate": rate, "momentum": momentum, "seed": seed}
+    settings = {"steps": steps, "batch": 8, "rate": rate, "momentum": 0.9, "seed": seed}
     comm = tasks.ranks()
     return lenet.train(lambda comm: links.scheme(name, comm), comm, **settings).accuracy
 
@@ -88,14 +95,20 @@ def bias(seed: int, slow: float, steps: int = 120) -> tuple[float, float]:
     )
 
 
-def cured(seed: int, ours: str, rival: str, rate: float, gradients: int = 400):
-    """Accuracy of two ways out of step after as many gradients, on eight ranks."""
+# The best of ten rates (0.0125 to 0.8) for each, by the mean accuracy of seeds 0 to 2
+CURES = {"plain": 0.035, "constant": 0.1, "staleness": 0.14, "elastic": 0.1}
+
+
+def cured(seed: int, ours: str, rival: str, share: float, gradients: int = 400):
+    """Accuracy of two asynchronous ways after as many gradients, on eight ranks.
+
+    Each has this share of its best rate.
+    """
     from helpers.data_parallel.tasks import stragglers
 
+    how = {"gradients": gradients, "seed": seed, "timeout": LIMIT}
     return tuple(
-        ranks(8).run(
-            stragglers.cure, kind, rate=rate, gradients=gradients, seed=seed, timeout=LIMIT
-        )[0][0]
+        ranks(8).run(stragglers.cure, kind, rate=share * CURES[kind], **how)[0][0]
         for kind in (ours, rival)
     )
 
@@ -165,35 +178,38 @@ BRIEF = {"epochs": 1}
 
 
 def _cures(ours: str, rival: str) -> dict[str, dict]:
-    return {f"λ = {rate}": {"ours": ours, "rival": rival, "rate": rate} for rate in (0.1, 0.4)}
+    rates = {"each at its best rate": 1.0, "at half of it": 0.5}
+    return {name: {"ours": ours, "rival": rival, "share": share} for name, share in rates.items()}
 
 
-_cure = with_defaults(seeds=range(10), axis="the rate", unit="1", smallest={"gradients": 8})
+_cure = with_defaults(seeds=range(3, 13), axis="the rate", unit="1", smallest={"gradients": 8})
+OTHERS = range(4, 12)  # seeds that chose no rate
 
 CLAIMS = [
     Claim(
-        id="12-top-k-feedback",
-        sentence="Without error feedback top-k stalls: after 120 steps it is less accurate.",
+        id="12-feedback-at-best",
+        sentence="Without error feedback top-k is less accurate after 120 steps, each at its best "
+        "rate.",
         experiment=by_name,
-        seeds=FIVE,
+        seeds=OTHERS,
         settings={
             f"top {share}": {"ours": f"top {share}", "rival": f"top {share}, feedback"}
             for share in ("0.01", "0.001")
         },
-        verdict="depends on the share",
+        verdict="open",
         margin=0.05,
         larger=False,
-        axis="the share",
         ours="without",
         rival="with feedback",
         unit="1",
         smallest=SHORT,
     ),
     Claim(
-        id="12-quantised-steps",
-        sentence="Quantised gradients train as well as exact ones, in as many steps.",
+        id="12-quantised-at-best",
+        sentence="Quantised gradients train as well as exact ones in 120 steps, each at its best "
+        "rate.",
         experiment=by_name,
-        seeds=FIVE,
+        seeds=OTHERS,
         settings={
             f"s = {s}": {"ours": f"QSGD, s = {s}", "rival": "float32"} for s in ("15", "7", "1")
         },
@@ -278,7 +294,7 @@ CLAIMS = [
         smallest=SHORT,
     ),
     _cure(
-        id="12-staleness-aware",
+        id="12-staleness-at-best",
         sentence="Dividing the rate by each gradient's staleness is better than dividing it by "
         "the mean staleness, the same for all.",
         experiment=cured,
@@ -289,9 +305,9 @@ CLAIMS = [
         rival="λ ÷ mean τ",
     ),
     _cure(
-        id="12-elastic",
+        id="12-elastic-at-best",
         sentence="Elastic averaging is more accurate than pushing each gradient, after as many "
-        "gradients at the same rate.",
+        "gradients.",
         experiment=cured,
         margin=0.03,
         settings=_cures("elastic", "plain"),

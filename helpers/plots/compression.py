@@ -26,8 +26,9 @@ def code(v: np.ndarray, levels: np.ndarray, s: int):
     """
     ax = ensure_axes(figsize=(10, 4.6))
     places, width = np.arange(len(v)), s.bit_length()
-    for level in range(-s, s + 1):
-        ax.axhline(level / s, color="#DDDDDD", linewidth=1, zorder=0)
+    if s < 10:  # the levels are the ticks
+        every = range(-s, s + 1)
+        ax.set_yticks([level / s for level in every], [f"{level}/{s}" for level in every])
     ax.bar(places, v / (np.linalg.norm(v) or 1.0), 0.5, color=BLUE, label="v ÷ ‖v‖")
     ax.plot(places, np.asarray(levels) / s, "D", color=VERMILION, markersize=9, label="rounded to")
     names = []

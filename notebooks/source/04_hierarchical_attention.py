@@ -252,9 +252,11 @@ h = torch.tensor([[0.1, 0.0], [0.9, 0.8], [-0.5, 0.2]])  # three words, two unit
 u_w = torch.tensor([2.0, 1.0])
 score = torch.tanh(h) @ u_w
 alpha = score.exp() / score.exp().sum()
-print("scores ", [f"{value:+.2f}" for value in score])
-print("weights", [f"{value:.2f}" for value in alpha], "  sum", f"{alpha.sum():.2f}")
-print("summary", [f"{value:.2f}" for value in alpha @ h], " mean", [f"{v:.2f}" for v in h.mean(0)])
+print("scores ", *(f"{value:+.2f}" for value in score))
+print("weights", *(f"{value:.2f}" for value in alpha), "  sum", f"{alpha.sum():.2f}")
+print(
+    "summary", *(f"{value:.2f}" for value in alpha @ h), "  mean", *(f"{v:.2f}" for v in h.mean(0))
+)
 second.answer(alpha[1].item())
 
 # %% [markdown]

@@ -458,7 +458,7 @@ check.my_pagerank(my_pagerank)
 edges = A.tocoo()
 mine = my_pagerank(edges.row, edges.col, A.shape[0])
 if mine is not None:
-    print("yours:", [debian.names[i] for i in np.argsort(-mine)[:5]])
+    print("yours:", ", ".join(debian.names[i] for i in np.argsort(-mine)[:5]))
     print(f"L1 distance from the library's: {np.abs(mine - result.scores).sum():.0e}")
     print(measure(lambda: my_pagerank(edges.row, edges.col, A.shape[0]), repeats=2, time_limit=5))
 

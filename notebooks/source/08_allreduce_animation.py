@@ -344,6 +344,7 @@ many = costs.fine(array_sizes)
 lines = {name: [model_of[name].at(K) for K in many] for name in flat}
 ax = costs.times_by_size(array_sizes, measured, lines, at=many)
 costs.doubt(ax, cluster.run(measure.share)[0])
+ax.figure.set_label("Time of each allreduce, measured and predicted")
 plt.show()
 
 # %% [markdown]

@@ -453,7 +453,7 @@ _ = interact(steps, message=FloatSlider(0.0, min=0, max=2, step=0.25, descriptio
 # %%
 from helpers.pipeline import partition
 
-costs = [1, 1, 1, 1, 2, 2, 4, 4]  # of eight layers
+costs, longest = [1, 1, 1, 1, 2, 2, 4, 4], 0.0  # of eight layers; ms
 for name, cut in (
     ("equal numbers", partition.equal(8, 4)),
     ("balanced", partition.balanced(costs, 4)),
@@ -463,7 +463,8 @@ for name, cut in (
     schedule = Schedule(name, one.orders, P.micro)
     line = cluster.run(runs.record, schedule, Costs(forward, half, half), timeout=LIMIT)[0]
     print(f"{name}: stages cost {sums}, a step takes {1e3 * line.span:.0f} ms")
-    draw.lanes(line)
+    longest = max(longest, 1e3 * line.span)
+    draw.lanes(line).set_xlim(0, longest)
     plt.show()
 
 # %% [markdown]

@@ -156,10 +156,11 @@ kept.answer(sum(zeros[3]["held"].values()) / psi)
 more_sent.answer(zeros[3]["bytes"] / zeros[0]["bytes"])
 
 # %%
-_ = plots.stage_bytes(
+ax = plots.stage_bytes(
     [vars(zero.at_rest(stage, 4)) for stage in zero.STAGES],
     [{k: v / psi for k, v in found["held"].items()} for found in zeros],
 )
+ax.figure.set_label("Bytes for each parameter, computed and held by four ranks")
 
 # %% [markdown]
 # The losses agree, and the diamonds (counted) lie on the tops of the bars (formula). Stages 1 and 2 send as much as replicas do (stage 0): one reduce-scatter and one all-gather. Stage 3 gathers the parameters twice, once for each pass, and so sends half as much again. (Activations are not counted: ZeRO does not cut them.)

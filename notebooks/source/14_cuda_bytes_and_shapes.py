@@ -191,7 +191,7 @@ for pad in (0, 1, 2, 4):
     assert np.array_equal(turned, matrix.T)
     (reads,) = record.select(array="tile", kind="read")
     share = record.requested_bytes(space="global") / record.sector_bytes(space="global")
-    print(f"tile[32][32 + {pad}]: {reads.wavefronts / reads.requests:.0f} wavefronts a request,",
+    print(f"tile[32][32 + {pad}]: wavefronts a request {reads.wavefronts / reads.requests:2.0f},",
           f"yours {wavefronts(32 + pad) or '–'}; {share:.0%} of the sectors' bytes used")  # fmt: skip
     if said := {1: one_more, 4: four_more}.get(pad):
         said.answer(reads.wavefronts / reads.requests)

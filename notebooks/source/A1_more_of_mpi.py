@@ -278,7 +278,8 @@ def most_frequent(mapper, reducer):
 
 
 if check.document_frequency.passed(mapper_df, reducer_df):
-    print(cluster.run(most_frequent, mapper_df, reducer_df)[0])
+    found = cluster.run(most_frequent, mapper_df, reducer_df)[0]
+    print(", ".join(f"{word}: {n}" for word, n in found))
 else:
     print("Exercise 2 first")
 

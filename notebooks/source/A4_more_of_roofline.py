@@ -117,7 +117,8 @@ for rows, n in ((1, 4096), (64, 512)):
         taken[dtype] = p.seconds
         print(f"B = {rows:2}, n = {n}: {str(dtype)[6:]:9} {seconds(p.seconds):>8}"
               f" {p.performance / 1e9:6.1f} Gflop/s {p.bandwidth / 1e9:5.1f} GB/s")  # fmt: skip
-print("errors:", {str(d)[6:]: f"{kernels.layer_error(64, 512, d):.0e}" for d in list(taken)[1:]})
+errors = (f"{str(d)[6:]} {kernels.layer_error(64, 512, d):.0e}" for d in list(taken)[1:])
+print("errors:", ", ".join(errors))
 halves.answer(taken[torch.float32] / taken[torch.bfloat16])
 
 # %% [markdown] claims="A4-half-the-bytes"

@@ -1,4 +1,4 @@
-"""Our part of Sphinx: formulas as MathML, which needs no script, and terms that explain themselves.
+"""Our part of Sphinx: formulas as MathML without a script, code in colour, terms explained.
 
 A Sphinx extension; ``docs/conf.py`` names it.
 """
@@ -11,6 +11,9 @@ from typing import Any
 
 from bs4 import BeautifulSoup
 from docutils import nodes
+from ipython_pygments_lexers import IPython3Lexer
+from pygments.lexers.c_like import CudaLexer
+from pygments.token import Keyword
 
 from helpers.paths import ROOT
 from tools.site.formulas import mathml
@@ -19,8 +22,28 @@ from tools.site.formulas import mathml
 def setup(app: Any) -> dict[str, bool]:
     """Enter the renderer of formulas and what is done to each finished page."""
     app.add_html_math_renderer("mathml", (_inline, None), (_display, None))
+    app.add_lexer("ipython3", CellLexer)
     app.connect("html-page-context", _finish, priority=900)  # after the theme has made its menu
     return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+class CellLexer(IPython3Lexer):
+    """A cell's code, in colour below our magics too: IPython's lexer leaves what it does not know.
+
+    Where the first line is ``%%cuda`` the rest is CUDA C, below ``%%ranks`` it is Python.
+    """
+
+    BELOW = {"%%ranks": IPython3Lexer, "%%cuda": CudaLexer}  # noqa: RUF012
+
+    def get_tokens_unprocessed(self, text: str, *stack: Any) -> Any:
+        magic, newline, code = text.partition("\n")
+        below = self.BELOW.get(magic.split(" ")[0])
+        if not below:
+            yield from super().get_tokens_unprocessed(text, *stack)
+            return
+        yield 0, Keyword, magic + newline
+        for place, kind, value in below().get_tokens_unprocessed(code):
+            yield len(magic) + len(newline) + place, kind, value
 
 
 def _inline(visitor: Any, node: nodes.Node) -> None:
