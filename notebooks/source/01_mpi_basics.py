@@ -39,7 +39,7 @@ guess = Predictions()
 cluster = Cluster(n=P.ranks)
 
 # %% [markdown]
-# You now have four processes, called [ranks](glossary.md#rank). No rank can read another rank's variables: what it needs from another must be sent to it. Below, a number goes from rank 0 to rank 3, and ranks 1 and 2 add one.
+# You now have four processes, called [ranks](glossary.md#rank). No rank can read another rank's variables; values travel as messages. Below, a number goes from rank 0 to rank 3, and ranks 1 and 2 each add one.
 
 # %%
 # %%ranks --trace first
@@ -87,7 +87,7 @@ timeline_html(first)
 #
 # All ranks run **the same program**. They differ only in their number: `rank` is a rank's own number, and `size` is the number of ranks. Both come from a [communicator](glossary.md#communicator), a group of ranks that can send messages to each other. `comm` is the communicator of all ranks, `MPI.COMM_WORLD`.
 #
-# > **Predict.** The cell below gives `x` another value on rank 0 only. What will `x` be on rank 3? Type your prediction in place of the dots.
+# > **Predict.** Below, only rank 0 gives `x` another value. What is `x` on rank 3? Type your prediction (text in quotes) in place of the dots.
 
 # %%
 guess["x on rank 3"] = ...
@@ -107,7 +107,7 @@ guess.answer("x on rank 3", cluster.run(lambda: x)[3])
 # %% [markdown]
 # Each process has its own `x`.
 #
-# `%%ranks` gives a cell the names `MPI`, `comm`, `rank` and `size`. A script gets them in three lines, and `mpiexec -n 4 python script.py` starts it as four processes. Here is the cell above as a script, and what it prints:
+# `%%ranks` gives a cell the names `MPI`, `comm`, `rank` and `size`. A script defines them in three lines, and `mpiexec -n 4 python script.py` starts it as four processes. Here is the cell above as a script, and what it prints:
 
 # %%
 from helpers.cluster.script import as_script, run_script
@@ -117,11 +117,11 @@ print(script)
 print(run_script(script, n=4))
 
 # %% [markdown]
-# These lines come from four other processes. Their order may change from run to run: each process prints when it gets there. The notebook sorts its output by rank.
+# Four new processes printed these lines, in an order that may change from run to run. `%%ranks` sorts its output by rank.
 #
 # ### Send and receive
 #
-# `comm.send(value, dest=1)` sends any Python object; `pickle` turns it into bytes. `comm.recv(source=0)` waits for a message from rank 0 and returns the object. The upper-case calls `Send` and `Recv` send a NumPy array's memory without pickling. The receiver provides an array of the right size, and MPI writes the bytes into it.
+# `comm.send(value, dest=1)` sends any Python object; `pickle` turns it into bytes. `comm.recv(source=0)` waits for a message from rank 0 and returns the object. The upper-case calls `Send` and `Recv` transfer a NumPy array's memory without pickling. The receiver provides an array of the right size, and MPI writes the bytes into it.
 
 # %%
 # %%ranks
@@ -139,7 +139,7 @@ elif rank == 1:
 # %% [markdown]
 # ### Exercise 1: your first message
 #
-# *Difficulty ●○○, 5 minutes.* Send rank 0's `value` to the *last* rank of `comm`, in one message. The last rank returns the value; all other ranks return `None`. If `comm` has a single rank, that rank sends nothing and returns its value. The check calls `hand_over` on every rank of communicators of several sizes, so use `comm.Get_rank()` and `comm.Get_size()`.
+# *Difficulty ●○○, 5 minutes.* Send rank 0's `value`, any Python object, to the *last* rank of `comm`, in one message. The last rank returns it; all other ranks return `None`. If `comm` has a single rank, that rank sends nothing and returns its value. The check tries communicators of several sizes, so use `comm.Get_rank()` and `comm.Get_size()`.
 #
 # <details><summary>Hint</summary>
 #
@@ -197,13 +197,13 @@ held = cluster.run(lambda: number)
 print(f"ranks hold {held}; {len(chain.messages)} messages in {chain.steps()} steps")
 
 # %% [markdown]
-# Every rank waits for the rank before it, so no two of the $N-1$ messages travel in the same step.
+# A rank sends only after it has received, so $N-1$ messages take $N-1$ steps.
 #
 # ### Blocking and non-blocking
 #
 # `send` and `recv` are **[blocking](glossary.md#blocking)**: they return when *your side* is done. A receive is done when the message is there. A send is done when you may overwrite what you sent, even if the message has not arrived. **[Non-blocking](glossary.md#non-blocking)** calls, `isend` and `irecv`, return at once with a [request](glossary.md#request). Later, `request.wait()` blocks until your side is done.
 #
-# In the next cell rank 1 is busy for 20 ms before it receives. (`--only 0,1` runs a cell on two ranks. `comm.Split` makes a communicator of these two; lesson 2 explains it.)
+# Below, rank 1 is busy for 20 ms before it receives. (`--only 0,1` runs a cell on two ranks; `comm.Split`, explained in lesson 2, makes a communicator of them.)
 #
 # > **Predict.** After how many milliseconds does each of these calls on rank 0 return: `Send` of 8 bytes, `Send` of 4 MB, `Isend` of 4 MB?
 
@@ -241,7 +241,7 @@ timeline(returns, title="What returns when: rank 0 sends to a rank that is busy"
 plt.show()
 
 # %% [markdown] claims="01-send-waits 01-isend-returns"
-# `Send` of 8 B returned long before rank 1 received: the library copied the bytes, and rank 0 could go on. This is an **[eager](glossary.md#eager)** send. `Send` of 4 MB waited (hatched) until rank 1 called `Recv`, and only then moved the bytes. This is a **[rendezvous](glossary.md#rendezvous)**. `Isend` of 4 MB returned at once, and `Wait` did the waiting. Eight runs on an idle machine agree:
+# `Send` of 8 B returned long before rank 1 received: the library copied the bytes, and rank 0 could go on. This is an **[eager](glossary.md#eager)** send. `Send` of 4 MB waited (hatched) until rank 1 called `Recv`, and only then moved the bytes. This is a **[rendezvous](glossary.md#rendezvous)**. `Isend` of 4 MB returned at once, and `Wait` did the waiting. Eight recorded runs agree:
 
 # %%
 for name in ("01-send-waits", "01-isend-returns"):
@@ -255,7 +255,7 @@ for name in ("01-send-waits", "01-isend-returns"):
 # - *ties*: the whole interval lies within the margin;
 # - *open*: none of these.
 #
-# `Send` of 4 MB *ties*, as a send that waits should: it took as long as the rank was busy.
+# `Send` of 8 B *fails*: it did not wait. `Send` of 4 MB *ties*: it took as long as the rank was busy.
 #
 # ### Where does eager end?
 #
@@ -339,11 +339,11 @@ got = comm.recv(source=left)
 comm.send(rank, dest=right)
 
 # %% [markdown]
-# The table's first line has the answer: rank 0 waits for rank 3. Every rank receives before it sends, so no rank ever sends. Follow the table: rank 3 waits for rank 2, rank 2 for rank 1, and rank 1 for rank 0.
+# The table's first line has the answer: rank 0 waits for rank 3. Every rank receives before it sends, so no rank ever sends. Follow the column *waits for* from rank 0: 3, 2, 1, and again 0, a circle.
 #
-# Ranks that wait for each other so that none can go on are in a [deadlock](glossary.md#deadlock). Here the table shows a circle. Ranks also wait for ever in a call that all ranks must make and one rank never makes. Outside the notebook nothing ends such a program: find out in which call each rank waits, for which rank, and since when.
+# Ranks that wait for each other so that none can go on are in a [deadlock](glossary.md#deadlock). Ranks also wait for ever in a call that all ranks must make and one rank never makes. Outside the notebook nothing ends such a program: find out in which call each rank waits, for which rank, and since when.
 #
-# There are three cures. *Order*: even ranks send first, odd ranks receive first. *Both at once*: `sendrecv` is one call. *Requests*: start the send or the receive without blocking. Here is `Sendrecv`, with arrays of 8 MB. (The time limit restarted the ranks, so we import again.)
+# There are three cures. *Order*: even ranks send first, odd ranks receive first. *Both at once*: `sendrecv` sends and receives in one call. *Requests*: start the send or the receive without blocking. Here is `Sendrecv`, with arrays of 8 MB. (The time limit restarted the ranks, so we import again.)
 
 # %%
 # %%ranks
@@ -369,7 +369,7 @@ plt.show()
 print(f"messages: {len(ring.messages)}, steps: {ring.steps()}")
 
 # %% [markdown]
-# A rank sends and receives in one call. No rank has to finish its send before it starts to receive, so nobody waits in a circle.
+# All messages travel in one step. No rank has to finish its send before it starts to receive, so there is no circle.
 #
 # ### Exercise 3: shift around the ring
 #
@@ -412,7 +412,7 @@ print(f"Send to a busy rank: 8 B after {took['Send, 8 B']:.2f} ms, 4 MB after", 
 print(f"{took['Send, 4 MB']:.0f} ms; eager up to {max(eager):,} B on this machine")
 
 # %% [markdown]
-# **Answer.** Not necessarily: when a send returns, *you* may overwrite the array, and you know no more. The library copied a small message before anybody received it. A large one waited for its receiver, and without a receiver it waits for ever. *Evidence: the line above, from this run; eight recorded runs for each size.*
+# **Answer.** Not necessarily: a send that has returned says only that *you* may overwrite the array. The library copied a small message before anybody received it. A large one waited for its receiver, and without a receiver it waits for ever. *Evidence: the line above, from this run; eight recorded runs for each size.*
 
 # %% [markdown]
 # ## Lesson 2. How do all ranks get a result, and what does that cost?
@@ -473,7 +473,7 @@ def allreduce(value):
 
 
 # %% [markdown]
-# Now compare each of the six with MPI's own call:
+# `assert` compares each of the six with MPI's own call:
 
 # %%
 # %%ranks
@@ -535,7 +535,7 @@ guess.answer("steps to 1024 ranks, one by one", 1024 - 1)
 guess.answer("steps to 1024 ranks, all help", int(np.log2(1024)))
 
 # %% [markdown]
-# One by one, the number of steps grows in proportion to $N$. In a **tree** every rank that has the value sends it on, so the number of ranks that have it doubles with each step. A broadcast then takes $\lceil\log_2 N\rceil$ steps. These are steps, not seconds; [08_allreduce_animation](08_allreduce_animation.ipynb) measures seconds.
+# One by one, a broadcast takes $N-1$ steps. In a **tree** every rank that has the value sends it on, so the number of ranks that have it doubles with each step: it takes $\lceil\log_2 N\rceil$ steps. These are steps, not seconds; [08_allreduce_animation](08_allreduce_animation.ipynb) measures seconds.
 #
 # ### Exercise 4: broadcast as a tree
 #
@@ -543,7 +543,7 @@ guess.answer("steps to 1024 ranks, all help", int(np.log2(1024)))
 #
 # <details><summary>Hint</summary>
 #
-# After step $k$ ranks $0 \dots 2^k - 1$ have the value. In the next step each of them sends it to the rank $2^k$ further on, if there is one.
+# After $k$ steps ranks $0 \dots 2^k - 1$ have the value. In the next step each of them sends it to the rank $2^k$ further on, if there is one.
 #
 # </details>
 
@@ -634,9 +634,9 @@ check.grid_sums(grid_sums, cluster=cluster)
 #
 # $$t(m) = \alpha + \beta\, m.$$
 #
-# To measure $\alpha$ and $\beta$, ranks 0 and 1 play **ping-pong**: rank 0 sends a message, rank 1 sends it back, and half the round trip is the time of one message. The function is short; read it.
+# To measure $\alpha$ and $\beta$, ranks 0 and 1 play **ping-pong**: rank 0 sends a message, rank 1 sends it back, and half the round trip is the time of one message. Read the function below.
 #
-# > **Predict.** A message of 16 B takes some time. How many times as long does a message of 1 kB take? And a message of 1 MB?
+# > **Predict.** How many times as long as a message of 16 B does a message of 1 kB take? And a message of 1 MB?
 
 # %%
 guess["1 kB ÷ 16 B"] = ...
@@ -674,11 +674,11 @@ plt.show()
 offer("a message", **{"α [µs]": 1e6 * link.alpha, "1/β [GB/s]": 1e-9 / link.beta})
 
 # %% [markdown]
-# On the left the line is nearly flat: a message costs $\alpha$, whatever its size. On the right the time rises in proportion to the *number of bytes*. At the dashed line, $m = \alpha/\beta$, latency and bytes take half of the time each. Points off the line show what the model ignores, such as the change from eager to rendezvous.
+# On the left the line is nearly flat: a message costs $\alpha$, whatever its size. On the right the time rises in proportion to the *number of bytes*. At the dashed line, $m = \alpha/\beta$, latency and bytes take half of the time each. Points off the fitted line show what the model ignores, such as the change from eager to rendezvous.
 #
 # ### Exercise 6: a line through two points
 #
-# *Difficulty ●○○, 5 minutes.* Two messages are enough to estimate $\alpha$ and $\beta$, each given as `(bytes, seconds)`. Return $(\alpha, \beta)$ of the line through both.
+# *Difficulty ●○○, 5 minutes.* Two messages, each given as `(bytes, seconds)`, are enough to estimate $\alpha$ and $\beta$. Return `(alpha, beta)` of the line through both, in s and s/B.
 #
 # <details><summary>Hint</summary>
 #
@@ -750,9 +750,9 @@ claims.evidence("01-pickling")
 # %% [markdown]
 # ### Between two hosts
 #
-# Between machines a message is cut into packets, each with a header, which cross a *link*. `Network` makes two [hosts](glossary.md#host) inside this machine, joined by a link of 100 Mbit/s. The ranks play the same ping-pong.
+# Between machines, messages cross a *link*, cut into packets with headers. `Network` makes two [hosts](glossary.md#host) inside this machine, joined by a link of 100 Mbit/s. The ranks play the same ping-pong.
 #
-# > **Predict.** The link carries $10^8/8$ bytes, 12.5 MB, a second. How many times as long does a message of 1 MB take over the link as in memory, where you have measured it above?
+# > **Predict.** The link carries $10^8$ bits, 12.5 MB, a second. How many times as long as in memory (measured above) does a message of 1 MB take over the link?
 
 # %%
 guess["1 MB, link ÷ memory"] = ...
@@ -773,9 +773,9 @@ for way in (link, over_link):
 guess.answer("1 MB, link ÷ memory", over_link.message(1e6) / link.message(1e6))
 
 # %% [markdown]
-# A part of the 12.5 MB/s goes to the headers. [Notebook 08](08_allreduce_animation.ipynb) runs whole allreduces over such links.
+# The headers take a part of the 12.5 MB/s. [Notebook 08](08_allreduce_animation.ipynb) runs whole allreduces over such links.
 #
-# **Answer.** By a collective. A broadcast takes $N-1$ steps if the root alone sends, and $\lceil\log_2 N\rceil$ as a tree. Each message takes $\alpha + \beta m$. *Evidence: the steps counted in your traces; the table of predicted and measured times.*
+# **Answer.** By an allreduce, such as a reduce and then a broadcast. A broadcast takes $N-1$ steps if the root alone sends, and $\lceil\log_2 N\rceil$ as a tree. Each message takes $\alpha + \beta m$. *Evidence: the steps counted in your traces; the table of predicted and measured times.*
 
 # %% [markdown]
 # ## Lesson 3. Four ranks: four times as fast?
@@ -784,7 +784,7 @@ guess.answer("1 MB, link ÷ memory", over_link.message(1e6) / link.message(1e6))
 #
 # ### A picture in rows
 #
-# We compute a picture of the Mandelbrot set. Rank $r$ computes the rows $r, r + N, r + 2N, \dots$, and rank 0 gathers all rows. Then rank 0 alone, which now has all rows, smooths the picture and gives each shade the same area.
+# We compute a picture of the Mandelbrot set. Rank $r$ computes the rows $r, r + N, r + 2N, \dots$, and rank 0 gathers all rows. Then rank 0 alone smooths the picture and gives each shade the same area.
 
 
 # %%
@@ -861,7 +861,7 @@ def render(n, height, width):
 #
 # By hand, with $s = 0.2$ and $N = 4$: $S_4 = 1/(0.2 + 0.2) = 2.5$, and with any number of ranks never more than 5.
 #
-# > **Predict.** Guess $s$ for our picture. Which speed-up do you expect on 2 and on 4 ranks of your machine? Then 4 ranks get a picture with 4 times as many rows: how many times as many rows per second do they finish as one rank?
+# > **Predict.** Guess $s$ for our picture: which speed-up do you expect on 2 and on 4 ranks of your machine? Then let 4 ranks compute 4 times as many rows as one rank: how many times as many rows per second do they finish?
 
 # %%
 guess["speed-up on 2 ranks"] = ...
@@ -914,7 +914,7 @@ s_weak = weak[max(counts)][1] / weak[max(counts)][0]
 guess.answer("work of 4 ranks, growing picture", float(done[max(counts)]))
 
 # %% [markdown]
-# Look at the filled points. At a *hollow* point a rank had less than 90 % of a core: ranks or other programs shared the cores, and the laws do not apply. (If all points are hollow, other programs were at work: run the cell again later.)
+# Look at the filled points. At a *hollow* point a rank had less than 90 % of a core: ranks or other programs shared the cores, and the laws do not apply. (If all points are hollow, other programs were at work: measure again later.)
 
 # %%
 figure, axes = plt.subplots(1, 2, figsize=(10, 5.4), sharey=True)
@@ -946,7 +946,7 @@ ax.grid(False)
 plt.show()
 
 # %% [markdown]
-# > **Predict.** With one per cent serial, what speed-up do 1000 ranks reach by Amdahl's law? And by Gustafson's? Then move the slider to try other fractions.
+# > **Predict.** With $s = 0.01$, what speed-up do 1000 ranks reach by Amdahl's law? And by Gustafson's? Then move the slider to try other fractions.
 
 # %%
 guess["Amdahl's speed-up on 1000 ranks"] = ...
@@ -977,7 +977,7 @@ _ = interact(laws, s=slider)
 # %% [markdown]
 # ### Exercise 7: how many ranks?
 #
-# *Difficulty ●●○, 6 minutes.* Turn Amdahl's law around: return the smallest whole number of ranks that reaches a given speed-up, or `math.inf` (Python's infinity, from the module `math`) if no number does.
+# *Difficulty ●●○, 6 minutes.* Turn Amdahl's law around: return the smallest whole number of ranks that reaches `speed_up` with the serial fraction `serial`, or `math.inf` (`import math`) if no number does.
 #
 # <details><summary>Hint</summary>
 #
@@ -1014,11 +1014,11 @@ else:
 # %% [markdown]
 # ### When the work cannot be cut evenly
 #
-# All rows of the picture cost the same. Where tasks differ, fixed shares leave ranks idle. A queue keeps them busy as long as tasks are left: rank 0 hands out tasks, and each worker that is done gets the next. So rank 0 must receive from whichever worker comes first.
+# Every row of our picture takes 60 rounds, so all rows cost the same. Where tasks differ, fixed shares leave ranks idle. A queue keeps them busy as long as tasks are left: rank 0 hands out tasks, and each worker that is done gets the next. So rank 0 must receive from whichever worker comes first.
 #
 # A message carries a [tag](glossary.md#tag), a number that you choose. A receive with a tag takes only messages with that tag. Two messages from the same sender *with the same tag* never overtake each other; messages from different senders may come in any order. `source=MPI.ANY_SOURCE` takes whichever comes first, and a `Status` says who sent it.
 #
-# > **Predict.** Ranks 1 to 3 work for different times, rank 3 least. In which order does rank 0 get their results?
+# > **Predict.** Ranks 1 to 3 work for different times, rank 3 for the shortest. In which order does rank 0 get their results?
 
 # %%
 guess["order of the results"] = ...
@@ -1042,7 +1042,7 @@ guess.answer("order of the results", ", ".join(str(event.peer) for event in anyo
 # %% [markdown]
 # ### Exercise 8: a queue of tasks
 #
-# *Difficulty ●●○, 12 minutes.* Each worker runs `work`: it sends its last result as a pair `(task, value)`, at first `None`, receives a task, and ends when the task is `None`. Write `hand_out`, which runs on rank 0: give each task to the next worker that asks, collect the results in a dictionary `{task: value}`, and in the end send every worker `None`. No worker may wait while tasks are left, however slow another worker is.
+# *Difficulty ●●○, 12 minutes.* Ranks from 1 on are workers and run `work`, below: a worker sends its last result, `(task, value)` or at first `None`, and receives the next task; `None` ends it. Your `hand_out` runs on rank 0: give each task to the next worker that asks, collect the results in a dictionary `{task: value}`, and in the end send every worker `None`. No worker may wait while tasks are left, however slow another worker is.
 
 
 # %%
@@ -1083,7 +1083,7 @@ def hand_out(tasks, comm):
 check.hand_out(hand_out, cluster=cluster)
 
 # %% [markdown]
-# Twelve tasks are pauses of the milliseconds below, every third a long one. In fixed turns rank 1 would get all the long ones. Your queue shares them out:
+# Each of twelve tasks is a pause, and every third pause is long. In fixed turns rank 1 would get all long pauses. Your queue shares them out:
 
 # %%
 milliseconds = [60, 10, 11, 61, 12, 13, 62, 14, 15, 63, 16, 17]
@@ -1106,7 +1106,7 @@ else:
     print("Exercise 8 first")
 
 # %% [markdown]
-# **Answer.** Only if nothing is serial, each rank has a core, and the shares are equal. With serial fraction $s$, fixed work gets at most $1/(s + (1-s)/N)$ times as fast. Work that grows with $N$ has no ceiling if $s$ stays the same. Where tasks differ, a queue makes the shares more equal. *Evidence: the filled points of the picture beside the laws, and the queue's sums.*
+# **Answer.** Only if nothing is serial, each rank has a core, and the shares are equal. With serial fraction $s$, fixed work gets at most $1/(s + (1-s)/N)$ times as fast. If the work grows with $N$ and $s$ stays the same, the speed-up has no ceiling. Where tasks differ, a queue makes the shares more equal. *Evidence: the filled points of the picture beside the laws, and the queue's sums.*
 
 # %% [markdown]
 # ## What breaks
@@ -1118,7 +1118,7 @@ guess["hangs from how many bytes"] = ...
 guess["per cent of −1"] = ...
 
 # %% [markdown]
-# **Send first, then receive.** Every rank sends to the right and then receives from the left. With small messages and this library it works:
+# **Send first, then receive.** With small messages and this library the ring works:
 
 # %%
 # %%ranks
@@ -1171,7 +1171,7 @@ arrived = cluster.run(lambda: weights if rank == 1 else None)[1]
 guess.answer("per cent of −1", float(100 * np.mean(arrived == -1)))
 
 # %% [markdown] claims="01-overwritten"
-# MPI gives no error and no warning. Between `Isend` and the end of `Wait` the array belongs to MPI. A test with small arrays would not have shown the fault: in ten runs each, 8 MB always arrived wrong and 800 B never.
+# MPI gives no error and no warning. Between `Isend` and the end of `Wait` the array belongs to MPI. A test with small arrays would not have shown the fault: in ten recorded runs of each size, 8 MB always arrived wrong and 800 B never.
 
 # %%
 claims.evidence("01-overwritten")
