@@ -98,7 +98,7 @@ draw.interactive(peaks, roofs, first)
 #
 # The source, a lecture whose figures this notebook checks, computes 243 Gflop/s for a core of the Xeon 8180M, from $f = 3.8$ GHz and $w = 16$. But 3.8 GHz is the *turbo* frequency. A core keeps it only for a while, and only while most other cores idle. We measure $f$, and we measure the peak with chains of multiplications and additions.
 #
-# > **Predict.** How many fp32 operations does one core of your machine finish in a cycle?
+# > **Predict.** How many fp32 operations can one core of your machine finish in a cycle?
 
 # %%
 per_cycle = Prediction("fp32 operations of one core in a cycle", None)  # your number for None
@@ -119,7 +119,7 @@ if machine.skipped:
     )
 
 # %% [markdown]
-# The *scalar* rows use one lane of a register, and the other lanes idle. The column *theory* assumes two units with FMA in every row. Your core may have others.
+# The *scalar* rows use one lane of a register, and the other lanes idle. The column *theory* assumes two units with FMA in every row; your core may differ.
 #
 # ### Exercise 1: how many units?
 #
@@ -149,13 +149,13 @@ for row in machine.theory():
     print(f"{row['isa']:8} {row['dtype']:8}", "–" if started is None else f"{started:.2f} a cycle")
 
 # %% [markdown]
-# About two a cycle with FMA fit the two units of the formula. Four without FMA fit two units that multiply and two that add. About one in the rows of AVX-512 fits a core with a single unit of this width. For such a core, the formula promises twice as much as it can do.
+# With FMA, about two instructions a cycle fit the formula's two units. Without FMA, more than two mean further units that only add. About one with AVX-512 means a single unit of this width: then the formula promises double.
 #
 # ### Latency: find the caches
 #
-# A [cache](glossary.md#cache) keeps recently used data near the core. L1 is small and fast, L2 is larger and slower, and so on down to memory. The time of a load tells which of them holds the data. We measure this time with a **pointer chase**: each load returns the address of the next, so no two loads overlap. The memory that the chase visits is its **working set**.
+# A [cache](glossary.md#cache) keeps recently used data near the core. L1 is small and fast, L2 is larger and slower, and so on down to memory. The time of a load tells which level holds the data. We measure this time with a **pointer chase**: each load returns the address of the next, so no two loads overlap. The memory that the chase visits is its **working set**.
 #
-# > **Predict.** How many times as long as a load from L1 does a load from memory take?
+# > **Predict.** A load from memory takes how many times as long as a load from L1?
 
 # %%
 further = Prediction("time of a load from memory ÷ from L1", None)  # your number for None
@@ -165,7 +165,7 @@ draw.latency(machine.latency, ())
 plt.show()
 
 # %% [markdown]
-# Read the curve yourself; then a program does. **At which working set, in KiB, does the time first begin to rise? And where does the second rise begin?**
+# Read the curve before a program does. **At which working set, in KiB, does the time first begin to rise? And where does the second rise begin?**
 
 # %%
 first_ends = Prediction("KiB in L1, read off the curve", None)  # your number for None
@@ -188,7 +188,7 @@ if machine.found:  # else too busy for a whole curve
 print(f"a line has {machine.line} bytes; a set of L1 has {machine.ways} ways")
 
 # %% [markdown]
-# The curve is a staircase: at each step the working set has outgrown a cache. The last cache may look smaller than the system reports: other cores may be using a part of it.
+# The curve is a staircase: at each step the working set has outgrown a cache. A cache may look smaller than the system reports, for instance while other programs use part of it.
 #
 # The last line of the output has two more properties of a cache. A cache moves whole **[lines](glossary.md#cache-line)**, usually of 64 bytes. So a second access in the same line is nearly free. A cache is also divided into *sets*. The address of a line decides its set, and a set has room for a few lines, its **[ways](glossary.md#associativity)**. The source's L1 has 32 KiB and 8 ways, so it has $32768 / 64 / 8 = 64$ sets. Addresses that are $64 \cdot 64 = 4096$ bytes apart share a set. The ninth line from such addresses evicts the first, even if the rest of the cache is empty.
 #
@@ -214,7 +214,7 @@ if alone:  # else the machine was too busy
     shows_most.answer(max(alone, key=alone.get))
 
 # %% [markdown]
-# These bars count the bytes that the program asks for. A step of the triad reads two doubles and writes one: 24 bytes. Memory may move more. Most processors fetch a line before they write to it (**[write-allocate](glossary.md#write-allocate)**). STREAM, the usual benchmark, does not count this fetch, and the bars do not either.
+# These bars count the bytes that the program asks for. A step of the triad reads two doubles and writes one: 24 bytes. Memory may move more. Most processors fetch a line before they write to it (**[write-allocate](glossary.md#write-allocate)**). STREAM, the usual benchmark, and our bars do not count this fetch.
 #
 # ### Exercise 2: what memory moves
 #
@@ -293,7 +293,7 @@ check.predict_point(least_seconds)
 # %% [markdown]
 # ### Kernels under the roof
 #
-# `helpers/roofline/kernels.py` counts operations and bytes by hand: each pass over arrays reads its inputs once and writes its outputs once. The column *roof* says which share of the roof a kernel reaches, for as many threads as it uses. Your `least_seconds` predicts its time. Three of the kernels compute $\max(s x + z, 0) \cdot w$. `unfused` is NumPy: four passes over the arrays, on one thread. `passes` makes the same four passes in C, on all threads. `fused` is a single loop in C, on all threads.
+# `helpers/roofline/kernels.py` counts operations and bytes by hand: each pass over arrays reads its inputs once and writes its outputs once. The column *roof* is performance ÷ roof, for the kernel's number of threads. Your `least_seconds` predicts its time. Three of the kernels compute $\max(s x + z, 0) \cdot w$. `unfused` is NumPy: four passes over the arrays, on one thread. `passes` makes the same four passes in C, on all threads. `fused` is a single loop in C, on all threads.
 #
 # > **Predict.** `passes` moves 40 bytes for each element and `fused` moves 16. How many times as long does `passes` take?
 
@@ -338,7 +338,7 @@ display(evidence("07-fusion"), evidence("07-softmax"))
 # for (i) for (k) for (j)  c[i][j] += a[i][k] * b[k][j];     /* ikj */
 # ```
 #
-# > **Predict.** How many times as long as `ikj` does `ijk` take?
+# > **Predict.** `ijk` takes how many times as long as `ikj`?
 
 # %%
 swap = Prediction("time of ijk ÷ time of ikj", None)  # your number for None
@@ -425,7 +425,7 @@ for order, one in counts.items():
     print()
 
 # %% [markdown]
-# The orders whose inner loop is `j` miss least: all their steps are 0 or 1, so that one miss serves a whole line. The misses form the same three pairs as the times. (In the small cache above, with lines of 32 bytes, `ijk` and `ikj` miss equally often, 221 times: B has only eight lines, and the cache holds sixteen.)
+# The orders whose inner loop is `j` miss least: all their steps are 0 or 1, so one miss serves a whole line. The misses form the same three pairs as the times. (In the small cache above, with lines of 32 bytes, `ijk` and `ikj` miss equally often, 221 times: B has only eight lines, and the cache holds sixteen.)
 #
 # ### Three causes at once
 #
@@ -473,7 +473,7 @@ evidence("07-causes-together")
 # %% [markdown]
 # ### Blocks
 #
-# A product of two $n \times n$ matrices does $2n^3$ operations on $3n^2$ numbers. In fp32 its intensity is $I = 2n^3 / 12n^2 = n/6$ flop/byte, far right of the ridge. But this counts each number as read once. Three plain loops read B $n$ times: from a cache if B fits there, from memory if it does not. **Blocked** loops work on square *tiles* of side $t$. If one tile of each matrix fits into a cache together, each loaded number is used $t$ times before it leaves the cache.
+# A product of two $n \times n$ matrices does $2n^3$ operations on $3n^2$ numbers. In fp32 its intensity is $I = 2n^3 / 12n^2 = n/6$ flop/byte, far right of the ridge. But this counts each number as read once. Three plain loops read B $n$ times: from a cache if B fits there, from memory if it does not. **Blocked** loops work on square *tiles* of side $t$. If three tiles, one of each matrix, fit into a cache, each loaded number is used $t$ times before it leaves.
 #
 # ### Exercise 5: choose a tile
 #
@@ -592,7 +592,7 @@ draw.interactive({"peak, one core": one_core}, {"memory": one_memory}, placed)
 # %% [markdown]
 # All circles have the same intensity, since we counted the same operations and bytes for all programs. Their heights differ: look how far below the roof each one is.
 #
-# > **Answer.** The inner loop of `ikj` takes steps of one element, lets no addition wait, and compiles to vectors. Steps of one element gain little alone, and the other two gain less without them. Blocks and register tiles then use each loaded number more often.
+# > **Answer.** The inner loop of `ikj` takes steps of one element, lets no addition wait, and compiles to vectors. Each of the three gains less without the others. Blocks and register tiles then use each loaded number more often.
 #
 # ## What breaks: a benchmark without a result
 #
@@ -630,11 +630,11 @@ for kind, peak in gpu_peaks.items():
 draw.interactive(gpu_peaks, gpu_bands) if gpu_peaks else None
 
 # %% [markdown]
-# The products in tf32 and bf16 ran on **tensor cores**, units that multiply small tiles of matrices in one instruction. (So did fp64 on an H100 and an H200, hence its peak above fp32's.) Tensor cores lift the peak, but not the bandwidth, so the ridge moves to the right. On the recorded GPU, arithmetic limits a kernel with 50 operations for each byte in fp32; memory limits it in bf16. **Asynchronous copies** load the next tile while the tensor cores work on the current tile. They change neither operations nor bytes. A kernel that waited for its loads can come closer to the same roof.
+# The products in tf32 and bf16 ran on **tensor cores**, units that multiply small tiles of matrices in one instruction. (So did fp64 on an H100 and an H200, hence its peak above fp32's.) Tensor cores lift the peak, but not the bandwidth, so the ridge moves to the right. On the recorded GPU, arithmetic limits a kernel with 50 operations for each byte in fp32; memory limits it in bf16. **Asynchronous copies** load the next tile while the tensor cores work on the current tile. They change neither operations nor bytes, but bring a kernel that waited for its loads closer to the same roof.
 #
 # ## In practice, and where to read on
 #
-# Intel Advisor and `likwid-perfctr` draw rooflines from hardware counters; NVIDIA Nsight Compute does this on GPUs. OpenBLAS, oneDNN and `torch.compile` do the blocking and the fusing for you. On a machine with several sockets, bind threads to cores, and let each thread be the first to write its own data, which places them in its socket's memory. Memory of another socket has a lower roof.
+# Intel Advisor and `likwid-perfctr` draw rooflines from hardware counters; NVIDIA Nsight Compute does this on GPUs. OpenBLAS, oneDNN and `torch.compile` do the blocking and the fusing for you. On a machine with several sockets, bind threads to cores, and let each thread be the first to write its own data, which places it in this socket's memory. Memory of another socket has a lower roof.
 #
 # <details><summary>What the sources say, what we measured</summary>
 #
