@@ -152,7 +152,7 @@ Markdown("\n".join(rows))
 #
 # ### Micro-batches
 #
-# Cut the batch into $m$ pieces. While rank 1 works on piece 0, rank 0 begins piece 1. The gradient of the mean loss is the mean of the pieces' gradients. So each rank adds up its pieces' gradients, divided by $m$, and updates its weights once, at the end. One process would make the same update.
+# Cut the batch into $m$ pieces. While rank 1 works on piece 0, rank 0 begins piece 1. The gradient of the mean loss is the mean of the pieces' gradients. So each rank averages its pieces' gradients, and updates its weights once, at the end. One process would make the same update.
 #
 # The last rank can begin only after $p - 1$ forward passes. The first rank finishes $p - 1$ backward passes after the last rank. So each direction takes the time of $m + p - 1$ passes, and every rank works during $m$ of them:
 #
@@ -237,7 +237,7 @@ for name in ("GPipe", "1F1B"):
 # %% [markdown]
 # ### Exercise 2: one forward, one backward
 #
-# *Difficulty ●●○, 15 minutes.* Write the list of one rank under 1F1B, as strings such as `"F0"` and `"B3"`. A rank first sends ahead one micro-batch for each rank after it (or all of them, if there are fewer). Then it alternates: one forward pass, one backward pass. When no forward pass is left, it does the remaining backward passes. A rank *keeps* a micro-batch from its F to its B. The check wants no more idle time than GPipe has, and no more micro-batches kept than this rule needs.
+# *Difficulty ●●○, 15 minutes.* Write the list of one rank under 1F1B, as strings such as `"F0"` and `"B3"`. A rank first sends ahead one micro-batch for each rank after it (at most all $m$). Then it alternates: one forward pass, one backward pass. When no forward pass is left, it does the remaining backward passes. A rank *keeps* a micro-batch from its F to its B. The check wants no more idle time than GPipe has, and no more micro-batches kept than this rule needs.
 #
 # <details><summary>Hint</summary>
 #
@@ -315,7 +315,7 @@ def kept_at_most(rank, p, m):
 check_answer.kept_at_most(kept_at_most)
 
 # %% [markdown]
-# Now we count bytes. Autograd reports every tensor that it saves for the backward pass (`torch.autograd.graph.saved_tensors_hooks`). We add up those that are alive, without the weights. **[Recomputation](glossary.md#recomputation)** keeps only the input of each stage, and repeats the forward pass before the backward pass. The table is for rank 1 and 16 micro-batches. We predict the bytes of all tensors of every kept micro-batch. With recomputation, we predict them for one micro-batch, and only the input of every other:
+# Now we count bytes. Autograd reports every tensor that it saves for the backward pass (`torch.autograd.graph.saved_tensors_hooks`). We add up those that are alive, without the weights. **[Recomputation](glossary.md#recomputation)** keeps only the input of each stage, and repeats the forward pass before the backward pass. The table is for rank 1 and 16 micro-batches. We predict all saved bytes of every kept micro-batch. With recomputation, only one micro-batch has all its bytes; the others have just their input:
 
 # %%
 config, micro, r = runs.SMALL, 16, 1
@@ -339,7 +339,7 @@ Markdown("\n".join(rows))
 # %% [markdown]
 # ## Lesson 2. What makes a step shorter, and what does it cost?
 #
-# *75 minutes, of which the project takes 40.* With eight micro-batches on four ranks, GPipe and 1F1B are idle for 27 % of the time. Can the same eight pieces be ordered so that ranks wait less?
+# *75 minutes, of which the project takes 40.* With eight micro-batches on four ranks, GPipe and 1F1B are idle for 27 % by the formula. Can the same eight pieces be ordered so that ranks wait less?
 #
 # > **Predict:** a backward pass has two halves, I (gradient of the inputs) and W (gradient of the weights). No other rank waits for W. If a rank may do W whenever it likes, to what idle share can 27 % fall? Which rank must then keep more micro-batches than under 1F1B: the "first" or the "last"?
 
@@ -350,7 +350,7 @@ guess["who keeps more"] = ...
 # %% [markdown]
 # ### Two ways to wait less
 #
-# **Interleaved.** Give each rank $v$ chunks of the model instead of one: with $p = 4$ and $v = 2$, rank 0 has stages 0 and 4. A pass through a chunk takes $1/v$ of the time, and so do filling and emptying. In exchange, an activation goes round all ranks $v$ times.
+# **Interleaved.** Give each rank $v$ chunks of the model instead of one: with $p = 4$ and $v = 2$, rank 0 has stages 0 and 4. A pass through a chunk takes $1/v$ of the time, so the pipeline fills and empties $v$ times as fast. In exchange, an activation goes round all ranks $v$ times.
 #
 # $$\text{idle share} = \frac{p - 1}{v\,m + p - 1}$$
 #
@@ -390,7 +390,7 @@ for w in (10e-3, 20e-3, 80e-3):
 #
 # ### What it costs: memory
 #
-# Under zero-bubble, a rank keeps a micro-batch until its W. The table compares each schedule with its formula, and says how many micro-batches each rank keeps at most. With two chunks on a rank, each chunk counts as half:
+# Under zero-bubble, a rank keeps a micro-batch until its W. The table compares each schedule with its formula, and says how many micro-batches each rank keeps at most. A micro-batch kept in one of two chunks counts as half:
 
 # %%
 rows = ["| schedule | idle, predicted | recorded | step, predicted (ms) | recorded (ms) "
@@ -422,7 +422,7 @@ pipelines(shown)
 # %% [markdown]
 # ### What it costs: messages
 #
-# In the formulas, messages take no time. Let each take as long as up to two forward passes, and see which schedule suffers most:
+# In the formulas, messages take no time. Set their time, up to two forward passes, and see which schedule suffers most:
 
 
 # %%
@@ -501,9 +501,9 @@ check_answer.balance(balance)
 # %% [markdown]
 # ### Exercise 5, the project: far apart, and little room
 #
-# *Difficulty ●●●, 40 minutes.* Your ranks are far apart: a message takes as long as a forward pass. Memory is short: a rank has room for `room` micro-batches, and each takes up room from its F until its W (or B). With $f = i = w = 1$, four ranks, eight micro-batches and room for six, GPipe does not fit, 1F1B takes the time of 49 forward passes and zero-bubble that of 41. Write a schedule that fits and takes at most 35. Use "I0" and "W0" in place of "B0" where you like; each rank has one chunk.
+# *Difficulty ●●●, 40 minutes.* Your ranks are far apart: a message takes as long as a forward pass. Memory is short: a rank has room for `room` micro-batches, and each takes up room from its F until its W (or B). With $f = i = w = 1$, four ranks, eight micro-batches and room for six, GPipe does not fit; 1F1B takes 49 (in forward passes) and zero-bubble 41. Write a schedule that fits and takes at most 35. Use "I0" and "W0" in place of "B0" where you like; each rank has one chunk.
 #
-# Write a rule, not a list: the check also asks for three ranks (six micro-batches, room for four, at most 27) and for two (four micro-batches, room for three, at most 16). It says what is wrong, and compares your gradients, on the ranks, with those of one process.
+# Write a rule, not a list: the check also asks for three ranks (six micro-batches, room for four, at most 27) and for two (four micro-batches, room for three, at most 16). It says what is wrong, and compares your gradients, on the ranks, with one process.
 #
 # <details><summary>Hint</summary>
 #
@@ -551,7 +551,7 @@ print(f"on your ranks, whose messages are nearly free, idle {recorded(plan).bubb
 # %% [markdown]
 # ## What breaks
 #
-# **Sends that wait.** The runner's sends do not wait (`Isend`). With blocking sends of long messages 1F1B deadlocks although every list is complete: rank 0 sends the output of F1 while rank 1 sends the gradient of B0, and neither receives. `check` finds it:
+# **Sends that wait.** The runner's sends do not wait (`Isend`). With blocking sends of long messages, 1F1B deadlocks: rank 0 sends the output of F1 while rank 1 sends the gradient of B0, and neither receives. `check` finds it:
 
 # %%
 try:
