@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Split one model over eight ranks
 #
-# In this notebook you cut a transformer's memory, its matrices, its sequence and its layers over ranks. After each cut you compare the result with one process. Then you predict which way to share eight ranks is fastest, and run it.
+# In this notebook you cut a transformer's memory, its matrices, its sequence and its layers over ranks. After each cut you compare the result with one process. Then you predict which layout of eight ranks is fastest, and run it.
 
 # %%
 from helpers.plots import sharded as plots
@@ -97,7 +97,7 @@ def start(n, network):
 #
 # *40 minutes.* $N$ [replicas](glossary.md#replica) keep $N$ copies of the parameters, the gradients and Adam's *moments* (its running means of the gradient and of its square). Which of these can be cut into $N$ parts, one on each rank, and how many more bytes must a rank then send?
 #
-# > **Predict.** In the figure at the top, each of eight ranks keeps 2 bytes for each parameter if *everything* is cut. How many bytes does each of four ranks keep? In a step, how many times as many bytes does such a rank send as a replica?
+# > **Predict.** In the figure at the top, each of eight ranks keeps 2 bytes for each parameter if *everything* is cut. How many bytes does each of four ranks keep? In a step, such a rank sends how many times as many bytes as a replica?
 
 # %%
 kept = Prediction("bytes for each parameter, all cut, 4 ranks", None)  # your number for None
@@ -163,11 +163,11 @@ ax = plots.stage_bytes(
 ax.figure.set_label("Bytes for each parameter, computed and held by four ranks")
 
 # %% [markdown]
-# The losses agree, and the diamonds (counted) lie on the tops of the bars (formula). Stages 1 and 2 send as much as replicas do (stage 0): one reduce-scatter and one all-gather. Stage 3 gathers the parameters twice, once for each pass, and so sends half as much again. (Activations are not counted: ZeRO does not cut them.)
+# The losses agree, and the diamonds (counted) lie on the tops of the bars (formula). Stages 1 and 2 send as much as replicas do (stage 0): one reduce-scatter and one all-gather. Stage 3 gathers the parameters twice, once for each pass: half as much again. (Activations are not counted: ZeRO does not cut them.)
 #
 # ### Exercise 1: bytes in mixed precision
 #
-# *Difficulty ●○○, 5 minutes.* Large models are trained in *mixed precision*. Parameters and gradients take 2 bytes each. The optimizer keeps three numbers in float32: a copy of the parameter and two moments. The copy is cut with the moments. Return the bytes for each parameter of the whole model that one of `ranks` ranks keeps at a `stage` from 0 to 3.
+# *Difficulty ●○○, 5 minutes.* Large models are trained in *mixed precision*. Parameters and gradients take 2 bytes each. The optimizer keeps three numbers in float32: a copy of the parameter and two moments. The copy is cut with the moments. Return, for a `stage` from 0 to 3, the bytes that each of `ranks` ranks keeps for each parameter of the whole model.
 #
 # <details><summary>Hint</summary>
 #
@@ -198,7 +198,7 @@ for stage in zero.STAGES if check.bytes_of_a_stage.passed(my_bytes) else ():
 # %% [markdown]
 # ### Exercise 2: a step in shards
 #
-# *Difficulty ●●○, 12 minutes.* All ranks have the same `values` (a NumPy array whose length is a multiple of the number of ranks). Each rank has the `gradient` of its own samples. Cut `values` into equal shards. Rank $r$ subtracts `rate` times the mean gradient from shard $r$ only. Return all updated values on every rank. No rank may ever hold the whole mean gradient, so do not use an allreduce.
+# *Difficulty ●●○, 12 minutes.* All ranks have the same `values` (a NumPy array; the number of ranks divides its length). Each rank has the `gradient` of its own samples. Cut `values` into equal shards. Rank $r$ subtracts `rate` times the mean gradient from shard $r$ only. Return all updated values on every rank. No rank may ever hold the whole mean gradient, so do not use an allreduce.
 #
 # <details><summary>Hint</summary>
 #
@@ -247,7 +247,7 @@ if check.zero_step.passed(my_zero_step, cluster=cluster):
 # %% [markdown]
 # ### Gather, compute, free; and gather ahead
 #
-# At stage 3, a rank holds all parameters of a block only while the block computes: gather, compute, free (one page of code: `helpers/sharded/unit.py`). Here, four ranks run on four hosts with slow links, and each pass through a block is [paced](glossary.md#paced) to 15 ms. In the first run, communication and computation take turns. In the second run, ranks *prefetch*: they gather the next block's parameters while a block computes. The pictures show two of the four ranks, each with computation above and communication below:
+# At stage 3, a rank holds all parameters of a block only while the block computes: gather, compute, free (one page of code: `helpers/sharded/unit.py`). Here, four ranks run on four simulated hosts with slow links, and each pass through a block is [paced](glossary.md#paced) to 15 ms. In the first run, communication and computation take turns. In the second run, ranks *prefetch*: they gather the next block's parameters while a block computes. The pictures show two of the four ranks, each with computation above and communication below:
 
 # %%
 far = start(4, Network(hosts=4, rate=chosen.slow))
@@ -273,14 +273,14 @@ plt.show()
 claims.evidence("13-prefetch")
 
 # %% [markdown]
-# **Answer.** No: a rank can keep $1/N$ of the parameters, gradients and moments. Cutting moments and gradients costs no further bytes. Cutting the parameters costs half as many again. Prefetching hides part of the time that this takes. *Evidence: bytes held and sent, counted above; 13-prefetch.*
+# **Answer.** No: a rank can keep $1/N$ of the parameters, gradients and moments. Cutting moments and gradients sends no further bytes. Cutting the parameters sends half as many again. Prefetching hides part of this time. *Evidence: bytes held and sent, counted above; 13-prefetch.*
 
 # %% [markdown]
 # ## Lesson 2. Where must the parts of a layer meet?
 #
 # *45 minutes.* ZeRO cuts what a rank *keeps*, but every rank still computes whole layers. Now we cut the computation. A layer then has parts on several ranks. Where must they exchange numbers, and how few suffice?
 #
-# > **Predict.** Four ranks compute causal attention over 24 positions: rank 0 has the first six, rank 3 the last six. Each position needs one score for itself and one for each earlier position. How many times as many scores does rank 3 need as rank 0?
+# > **Predict.** Four ranks compute causal attention over 24 positions: rank 0 has the first six, rank 3 the last six. Each position needs one score for itself and one for each earlier position. Rank 3 needs how many times as many scores as rank 0?
 
 # %%
 uneven = Prediction("scores of rank 3 ÷ scores of rank 0", None)  # your number for None
@@ -421,7 +421,7 @@ if check.vocabulary_loss.passed(my_vocabulary_loss, cluster=cluster):
 # %% [markdown]
 # ### Between the matrices: sequence parallelism
 #
-# Between two pairs of matrices, all ranks do the same work: each normalizes the whole residual stream, and keeps a copy for the backward pass. An allreduce is a reduce-scatter and an all-gather, so we can put the normalization between the two. The reduce-scatter ends a pair. Each rank then normalizes and keeps only $T/N$ positions. The all-gather begins the next pair. The activations between pairs shrink to $1/N$, and these two halves send as many bytes as the allreduce (Korthikanti et al., 2022).
+# Between two pairs of matrices, all ranks do the same work: each normalizes the whole residual stream, and keeps a copy for the backward pass. An allreduce is a reduce-scatter and an all-gather, so the normalization fits between these halves. The reduce-scatter ends a pair. Each rank then normalizes and keeps only $T/N$ positions. The all-gather begins the next pair. The activations between pairs shrink to $1/N$, for as many bytes sent as before (Korthikanti et al., 2022).
 #
 # ### Cut the sequence: ring attention
 #
@@ -537,15 +537,15 @@ for name, found in counted.items():
     )
 
 # %% [markdown]
-# The messages agree exactly, and the bytes too, except for the experts': the formula assumes that all experts are equally busy. (Attention and experts run outside the model, once for each block. *tensor, sequence* also sends small gradients of norms and biases.) By the formulas, ZeRO's bytes grow with the *parameters* and do not depend on the batch. Tensor parallelism's bytes grow with the *activations*: each block has two pairs of matrices, and so four allreduces of the stream in a step.
+# The messages agree exactly, and the bytes too, except for the experts': the formula assumes that all experts are equally busy. (*context* runs only attention, *experts* only the experts, once for each block. *tensor, sequence* also sends small gradients of norms and biases.) By the formulas, ZeRO's bytes grow with the *parameters* and do not depend on the batch. Tensor parallelism's bytes grow with the *activations*: each block has two pairs of matrices, and so four allreduces of the stream in a step.
 #
 # ### Exercise 6: from which batch on
 #
-# *Difficulty ●○○, 6 minutes.* At stage 3 of ZeRO, a rank sends $3\frac{N-1}{N}\Psi$ numbers in a step. With tensor parallelism there are $4L + 2$ allreduces of the stream: four for each of $L$ blocks, one for the embedding, one for the last layer. In each allreduce a rank sends $2\frac{N-1}{N}\,B\,T\,C$ numbers. (The loss sends little: leave it out.) `parameters` is $\Psi$. Return the number $B$ of sequences at which both are equal, not rounded.
+# *Difficulty ●○○, 6 minutes.* At stage 3 of ZeRO, a rank sends $3\frac{N-1}{N}\Psi$ numbers in a step. With tensor parallelism there are $4L + 2$ allreduces of the stream: four for each of $L$ blocks, one for the embedding, one for the last layer. In each allreduce a rank sends $2\frac{N-1}{N}\,B\,T\,C$ numbers. (The loss sends little: leave it out.) `parameters` is $\Psi$. Return the number $B$ of sequences at which both send equally many numbers. Do not round.
 #
 # <details><summary>Hint</summary>
 #
-# Set both equal: $N$ cancels.
+# Set both numbers equal: $N$ cancels.
 #
 # </details>
 
@@ -572,7 +572,7 @@ for name, size in sizes.items() if check.equal_bytes.passed(my_batch) else ():
     print(f"which are {tokens / size.width:.1f}·C tokens")
 
 # %% [markdown]
-# A block has about $12\,C^2$ parameters. Without the embedding, ZeRO 3 and tensor parallelism therefore send as many bytes at $\frac{3 \cdot 12\,C^2}{2 \cdot 4\,C} = 4.5\,C$ tokens in a batch. With fewer tokens, tensor parallelism sends less; with more, ZeRO 3.
+# A block has about $12\,C^2$ parameters. Without the embedding, ZeRO 3 and tensor parallelism therefore send equally many bytes at $\frac{3 \cdot 12\,C^2}{2 \cdot 4\,C} = 4.5\,C$ tokens in a batch. (GPT-2's vocabulary raises this to $8.3\,C$.) With fewer tokens, tensor parallelism sends less; with more, ZeRO 3.
 #
 # ### All together, on eight ranks
 #
@@ -605,7 +605,7 @@ for step, shared in enumerate(together):
     print(f"step {step:2d}: {ranks:12s}{shared:.11f}, one process {alone.item():.11f}")
 
 # %% [markdown]
-# All losses agree, also after the change of mesh.
+# All losses agree, even in the spike of step 8, after the change of mesh.
 #
 # ### A planner
 #
@@ -629,7 +629,7 @@ if beta > between.beta:
     print("BUSY MACHINE: the memory looks slower than the link. Run this cell again.")
 
 # %% [markdown]
-# Now five layouts run. In the picture, bars are predictions and diamonds are measurements. *Bubble* is the time of slots in which a stage has no micro-batch. Which colour makes each bar long? Do the shortest bar and the leftmost diamond belong to the same layout?
+# Now five layouts run. In the picture, bars are predictions and diamonds are measurements. *Bubble* is the time of slots in which a stage has no micro-batch. Besides *compute*, which colour makes each bar long? Do the shortest bar and the leftmost diamond belong to the same layout?
 
 # %%
 eight.stop()
@@ -648,7 +648,7 @@ print(
 )
 
 # %% [markdown] claims="13-placement"
-# The ring of eight replicas ($8 \times 1 \times 1$) sends $2 \cdot \frac78\,\Psi = 1.75\,\Psi$ numbers over the slow link. With tensor parallelism inside each host ($2 \times 1 \times 4$), four rings of two share the link, each with a quarter of the gradients: together they send about $\Psi$. A prediction is as good as its $\alpha$ and $\beta$. We measured them while eight ranks sent without pause, and the formula leaves out that ranks share your cores. With few cores the diamonds may have another order than the bars.
+# The ring of eight replicas ($8 \times 1 \times 1$) sends $2 \cdot \frac78\,\Psi = 1.75\,\Psi$ numbers over the slow link. With tensor parallelism inside each host ($2 \times 1 \times 4$), four rings of two share the link, each with a quarter of the gradients: together they send about $\Psi$. A prediction is as good as its $\alpha$ and $\beta$. We measured them while eight ranks sent without pause, and the formula ignores that ranks share your cores. With few cores, diamonds and bars may rank the layouts differently.
 #
 # Now to your prediction: the same $2 \times 1 \times 4$, recorded with the four parts of a matrix inside a host or across hosts:
 
@@ -737,7 +737,7 @@ if rank == 0:
 print("on to the next epoch")
 
 # %% [markdown]
-# **Seeds of dropout.** All tensor-parallel ranks have the same residual stream, so all must drop the same places of it. Each rank has heads of its own, so each must drop places of its own in them:
+# **Seeds of dropout.** All tensor-parallel ranks have the same residual stream, and must drop the same places in it. Each rank has its own heads, and must drop different places in them:
 
 # %%
 for mistake in ("", "different", "equal"):
@@ -748,7 +748,7 @@ for mistake in ("", "different", "equal"):
     print(f"{name:22s} copies differ by {apart:.2f}; two ranks' heads drop {common:.0%} in common")
 
 # %% [markdown]
-# If each rank uses its own seed everywhere, the copies of the stream differ. If all ranks use one seed everywhere, their heads drop the same places. At a rate of one half, two ranks should have about half of the dropped places in common, not all.
+# If each rank uses its own seed everywhere, the copies of the stream differ. If all ranks use one seed everywhere, their heads drop the same places. At a rate of one half, two ranks should share about half of the dropped places, not all.
 #
 # <details><summary><b>What the sources say, what we measured</b></summary>
 #
