@@ -46,7 +46,7 @@ plt.show()
 # | $T, B, I, H$ | steps, sequences in a batch, inputs, units | numbers |
 # | $x_t$ | input at step $t$ | $(B, I)$ |
 # | $h_t$ | [hidden state](glossary.md#hidden-state) after step $t$; $h_0$ is given | $(B, H)$ |
-# | $a_t$ | argument of tanh or of the sigmoid $\sigma$ | as the result |
+# | $a_t$ | argument of tanh or of the sigmoid $\sigma$ | $(B, H)$ |
 # | $r_t, z_t, m_t, n_t$ | the GRU's reset gate, update gate, memory, candidate | $(B, H)$ |
 # | $W, b$ | weights and bias on the input | $(G H, I)$, $(G H)$ |
 # | $U, c$ | weights and bias on the state | $(G H, H)$, $(G H)$ |
@@ -55,7 +55,7 @@ plt.show()
 # | $\delta a$ | $\partial L/\partial a$, the gradient of the loss $L$ | as $a$ |
 # | $\rho(U)$, $\lVert U\rVert_2$ | [spectral radius](glossary.md#spectral-radius) (largest $\lvert$eigenvalue$\rvert$), spectral norm (largest stretch) | numbers |
 #
-# Equations act on one sequence as a column, $Wx_t$; the code holds a batch in rows and writes `x @ W.T`. Here $z=1$ *keeps* the old state, as in PyTorch and in Cho et al. (2014). Chung et al. (2014) and Yang et al. (2016) swap $z$ and $1-z$: weights trained under one convention are wrong under the other, and no error says so.
+# Equations act on one sequence as a column, $Wx_t$; the code holds a batch in rows and writes `x @ W.T`. Here $z=1$ *keeps* the old state, as in PyTorch and Cho et al. (2014). Chung et al. (2014) and Yang et al. (2016) swap $z$ and $1-z$: weights trained under one convention are wrong under the other, and no error says so.
 
 # %% [markdown]
 # ## Set-up
@@ -141,7 +141,7 @@ def rnn_norms(radius, input_size=0.1, seed=1):
 #
 # ### A summary in which order counts
 #
-# The mean of thirty days of push-ups ignores their order. Now put five yearly deposits of 100, 200, 300, 400 and 500 into an account with 5 % interest.
+# The mean of thirty days of push-ups ignores their order. Now put five yearly deposits of 100, 200, 300, 400 and 500 into an account that pays 5 % interest at each year's end.
 #
 # > **Predict.** Make the same deposits in the opposite order. The mean is the same. By how much does the final balance change?
 
@@ -197,7 +197,7 @@ for t, x_t in enumerate(inputs, start=1):
 print(f"autograd:{torch.autograd.grad(h, w)[0]:+36.6f}")
 
 # %% [markdown]
-# Insert $\alpha_2$ into the equation of $\alpha_3$, and then $\alpha_1$: the contribution of the input $k$ steps back is multiplied by $k$ factors $\tanh'(a_s)\,u$. With many units each factor is a matrix. We study this product below.
+# Insert $\alpha_2$ and $\alpha_1$ into the equation of $\alpha_3$: the contribution of the input $k$ steps back is multiplied by $k$ factors $\tanh'(a_s)\,u$. With many units each factor is a matrix. We study this product below.
 #
 # ### Backward: carry one vector for all weights
 #
@@ -212,7 +212,7 @@ print(f"autograd:{torch.autograd.grad(h, w)[0]:+36.6f}")
 #
 # ### Exercise 1: one step back
 #
-# *Difficulty ●●○, 10 minutes.* Given $\delta h_t$, $h_t$, $h_{t-1}$ (each $(B,H)$) and $U$, return $\delta a_t$, the part of $\delta h_{t-1}$ that this step passes back, and this step's contribution to $\delta U$.
+# *Difficulty ●●○, 10 minutes.* Given $\delta h_t$, $h_t$, $h_{t-1}$ (each $(B,H)$) and $U$, return $\delta a_t$; the part of $\delta h_{t-1}$ that this step passes back; and its contribution to $\delta U$.
 #
 # <details><summary>Hint</summary>
 #
@@ -266,7 +266,7 @@ three_checks(
 #
 # The bound holds because the slope of tanh is at most 1. If $\lVert U\rVert_2<1$, it proves that the gradient vanishes; otherwise it proves nothing.
 #
-# > **Predict.** $U$ is random, 32 × 32, scaled to a spectral radius of 0.5, 1 or 2. Inputs are random numbers of size 0.1 or 2. What is left of the gradient after 60 steps at radius 0.5? At radius 2, does it explode with small inputs? With large ones?
+# > **Predict.** $U$ is random, 32 × 32, scaled to a spectral radius of 0.5, 1 or 2. Inputs are normal random numbers times 0.1 or 2 (their *size*). What is left of the gradient after 60 steps at radius 0.5? At radius 2, does it explode with small inputs? With large ones?
 
 # %%
 left_at_half = Prediction("left after 60 steps at radius 0.5", None)  # your number, such as 1e-3
@@ -318,7 +318,7 @@ for name, matrix in (("U", U), ("the factor", factor)):
 # %% [markdown]
 # ### Clipping helps against explosion only
 #
-# [Clipping](glossary.md#gradient-clipping) shortens a gradient that is longer than a limit $\ell$, $\delta U\leftarrow\delta U\,\min(1, \ell/\lVert\delta U\rVert)$, and keeps its direction. We try it on a linear recurrence, $h_t=Uh_{t-1}$, and train $U$ so that $h_{20}=h_0$. A recurrence that always answers 0 has a loss of about 1.
+# [Clipping](glossary.md#gradient-clipping) shortens a gradient that is longer than a limit $\ell$, $\delta U\leftarrow\delta U\,\min(1, \ell/\lVert\delta U\rVert)$, and keeps its direction. We train the $U$ of a linear recurrence, $h_t=Uh_{t-1}$, so that $h_{20}=h_0$. A recurrence that always answers 0 has a loss of about 1.
 
 
 # %%
@@ -359,7 +359,7 @@ plt.show()
 # %% [markdown]
 # At $\rho=1.3$ the gradient explodes. Without clipping, the first update is so large that the loss overflows: the blue square is all there is. With clipping the loss falls. At $\rho=0.5$ the gradient has vanished: with and without clipping, the loss stays at 1. Clipping cannot bring a gradient back.
 #
-# **Answer.** Each step back multiplies the gradient by $\operatorname{diag}(1-h_t^2)$ and $U^\top$, and adds its contribution to every weight's gradient. After $k$ steps the gradient has vanished or exploded as the product of $k$ Jacobians has; neither the norm nor the radius of $U$ alone decides. *Evidence: three independent witnesses, curves over random matrices, two counterexamples of 2 × 2.*
+# **Answer.** Each step back multiplies the gradient by $\operatorname{diag}(1-h_t^2)$ and $U^\top$, and adds its contribution to every weight's gradient. After $k$ steps, the product of $k$ Jacobians decides whether the gradient vanishes or explodes; neither the norm nor the radius of $U$ alone does. *Evidence: three independent witnesses, curves over random matrices, two counterexamples of 2 × 2.*
 
 # %% [markdown]
 # ## Lesson 2. What does a gate do to the gradient?
@@ -461,7 +461,7 @@ print("r=0, z=0 forgets:", held(reset=0, update=0, h=h).equal(held(reset=0, upda
 #
 # $$\delta a^n_t=\delta n_t\circ(1-n_t^2),\qquad \delta a^z_t=\delta z_t\circ z_t\circ(1-z_t),\qquad \delta m_t=\delta a^n_t\circ r_t.$$
 #
-# Take a pencil: what is $\delta a^r_t$? Which four paths lead from $h_t$ back to $h_{t-1}$, and which matrix lies on each? Then compare:
+# Take a pencil: what is $\delta a^r_t$? Which four paths lead from $h_t$ back to $h_{t-1}$, and which matrix, if any, lies on each? Then compare:
 #
 # <details><summary>The reset gate, and the four paths</summary>
 #
@@ -477,8 +477,8 @@ print("r=0, z=0 forgets:", held(reset=0, update=0, h=h).equal(held(reset=0, upda
 #
 # *Difficulty ●●●, 15 minutes.* Write the step that you have derived. `d_h` is the whole $\delta h_t$, and `h_before` is $h_{t-1}$. `gates` has `.reset`, `.update`, `.memory`, `.candidate` of this step, each $(B,H)$; `U` has the three blocks on top of each other, $(3H,H)$. Return
 #
-# - `d_inputs` $(B,3H)$: $\delta a^r, \delta a^z, \delta a^n$ side by side, which lead to $W$, $b$ and $x_t$;
-# - `d_states` $(B,3H)$: $\delta a^r, \delta a^z, \delta m$ side by side, which lead to $U$ and $c$;
+# - `d_inputs` $(B,3H)$: $\delta a^r, \delta a^z, \delta a^n$ side by side, for $W$, $b$ and $x_t$;
+# - `d_states` $(B,3H)$: $\delta a^r, \delta a^z, \delta m$ side by side, for $U$ and $c$;
 # - `d_before` $(B,H)$: what is passed back to $h_{t-1}$.
 #
 # Leave the tensors that you are given unchanged.
@@ -538,7 +538,7 @@ three_checks(
 # %% [markdown]
 # ### What the copy does to the gradient
 #
-# Repeat the study of lesson 1, with a GRU beside the RNN. The bias of the update gate decides how much is copied: a bias of 0 makes $z\approx\tfrac12$, a bias of 4 makes $z\approx0.98$. Move the slider of the bias and watch the GRU's curve.
+# Repeat lesson 1's study, with a GRU beside the RNN. The bias of the update gate decides how much is copied: a bias of 0 makes $z\approx\tfrac12$, a bias of 4 makes $z\approx0.98$. Move the slider of the bias and watch the GRU's curve.
 
 
 # %%
@@ -607,9 +607,9 @@ else:
     print("Exercise 4 first")
 
 # %% [markdown]
-# More than one half can be left, since this GRU's candidate is not 0 and passes on gradient too.
+# More than half can be left: this GRU's candidate is not 0 and passes on gradient too.
 #
-# **Answer.** The update gate adds a path without a matrix. The gradient keeps the share $z$ of itself at every step, and one bias sets how long it lasts. *Evidence: your backward step agrees with three witnesses; the table shows fifty random matrices.*
+# **Answer.** The update gate adds a path without a matrix. On it the gradient keeps the share $z$ at every step; one bias sets how long it lasts. *Evidence: your backward step agrees with three witnesses; the table shows fifty random matrices.*
 
 # %% [markdown]
 # ## Lesson 3. Which parts of a GRU can you leave out?
@@ -633,7 +633,7 @@ else:
 above = Prediction("above 0.9 at the best rate, 120 steps", None)  # such as "GRU, plain"
 
 # %% [markdown]
-# In the next picture, different learning rates have different winners. So the record holds a *map*: every network at every rate, with two budgets of steps and five seeds (`make bench SUITE=gates` runs it again). Find each network's best rate first; then compare the best values.
+# The winner depends on the learning rate. So the record holds a *map*: every network at every rate, with two budgets of steps and five seeds (`make bench SUITE=gates` runs it again). Find each network's best rate first; then compare the best values.
 
 # %%
 rows = records.load(BENCH_RECORDS, "gates")[0].suites["gates"]
@@ -678,7 +678,7 @@ for name in names:
     print(f"{name:20} smallest {min(norms):.0e}, largest {max(norms):.0e} of five seeds")
 
 # %% [markdown]
-# The two starts that learn at moderate rates keep a visible share of the gradient; the other two keep about $10^{-6}$ or less. At the rate 0.01 alone you would conclude that a GRU needs the half-life bias. At 0.1 it learns without this bias, although its gradient had vanished at the start.
+# The half-life bias and the orthogonal $U$ keep a visible share of the gradient; PyTorch's two starts keep about $10^{-6}$ or less. At the rate 0.01 alone you would conclude that a GRU needs the half-life bias. At 0.1 it learns without this bias, although its gradient had vanished at the start.
 #
 # ### Exercise 5: an ablation of your own
 #
@@ -740,7 +740,7 @@ for task, said in expected.items():
         said.answer(scores["one gate"].against(scores["GRU"])[0])
 
 # %% [markdown]
-# The brackets hold a 95 % interval of the mean difference. Differences are *paired*: the same seed gives both networks the same batches and test set. If the interval contains 0, these seeds detect no difference; that does not make the cells equal. (Set `seeds` to 16 in the parameters to learn more.) In our runs one gate lost nothing that four seeds detect. The cell that reads the input alone lost on *forget on cue*, but copied.
+# ± and brackets are 95 % intervals, of a mean and of a mean difference. Differences are *paired*: the same seed gives both networks the same batches and test set. If the interval contains 0, these seeds detect no difference; that does not make the cells equal. (Set `seeds` to 16 in the parameters to learn more.) In our runs, four seeds detected no loss with one gate. The cell that reads the input alone lost on *forget on cue*, but copied.
 #
 # ### What is gained: steps at the same time
 #
@@ -820,7 +820,7 @@ for T, width in ((64, 1024), (1024, 1024), (4096, 16)):
           f"scan {took[1] * 1e3:6.2f} ms; largest difference {off:.0e}")  # fmt: skip
 
 # %% [markdown]
-# In our runs the scan was faster with 16 numbers a step, and the loop with 1 024. The loop makes $2T$ small calls. The scan makes about $5\log_2T$ large calls, but one core must do nearly $2\log_2T$ times as many multiplications. On a GPU thousands of threads share that work; notebook [15](15_cuda_threads_that_meet.ipynb) writes a scan in CUDA C.
+# In our runs the scan was faster with 16 numbers a step, and the loop with 1 024 at $T=1024$. The loop makes $2T$ small calls. The scan makes about $5\log_2T$ large calls, but one core must do nearly $2\log_2T$ times as many multiplications. On a GPU thousands of threads share that work; notebook [15](15_cuda_threads_that_meet.ipynb) writes a scan in CUDA C.
 #
 # **Answer.** Without gates, an orthogonal $U$ copies with some seeds; a GRU with the half-life bias copied with all, at the most rates. Your intervals say what the second gate is worth. If gate and candidate do not read the old state, the recurrence is linear, and a scan computes it in $\log_2T$ rounds. *Evidence: the map, your ablation, and your scan, equal to the loop.*
 
