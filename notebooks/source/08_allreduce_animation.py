@@ -3,7 +3,7 @@
 #
 # Synchronous training waits for one operation, the *allreduce*: it adds up the arrays of all processes and gives every process the sums. At the end you will have written one, watched its messages, and predicted its time on four ranks and on sixteen thousand.
 #
-# Four processes are about to run a ring allreduce. Press *play* to see the messages that they sent.
+# Below, four processes run a ring allreduce. Press *play* to watch their messages.
 
 # %% tags=["parameters"]
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ cluster = Cluster(n=P.ranks)
 animate(schedules(cluster.run(record, ["ring"], (P.ranks,))))
 
 # %% [markdown]
-# A column is a *rank*, one of the four processes. A box is a **chunk** of its array. A box has one **stripe for each rank**: a coloured stripe means that this rank's numbers are in the chunk's sum. A border around it marks a complete sum. Below each rank you read how much it has sent, in multiples of the array's size $K$. A green label means that these messages were recorded on your ranks. A grey label means that the algorithm was simulated. The picture draws all messages as if they took equally long.
+# A column is a *rank*, one of the four processes. A box is a **chunk** of the rank's array. A box has one **stripe for each rank**: a coloured stripe means that this rank's numbers are in the chunk's sum. A border marks a complete sum. Below each rank you read how much it has sent, in multiples of the array's size $K$. A green label means that these messages were recorded on your ranks. A grey label means that the algorithm was simulated. The picture draws all messages as if they took equally long.
 #
 # **You will be able to**
 #
@@ -92,7 +92,7 @@ chunks = [np.full(500_000, value) for value in x]  # each number as 4 MB: messag
 print(f"{x} -> {reference}")
 
 # %% [markdown]
-# Now do it by hand. Put the ranks on a ring, on which each rank sends only to its right neighbour, rank $r+1$. In every step every rank sends **one chunk**, and adds what it receives to its own chunk of the same number. Rank $r$ first sends chunk $r-1$. After that it always sends the chunk to which it has just added. (Each chunk is one of the four numbers, repeated until it fills 4 MB.) In the picture the first step is halfway; the four chunks with a red frame are on their way:
+# Now by hand. Put the ranks on a ring, on which each rank sends only to its right neighbour, rank $r+1$ (ranks and chunks count modulo $N$). In every step every rank sends **one chunk**, and adds what it receives to its own chunk of the same number. Rank $r$ first sends chunk $r-1$. After that it always sends the chunk to which it has just added. (Each chunk is one of the four numbers, repeated to fill 4 MB.) The picture shows the first step halfway; the four chunks with a red frame are on their way:
 
 # %%
 from helpers.plots.collective import draw_state
@@ -116,7 +116,7 @@ bool(mine[rank] == reference[rank])
 # %% [markdown]
 # After three steps chunk $r$ on rank $r$ is the complete sum. The other chunks are partial sums. This half of the ring is called *reduce-scatter*. Why is chunk $i$ complete on rank $i$? It starts on rank $i+1$ and moves one rank to the right in each of $N-1$ steps: $i + 1 + (N - 1) = i + N$, which is rank $i$ again.
 #
-# In the timeline every rank has a box in every step. Hatching means that the rank waits for its left neighbour. In the gaps the rank adds.
+# In the timeline every rank has a box in every step. Hatching means that the rank waits for its left neighbour. In the gaps it adds, or waits for a core.
 
 # %%
 from helpers.plots.timeline import timeline
@@ -152,7 +152,7 @@ check.chunk_to_send(chunk_to_send)
 # %% [markdown]
 # ### Exercise 2: the whole ring
 #
-# *Difficulty ●●○, 15 minutes.* Join both halves: `ring_allreduce(x, comm)` returns the sums over all ranks as a new array. It must work for *any* length of `x`, including lengths that $N$ does not divide and lengths below $N$, and for any type of number (gradients are `float32`). Lesson 2 races it.
+# *Difficulty ●●○, 15 minutes.* Join both halves: `ring_allreduce(x, comm)` returns the sums over all ranks as a new array. It must work for vectors `x` of *any* length, even below $N$ or not divisible by $N$, for any type of number (gradients are `float32`), and for $N = 1$. Lesson 2 races it.
 #
 # <details><summary>Hint</summary>
 #
@@ -194,7 +194,7 @@ check.ring_allreduce(ring_allreduce, cluster=cluster)
 # | ring | $N$ chains at once, one for each chunk | $2(N-1)$ |
 # | halving and doubling | partners exchange *halves*, then quarters, and so on, until each rank has one complete chunk; then the same way back | $2\log_2 N$ |
 #
-# Choose an algorithm from the menu, and press ▶|. Which algorithms keep every column busy? What does the busiest rank send with 4 ranks, and with 8? Give the chain 4 chunks: they follow one another like the wagons of a train, so that more ranks work at the same time.
+# Choose an algorithm from the menu, and press ▶|. Which algorithms keep every column busy? What does the busiest rank send with 4 ranks, and with 8? Give the chain 4 chunks: they follow one another like the wagons of a train, so more ranks work at once.
 
 # %%
 FOUR = ["chain", "tree", "recursive_doubling", "ring"]
@@ -205,7 +205,7 @@ animate([*plans, *(halving.schedule(n) for n in (4, 8, 16))])
 # %% [markdown]
 # ### Bytes for each rank
 #
-# The ranks count what they send in an allreduce of $K = 1.2$ MB. (`two_level` is for ranks on several hosts; on one host it is the ring.)
+# The ranks count what they send in an allreduce of $K = 1.2$ MB. (*Two level* is for several hosts; on one host it is the ring.)
 
 # %%
 counted = cluster.run(sent, [*ALGORITHMS], 1_200_000)
@@ -226,7 +226,7 @@ costs.bytes_by_rank(shares, K=1)
 plt.show()
 
 # %% [markdown]
-# Chain and tree load some ranks more than others. The ring loads all ranks equally, and its busiest rank sends least. Can any algorithm do with less? Before a sum is complete, every rank but one must have sent its part of it: $(N-1)K$ bytes in all. Then $N-1$ ranks lack each sum and must receive it: another $(N-1)K$. Shared evenly over $N$ ranks, that is $2(N-1)K/N$ each, which is what the ring sends (full proof: Patarasuk and Yuan 2009).
+# Chain and tree load some ranks more than others. The ring loads all ranks equally, and its busiest rank sends least. Can any algorithm send less? For a complete sum, every rank but one must send its part: for all sums, $(N-1)K$ bytes. Then $N-1$ ranks lack each sum and must receive it: another $(N-1)K$. Shared evenly over $N$ ranks, that is $2(N-1)K/N$ each, which is what the ring sends (full proof: Patarasuk and Yuan 2009).
 #
 # *In-network reduction* gets below this bound. In NVIDIA's SHARP the switches add: each rank sends its array once and receives the sums once, $K$ bytes each way.
 #
@@ -301,7 +301,7 @@ plt.show()
 guess.answer("becomes flat", "bytes")
 
 # %% [markdown]
-# The bytes become flat: $K$ for two workers, $1.5K$ for four, never more than $2K$. The steps do not: there are $2(N-1)$ of them, and each costs a latency $\alpha$. So the lecture's sentence is nearly true of bytes once there are many workers. It is not true of time.
+# The bytes become flat: $K$ for two workers, $1.5K$ for four, never more than $2K$. The steps do not: there are $2(N-1)$ of them, and each costs a latency $\alpha$. So with many workers the lecture's sentence is nearly true of bytes, but not of time.
 #
 # ### Measure α, β and γ
 #
@@ -325,7 +325,7 @@ costs.times_by_size(
 plt.show()
 
 # %% [markdown] claims="08-ping-pong"
-# Dots are measured, dashed lines fitted. Where four ranks share two cores, a step of the ring takes longer than a message between two ranks that have the cores to themselves. So a ping-pong promises too short a time, and we predict with the line of the *ring steps*. In our two records, each on two cores, a ring took 4 to 17 times as long as the ping-pong promised:
+# Points are measured, dashed lines fitted. Where four ranks share two cores, a step of the ring takes longer than a message between two ranks that have the cores to themselves. So a ping-pong promises too short a time, and we predict with the line of the *ring steps*. In our two records, each on two cores, a ring took 4 to 17 times as long as the ping-pong promised:
 
 # %%
 claims.evidence("08-ping-pong")
@@ -386,7 +386,7 @@ def crossover(N, alpha, beta):
 check.crossover(crossover)
 
 # %% [markdown]
-# The dotted line marks the size at which, by your formula with the α and β of the ring steps, ring and tree should cross. The points are measured. If you have written your own ring in Lesson 1, it races as well.
+# The dotted line is the crossover by your formula, with the α and β of the ring steps. The points are measured. If you wrote your own ring in Lesson 1, it races too.
 
 
 # %%
@@ -421,7 +421,7 @@ plt.show()
 # %% [markdown]
 # ### A figure that can be compared: bus bandwidth
 #
-# How good is a time? NVIDIA's nccl-tests report the *bus bandwidth*: the bytes that each rank must send, divided by the time. For an allreduce it is $\frac{2(N-1)}{N}\,K / T$. An algorithm that keeps every link busy reaches the link's rate, whatever $N$ is. So you can compare the figure with a link's rate. In an *all-to-all* every rank sends a different chunk to every other rank, as mixtures of experts do in notebook [13](13_sharding.ipynb). There each rank must send $\frac{N-1}{N}\,K$. Compare both figures with the $1/\beta$ of the ring steps above:
+# How good is a time? NVIDIA's nccl-tests report the *bus bandwidth*: the bytes that each rank must send, divided by the time. For an allreduce it is $\frac{2(N-1)}{N}\,K / T$. If an algorithm keeps every link busy, its bus bandwidth is the link's rate, whatever $N$ is. In an *all-to-all* every rank sends a different chunk to every other rank, as mixtures of experts do in notebook [13](13_sharding.ipynb). There each rank must send $\frac{N-1}{N}\,K$. Compare both figures with the $1/\beta$ of the ring steps above:
 
 
 # %%
@@ -453,7 +453,7 @@ for name, must_send in (("allreduce", 2 * (size - 1) / size), ("all-to-all", (si
 #
 # `Network` makes four hosts inside your machine (*namespaces* of the Linux kernel). Each has a name, a network of its own, and one link to a switch, at the rate that you ask for. Ranks on one host share memory. A link of 100 Mbit/s is so slow that it, and not your processor, sets the time.
 #
-# The algorithm *two levels* knows which ranks share a host. First, the ranks of each host reduce-scatter over memory: each gets the host's sums of one share of the array. Then each rank allreduces its share with the ranks of the other hosts that have the same share. At last, the ranks of each host allgather the shares.
+# The algorithm *two levels* knows which ranks share a host. First, the ranks of each host reduce-scatter over memory: each gets the host's sums of one share of the array. Then each rank allreduces its share with the ranks of the other hosts that have the same share. Finally, the ranks of each host allgather the shares.
 #
 # > **Predict.** Four hosts with two ranks each, links of 100 Mbit/s. In an allreduce of $K$ bytes over $H$ hosts, at least $2(H-1)/H \cdot K$ bytes must leave the *busiest* host, whatever the algorithm. How many ms does one link need for that, for 1 MB? Which algorithm comes nearest to it: "chain", "tree", "recursive_doubling", "ring" or "two_level"?
 
@@ -462,7 +462,7 @@ guess["least ms for 1 MB"] = ...
 guess["fastest between hosts"] = ...
 
 # %% [markdown]
-# To predict, we need α and β twice. Between hosts we fit them to ring steps, with all ranks at work, as in Lesson 2. Inside a host we fit them to a ping-pong. The prediction lets each step take as long as its slowest part: a message inside a host, or all the bytes that leave or enter one host through its one link.
+# To predict, we need α and β twice. Between hosts we fit them to ring steps, with all ranks at work, as in Lesson 2. Inside a host we fit them to a ping-pong. We predict that each step takes as long as its slowest part: a message inside a host, or all the bytes that leave or enter one host through its one link.
 
 # %%
 network = Network(hosts=4, rate=100e6)  # bit/s; two ranks on each, side by side: 0 and 1, 2 and 3
@@ -498,7 +498,7 @@ guess.answer("least ms for 1 MB", 1e3 * least)
 guess.answer("fastest between hosts", min(timed, key=lambda name: timed[name][-1]))
 
 # %% [markdown] claims="08-two-levels"
-# Ring and two levels come nearest to the least time, so near to each other that either may win a run. The prediction is better at the order of the algorithms than at their times. Two levels send $2(H-1)/H\cdot K = 1.5K$ out of each host, and the ring $2(N-1)/N\cdot K = 1.75K$, a sixth more. In our two records for 1 MB at 100 Mbit/s, two levels save only 3 to 5 %. At 1 Gbit/s the bytes take a tenth of the time, so the number of steps between hosts matters more: 6 by two levels, 14 by the ring. There two levels take 0.6 to 0.7 of the ring's time:
+# Ring and two levels come nearest to the least time, so near to each other that either may win a run. The prediction is better at the order of the algorithms than at their times. Two levels send $2(H-1)/H\cdot K = 1.5K$ out of each host, and the ring $2(N-1)/N\cdot K = 1.75K$, a sixth more. In our two records for 1 MB at 100 Mbit/s, two levels save only 3 to 5 %. At 1 Gbit/s the bytes take a tenth of the time, so the number of steps between hosts matters more: 6 with two levels, 14 with the ring. There two levels take 0.6 to 0.7 of the ring's time:
 
 # %%
 claims.evidence("08-two-levels")
@@ -506,7 +506,7 @@ claims.evidence("08-two-levels")
 # %% [markdown]
 # ### Exercise 5: a ring on hosts
 #
-# *Difficulty ●●○, 12 minutes.* In the flat ring rank $r$ sends to rank $(r+1) \bmod N$. `hosts` names the host of each rank, on two hosts or more: `(0, 0, 1, 1)` seats neighbours side by side, `(0, 1, 0, 1)` deals them out in turn. Return the seconds that an allreduce of $K$ bytes takes by this ring. A host's link carries `payload` bytes a second each way. Each step costs `alpha` seconds once, however many messages share a link in it. Messages inside a host and additions cost nothing.
+# *Difficulty ●●○, 12 minutes.* In the flat ring rank $r$ sends to rank $(r+1) \bmod N$. `hosts` names the host of each rank, two hosts at least: `(0, 0, 1, 1)` seats neighbours side by side, `(0, 1, 0, 1)` deals them out in turn. Return the seconds that an allreduce of $K$ bytes takes by this ring. A host's link carries `payload` bytes a second each way. Each step costs `alpha` seconds once, however many messages share a link in it. Messages inside a host and additions cost nothing.
 #
 # <details><summary>Hint</summary>
 #
@@ -533,7 +533,7 @@ my_rate, my_size = 50e6, 500_000  # bit/s, bytes
 check.ring_on_hosts(ring_on_hosts)
 
 # %% [markdown]
-# The next cell makes your hosts in both seatings, "block" (side by side) and "cyclic" (in turn), and prints predicted and measured times. Is the second measured time nearly twice the first? A job script that asks Slurm for `--distribution=block` or `cyclic` chooses between them.
+# The next cell makes `my_hosts` hosts with both seatings, "block" (side by side) and "cyclic" (in turn), and prints predicted and measured times. With 4 ranks on 2 hosts, does cyclic take nearly twice as long? Slurm's `--distribution=block` or `cyclic` chooses between them.
 
 # %%
 for seating in ("block", "cyclic") if check.ring_on_hosts.passed(ring_on_hosts) else ():
@@ -550,7 +550,7 @@ for seating in ("block", "cyclic") if check.ring_on_hosts.passed(ring_on_hosts) 
 # %% [markdown]
 # ### Exercise 6: two levels
 #
-# *Difficulty ●●○, 12 minutes.* Write the two levels. `node` is the communicator of the $G$ ranks of your node; `across` is the communicator of the $M$ ranks that have your place, one in each node. Return the sums of `x` over all ranks of all nodes, as a new array. $G$ divides its length. You may call MPI's collectives on both communicators (`Reduce_scatter_block` is a reduce-scatter with equal chunks), but a call on `across` may carry only your share, one $G$-th of the array. Your function must also work with one node, and with one rank in each node.
+# *Difficulty ●●○, 12 minutes.* Write the two levels. `node` is the communicator of the $G$ ranks of your node; `across` is the communicator of the $M$ ranks, one in each node, that have your number in `node`. Return the sums of `x` over all ranks of all nodes, as a new array. $G$ divides its length. You may call MPI's collectives on both communicators (`Reduce_scatter_block` is a reduce-scatter with equal chunks), but a call on `across` may carry only your share, one $G$-th of the array. Your function must also work with one node, and with one rank in each node.
 #
 # <details><summary>Hint</summary>
 #
@@ -578,7 +578,7 @@ check.two_levels(two_levels, cluster=cluster)
 # %% [markdown]
 # Your two levels race the flat ring, on two hosts with two ranks each and links of 100 Mbit/s.
 #
-# > **Predict.** For 1 MB, what is the flat ring's time divided by the time of your two levels? Count the bytes that leave a host in each.
+# > **Predict.** For 1 MB, what is the flat ring's time divided by the time of your two levels? Count the bytes that leave a host.
 
 # %%
 guess["flat ring ÷ two levels, 1 MB"] = ...
@@ -610,7 +610,7 @@ if check.two_levels.passed(two_levels, cluster=cluster):
 #
 # ### Thousands of ranks
 #
-# Take nodes of $G = 8$ GPUs, with NVLink inside and **one** InfiniBand port to the other nodes (large training machines have four to eight ports). Let the number of nodes grow to $M = 2048$. We cannot run 16 384 GPUs. So this is the model alone, with β from data sheets and α from NCCL's own table (`helpers/collectives/links.py`):
+# Take nodes of $G = 8$ GPUs, with NVLink inside and **one** InfiniBand port to the other nodes (large training machines have four to eight ports). Let the number of nodes grow to $M = 2048$. We cannot run 16 384 GPUs, so this is the model alone, with β from data sheets and α from NCCL's own table (`helpers/collectives/links.py`):
 #
 # - **flat ring** through all GPUs: $2(N-1)$ steps, each as slow as its slowest link;
 # - **tree** in every node, under a tree of nodes: $2(\log_2 G + \log_2 M)$ steps of $K$ bytes;
@@ -669,7 +669,7 @@ for m in machines[1::2]:
 Markdown("\n".join(rows))
 
 # %% [markdown]
-# At each of these sizes two algorithms take the same time, as in Exercise 4. With a thousand GPUs or more the tree is best only for arrays of some tens of kilobytes (second column). If its only rivals are rings, the tree seems best for ever longer arrays (third column). "The best algorithm" is only as good as the rivals that it was compared with.
+# With a thousand GPUs or more the tree is best only up to some tens of kilobytes (second column). Against rings alone the tree seems best up to longer and longer arrays (third column). "The best algorithm" is only as good as the rivals that it was compared with.
 #
 # NCCL reaches few steps and few bytes in another way, by *double binary trees*. Two trees run at once, each for half of the array, and no rank has children in both. A rank then sends at most $2K$, the limit of the ring, in about $2\log_2 N$ steps, and a few more because the array travels in pieces, one behind the other.
 #
@@ -678,7 +678,7 @@ Markdown("\n".join(rows))
 # %% [markdown]
 # ## Project: few steps *and* few bytes
 #
-# *Difficulty ●●●, 30 minutes.* Write *recursive halving and doubling* (Rabenseifner 2004), which you watched in Lesson 1: $2\log_2 N$ steps and $2(N-1)K/N$ bytes. Your first partner is at distance $N/2$. Each of you keeps one *half* of the array, gives the other half away, and adds what it receives. Do the same with quarters at distance $N/4$, and so on, until each rank has the complete sums of one $N$-th. Then go back: exchange the sums that you have with the same partners in reverse order, until every rank has all sums.
+# *Difficulty ●●●, 30 minutes.* Write *recursive halving and doubling* (Rabenseifner 2004), which you watched in Lesson 1: $2\log_2 N$ steps and $2(N-1)K/N$ bytes. Your first partner is at distance $N/2$. You and your partner keep one *half* of the array each, send the other half, and add what arrives. Do the same with quarters at distance $N/4$, and so on, until each rank has the complete sums of one $N$-th. Then go back: exchange the sums that you have with the same partners in reverse order, until every rank has all sums.
 #
 # Write it for $N$ a power of two (1 included) that divides the length of `x`, and for any type of number. Return a new array. (The race after the check needs Lesson 2's cells.)
 #
@@ -725,7 +725,7 @@ if check.halving_doubling.passed(halving_doubling, cluster=cluster):
 # %% [markdown]
 # ## What breaks
 #
-# > **Predict.** Rank 2 calls a broadcast before an allreduce, and the other ranks call them the other way round: is it "a deadlock", "an error" or "a result"? A ring combines four numbers of each rank by an operation whose order matters, and only the order of the ranks is right. How many of the four results are right?
+# > **Predict.** Rank 2 calls a broadcast before an allreduce, and the other ranks call the allreduce first: is it "a deadlock", "an error" or "a result"? A ring combines four numbers of each rank by an operation whose order matters; only rank order is right. How many of the four results are right?
 
 # %%
 guess["one rank in another order"] = ...
@@ -750,7 +750,7 @@ guess.answer("one rank in another order", came_of_it)
 # %% [markdown]
 # All ranks must call the same collectives in the same order. If one does not, the outcome depends on the library: a deadlock, an error about sizes, or, worst of all, a wrong result. In training it happens when one rank skips a layer, or takes an `if` that the others do not take.
 #
-# **An operation that does not commute.** The ring adds chunk $i$ in the order $i+1, i+2, \dots, i$, a different order for each chunk. For sums that changes the rounding. For an operation whose order matters, such as a product of matrices, it gives another result. Here the operation appends digits, so that four ranks should make 1234:
+# **An operation that does not commute.** The ring adds chunk $i$ in the order $i+1, i+2, \dots, i$, a different order for each chunk. The order changes the rounding of sums; it changes the whole result of an operation such as a product of matrices. Here the operation appends digits, so that four ranks should make 1234:
 
 # %%
 # %%ranks
@@ -775,7 +775,7 @@ right = sum(cluster.run(lambda: by_ring)[0] == 1234)
 guess.answer("numbers that the ring gets right", int(right))
 
 # %% [markdown]
-# Three of the ring's four numbers are wrong, and nothing warned us. MPI lets you say that an operation does not commute (`MPI.Op.Create(function, commute=False)`), and then adds up in the order of ranks.
+# Three of the ring's four numbers are wrong, and nothing warned us. MPI lets you say that an operation does not commute (`MPI.Op.Create(function, commute=False)`), and then combines in rank order.
 #
 # ## What the sources say, what we measured
 #
