@@ -32,7 +32,7 @@ ring(cluster.run(pass_round, 3))
 #
 # - say how many cores and how much memory your machine has;
 # - run a cell on four processes at once, and read what each of them prints;
-# - explain why four ranks on two cores take at least twice as long as one, and see them take turns;
+# - see ranks take turns, and explain why four ranks on two cores take at least twice as long as one;
 # - solve an exercise, check it, and get a fresh copy of a notebook.
 #
 # **You need** some Python; nothing else. *Time:* 20 minutes, of which your machine works for less than two. *Cores:* any number. *GPU:* none.
@@ -131,7 +131,7 @@ cluster.run(lambda: x + 1)
 # %% [markdown]
 # ### Exercise 2: an answer on every rank
 #
-# *Difficulty ●○○, 2 minutes.* Make a variable `mine` on every rank that holds the square of the rank's number.
+# *Difficulty ●○○, 2 minutes.* On every rank, make a variable `mine` that holds the square of the rank's number.
 #
 # <details><summary>Hint</summary>
 #
@@ -152,7 +152,7 @@ check.squares(cluster.run(lambda: mine))
 # %% [markdown]
 # ## Do they really run at the same time?
 #
-# First one process adds numbers in a loop. Then each of four ranks does *as many* additions, all at the same time. After every 5 000 additions a process reads two clocks: the wall clock, which never stops, and a clock that runs only while this process has a core. If the wall clock advanced over 0.3 ms more than the process's clock, the process was without a core in between. So each rank records when it *really* ran.
+# First one process adds numbers in a loop. Then four ranks at the same time each do *as many* additions. After every 5 000 additions a process reads two clocks: the wall clock, which never stops, and the process clock, which runs only while the process has a core. If the wall clock advanced over 0.3 ms more than the process clock, the process was without a core in between. So each rank records when it *really* ran.
 #
 # > **Predict:** how many times as long as the one process will the four ranks need on your machine? Replace the dots by a number.
 
@@ -217,14 +217,14 @@ print(f"cores {usable_cores()}, ranks {P.ranks}")
 guess.answer("time of four ranks ÷ time of one process", seconds(together) / seconds(alone))
 
 # %% [markdown]
-# Each lane is a process. A bar is a stretch of time in which it ran; on the grey line between two bars it waited for a core. At any moment there are at most as many bars as cores. With four cores or more each lane is one bar, which ends near the dashed line. With two cores the four ranks *take turns*, and need at least twice the time of one. Other programs on your machine take turns with the ranks as well. (Each time is the best of three.)
+# Each lane is a process. A bar is a stretch of time in which it ran; on the grey line between two bars it waited for a core. At any moment there are at most as many bars as cores. With four cores or more each lane is one bar, which ends near the dashed line. With two cores the four ranks *take turns*, and need at least twice the time of one process; other programs take turns with them, too. (Each time is the best of three.)
 #
-# More processes than cores finish no work sooner. The course often does all the same: who sends what to whom can be studied on any machine.
+# More processes than cores do not finish the work sooner. The course often starts more anyway: any machine can show who sends what to whom.
 
 # %% [markdown]
 # ### Exercise 3: how long at least?
 #
-# *Difficulty ●○○, 3 minutes.* Each of `ranks` ranks has work that takes `alone` seconds on a core of its own. The ranks share `cores` cores, and take turns that are much shorter than the work and cost no time. After how many seconds, at the earliest, is all the work done?
+# *Difficulty ●○○, 3 minutes.* Each of `ranks` ranks has work that takes `alone` seconds on a core of its own. The ranks share `cores` cores and take turns, which are short and cost no time. After how many seconds, at the earliest, is all the work done?
 #
 # <details><summary>Hint</summary>
 #
@@ -245,7 +245,7 @@ def at_least(ranks, cores, alone):
 check.at_least(at_least)
 
 # %% [markdown]
-# Your bound beside the measured time, which may vary by some per cent:
+# Your bound and the measured time (both vary when other programs run):
 
 # %%
 if check.at_least.passed(at_least):
@@ -267,7 +267,7 @@ guess["one process ÷ four ranks that share its work"] = ...
 # %% [markdown]
 # ### Exercise 4: share the work
 #
-# *Difficulty ●○○, 5 minutes.* Four ranks share ten items of work: who does how many? Write a function that returns the number of items for each rank, for any `items` and `ranks`; the shares may differ by one item at most. Most parallel programs have such a function, and mistakes hide in the remainder.
+# *Difficulty ●○○, 5 minutes.* Four ranks share ten items of work: who does how many? Write a function that returns the list of these numbers, for any `items` and `ranks`; the shares may differ by one item at most. Most parallel programs have such a function, and mistakes hide in the remainder.
 #
 # <details><summary>Hint</summary>
 #
