@@ -100,7 +100,7 @@ waiting(recorded, late=3)
 #
 # $$v \leftarrow \mu\, v + g, \qquad \theta \leftarrow \theta - \lambda\, v, \qquad g = \nabla_\theta \frac{1}{B} \sum_{i \in D} \mathrm{loss}(x_i, y_i; \theta)$$
 #
-# The momentum $v$ remembers earlier gradients. With $\mu = 0.9$ each gradient moves $\theta$, in the end, ten times as far as with $\mu = 0$. The next cells show eight digits and train on 100 batches.
+# The velocity $v$ remembers earlier gradients. With $\mu = 0.9$ each gradient moves $\theta$, in the end, ten times as far as with $\mu = 0$. The next cells show eight digits and train on 100 batches.
 
 # %%
 figure, axes = plt.subplots(1, 8, figsize=(10, 1.7))
@@ -205,7 +205,7 @@ check.sync_gradients(sync_gradients, cluster=cluster)
 # %% [markdown]
 # ### Unequal parts
 #
-# If the parts have different sizes, the loss is a *weighted* sum, $\sum_r \alpha_r L(D_r)$ with $\alpha_r = |D_r| / \sum_s |D_s|$, and its gradient has the same weights. Take five samples, two of them on rank 0. One process gets $-(1 + 2 + 3 + 6 + 8)/5 = -4$:
+# If the parts have different sizes, the loss is a *weighted* sum of the parts' losses, $\sum_r \alpha_r L(D_r)$ with $\alpha_r = |D_r| / \sum_s |D_s|$, and its gradient has the same weights. Take five samples, two of them on rank 0. One process gets $-(1 + 2 + 3 + 6 + 8)/5 = -4$:
 
 # %%
 # %%ranks
@@ -301,7 +301,7 @@ for way, everyone in trained.items():
         between.answer(spread)
 
 # %% [markdown] claims="02-one-larger-batch-double"
-# Within each way, all replicas have *the same bits*: the last column is 0. (If your line differs, your function does not yet pass the check.) They differ from one process because the same numbers were added in another order. If that is only rounding, the difference must shrink with the precision; in double precision it stays below $10^{-12}$ in every recorded run.
+# Within each way, all replicas have *the same bits*: the last column is 0. (If your line differs, your function does not yet pass the check.) They differ from one process only by rounding, since the same numbers were added in another order: in double precision the difference stays below $10^{-12}$ in every recorded run.
 
 # %%
 claims.evidence("02-one-larger-batch-double")
@@ -340,7 +340,7 @@ for name, layer in (
 broken.answer(exceptions)
 
 # %% [markdown]
-# **BatchNorm** subtracts the mean *of the batch*, so a sample's loss depends on its neighbours, and a replica has only its own. (`SyncBatchNorm` sends those means too.) **Dropout** draws a mask for each sample; other processes draw other masks, so only the expectation agrees. The third exception is the mean over tokens, from Exercise 2: `DistributedDataParallel` takes the plain mean.
+# **BatchNorm** subtracts the mean *of the batch*, so a sample's loss depends on the rest of its batch, and a replica has a smaller batch. (`SyncBatchNorm` averages over all replicas.) **Dropout** draws a mask for each sample; other processes draw other masks, so the gradients agree only on average. The third exception is unequal parts: `DistributedDataParallel` takes the plain mean.
 #
 # ### A part of the data for each
 #
@@ -403,7 +403,7 @@ for run in (four, alone):
     print(f"{run.scheme:17s}{run.updates:4d} updates, accuracy {run.accuracy:.1%}")
 
 # %% [markdown] claims="02-own-rate"
-# The one process makes four times as many updates, each with a noisier gradient, at a rate that suits batches of 32. In the record, after 1 500 gradients at this rate, its accuracy is 15 points below the replicas'. But 0.02 is the best of five rates for the replicas; for the one process it is 0.005. With the best rate for each, they differ by less than a point on average over five other seeds:
+# The one process makes four times as many updates, each with a noisier gradient, at a rate that suits batches of 32. In the record, after 1 500 gradients at this rate, its accuracy is 15 points below the replicas'. Of five rates, 0.02 is the best for the replicas, and 0.005 for the one process. With the best rate for each, the mean difference is below one point, and five other seeds do not decide:
 
 # %%
 claims.evidence("02-own-rate")
@@ -452,7 +452,7 @@ print(
 ring_sends.answer(ring_bytes / 1000)
 
 # %% [markdown]
-# Each rank sends $2(R-1) = 6$ messages of a quarter of the gradients, which makes $2(R-1)/R = 1.5$ times all gradients. The batch does not appear: $T_{sync}$ stays the same while $T_{comp} = a + bB$ grows. So replicas pay from some batch size on.
+# Each rank sends $2(R-1) = 6$ messages of a quarter of the gradients, which makes $2(R-1)/R = 1.5$ times all gradients. The batch does not appear: $T_{sync}$ stays the same while $T_{comp} = a + bB$ grows with $B$. So replicas pay from some batch size on.
 #
 # ### Two networks, two links
 #
@@ -537,7 +537,7 @@ for p in points:
 #
 # ### A core for each rank, and a link between them
 #
-# To remove the shared cores, each rank is [paced](glossary.md#paced): it computes for real, and then sleeps until 10 ms have passed. To have a real link, each rank gets its own [host](glossary.md#host): `Network` makes hosts inside this machine, with links of a rate that you choose. A small network with 65.6 kB of gradients trains on 20 batches, twice; the shorter time counts.
+# Each rank is now [paced](glossary.md#paced), as if it had a core: it computes for real, and then sleeps until 10 ms have passed. Each rank also gets its own [host](glossary.md#host): `Network` makes hosts inside this machine, with links of a rate that you choose. A small model with 65.6 kB of gradients trains on 20 batches, twice; the shorter time counts.
 #
 # > **Predict.** Two ranks, 10 Mbit/s: what is $T_{sync}/T_{comp}$, with $2(R-1)/R$ times 65.6 kB to send?
 
@@ -565,7 +565,7 @@ if np.median([p.share for p in lenet2 + lenet4]) < 0.9:
     print("BUSY MACHINE: do not believe the last column")
 
 # %% [markdown] claims="02-link-speed"
-# $R - 1$ is 1 here, so two devices should lose on the slowest link and win on the other two (last column). In the record, two paced replicas reach the predicted speedup $R/(1 + T_{sync}/T_{comp})$ within the claim's margin of 15 % on all three links. Eight replicas miss it on the two faster links. There, two cores do the computation and the messages of eight ranks, and the formula has no term for that. With a pace of 80 ms the prediction is closer.
+# $R - 1$ is 1 here, so two ranks should lose on the slowest link and win on the other two (last column). In the record, two paced replicas reach the predicted speedup $R/(1 + T_{sync}/T_{comp})$ within the claim's margin of 15 % on all three links. Eight replicas miss it on the two faster links. There, two cores compute and send for eight ranks, and the formula has no term for that. With a pace of 80 ms they reach it.
 
 # %%
 claims.evidence("02-link-speed")
@@ -573,7 +573,7 @@ claims.evidence("02-link-speed")
 # %% [markdown]
 # ### Send during the backward pass
 #
-# The backward pass reaches the last layer first. Its gradient could travel while earlier layers still compute. `DistributedDataParallel` does this with [buckets](glossary.md#bucket) of gradients. The best that this *overlap* can reach is $\max(T_{comp}, T_{sync})$ in place of the sum. Here a backward pass has eight layers. Each takes 5 ms and has 33 kB of gradients to send, over 100 Mbit/s:
+# The backward pass reaches the last layer first. Its gradient could travel while earlier layers still compute. `DistributedDataParallel` does this with [buckets](glossary.md#bucket) of gradients. With a perfect *overlap*, a step takes $\max(T_{comp}, T_{sync})$ in place of the sum. Here a backward pass has eight layers. Each takes 5 ms and has 33 kB of gradients to send, over 100 Mbit/s:
 
 
 # %%
@@ -615,7 +615,7 @@ except StartError as error:
 #
 # ### The same batch, more ranks
 #
-# So far each replica kept its $B$, and $R$ replicas made a batch of $R \cdot B$ (*weak scaling*). If the whole batch must not grow, each replica gets a part of it (*strong scaling*). Then $T_{comp}$ shrinks to $a + bB/R$, but $a$ and $T_{sync}$ stay. The table takes the points measured above, with 64 samples in a step:
+# So far each replica kept its $B$, and $R$ replicas made a batch of $R \cdot B$ (*weak scaling*). In *strong scaling* the whole batch stays the same: of 64 samples, each replica gets $64/R$. Then $T_{comp}$ shrinks to $a + 64\,b/R$, but $a$ and $T_{sync}$ stay. The table takes the points measured above:
 
 # %%
 whole = next(p.alone for p in lenet2 if p.batch == 64)
@@ -627,9 +627,9 @@ for p in (lenet2[3], lenet4[2]):
     )
 
 # %% [markdown]
-# The last column leaves out $T_{sync}$ and the wait for a core; there only the fixed part $a$ limits the speedup. A real step also contains $T_{sync}$ and, with more ranks than cores, waiting for a core.
+# The last column leaves out $T_{sync}$ and, with more ranks than cores, the wait for a core; there only the fixed part $a$ limits the speedup.
 #
-# > **Answer.** $R$ replicas pay if $T_{sync}/T_{comp} < R - 1$, so from a batch size on that you can compute from $a$, $b$ and $T_{sync}$, as long as each rank has a core. *Evidence: the points above, and the record on three links.*
+# > **Answer.** $R$ replicas pay if $T_{sync}/T_{comp} < R - 1$ and each rank has a core. The batch size from which they pay follows from $a$, $b$ and $T_{sync}$. *Evidence: the points above, and the record on three links.*
 
 # %% [markdown]
 # ## Lesson 3. What do you gain by not waiting, and what does it cost?
@@ -666,7 +666,7 @@ plt.show()
 #
 # ### A server that does not wait
 #
-# An *asynchronous* worker fetches the parameters, computes a gradient on its own data, and pushes it. The server updates at once and answers this worker only. While the worker computed, other workers' gradients have changed the server's parameters: its gradient belongs to parameters that are $\tau$ updates old.
+# An *asynchronous* worker fetches the parameters, computes a gradient on its own data, and pushes it. The server updates at once and answers this worker only. While a worker computes, other workers' gradients change the server's parameters, so its gradient belongs to parameters that are $\tau$ updates old.
 #
 # > **Predict.** Two workers push at once, each a gradient of four layers, layer by layer. The server takes every layer from *anyone* (`MPI.ANY_SOURCE`) and so fills two gradients. How many of the two mix layers of both workers?
 
@@ -702,7 +702,7 @@ mixed.answer(cluster.run(lambda: mixtures)[0]["anyone"])
 #
 # ### Exercise 5: the server's receive
 #
-# *Difficulty ●●○, 12 minutes.* Workers push their gradients layer by layer, in the order of `layers`, without asking first. `layers` are the server's arrays. Fill them with the gradient of **one** worker: the worker whose first layer arrives first. Return this worker's rank.
+# *Difficulty ●●○, 12 minutes.* Workers push their gradients layer by layer, in the order of `layers`, without asking first. `layers` are the server's arrays, one for each layer. Fill them with the gradient of **one** worker: the worker whose first layer arrives first. Return this worker's rank.
 #
 # <details><summary>Hint</summary>
 #
@@ -828,7 +828,7 @@ _ = plots.losses([single, together, free])
 plt.show()
 
 # %% [markdown]
-# Each curve is a mean over the last 60 gradients. On the right, compare the one process with the asynchronous server after as many updates. On the left is the time that you wait; here four busy ranks share your cores. The table says how long it takes until the loss is 1:
+# Each curve is a mean over the last 60 gradients. On the right, compare the one process with the asynchronous server after as many updates. On the left is the time that you wait, with four busy ranks on your cores. The table says how long it takes until the loss is 1:
 
 # %%
 print(f"{'scheme':18s}{'updates/s':>10s}{'s to loss 1':>13s}{'loss at the end':>17s}")
@@ -839,7 +839,7 @@ for run in (single, together, free):
     print(f"{run.scheme:18s}{run.updates / run.seconds[-1]:10.0f}{when:>13s}{smooth[-1]:17.2f}")
 
 # %% [markdown] claims="02-stale-update 02-mean-staleness"
-# On average a gradient is $W - 1$ updates old, since each update makes the parameters of the $W - 1$ other workers one update older. The record compares the loss after 200 updates. At $\lambda = 0.05$, the best of five rates for both, the stale gradients leave 1.3, and fresh ones 0.8. At $\lambda = 0.02$, where the loss falls more slowly, five seeds do not decide:
+# On average a gradient is $W - 1$ updates old, since each update makes the parameters of the $W - 1$ other workers one update older. The record compares the loss after 200 updates. At $\lambda = 0.05$, the best of five rates for both, it is 1.3 with stale gradients and 0.8 with fresh ones. At $\lambda = 0.02$, where the loss falls more slowly, five seeds do not decide:
 
 # %%
 display(claims.evidence("02-stale-update"), claims.evidence("02-mean-staleness"))
@@ -911,9 +911,9 @@ else:
 # %% [markdown]
 # The picture shows the ages at $k = 4$. Their mean is still $W - 1$, but rank 3's few gradients are much older, and the other workers' gradients are fresher. The synchronous step takes as long as the straggler. (Your function uses the `rest` that was measured at $k = 1$.)
 #
-# > **Answer.** Without waiting, a straggler slows down only its own contribution. The price: gradients are $W - 1$ updates old on average. After 200 updates, each way at its best rate, the loss is higher by half or more. *Evidence: the measured rates and losses of this lesson, and the two records.*
+# > **Answer.** Without waiting, a straggler slows down only its own contribution. The price: gradients are $W - 1$ updates old on average. After 200 updates at the rate that is best for both, the loss is 1.3 or more instead of 0.8. *Evidence: the measured rates and losses of this lesson, and the two records.*
 #
-# Two cures for old gradients, a rate divided by $\tau$ and elastic averaging, are measured in notebook [12](12_large_batches_and_compression.ipynb), each at one rate for both sides.
+# Notebook [12](12_large_batches_and_compression.ipynb) measures two cures for old gradients: a rate divided by $\tau$, and elastic averaging.
 
 # %% [markdown]
 # ## What breaks
