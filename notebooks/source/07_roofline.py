@@ -618,7 +618,7 @@ for name, function in (("used", library.used), ("unused", library.unused)):
 #
 # ## The roof of a GPU
 #
-# `make gpu` measures such a roof on a machine with a GPU, and keeps a record. The picture has its memory (HBM) and its peak for several formats; *tf32* and *bf16* have fewer significant bits than fp32:
+# `make gpu` measures such a roof on a machine with a GPU, and keeps a record. The picture has the GPU's memory (HBM) and its peak for several formats; *tf32* and *bf16* have fewer significant bits than fp32:
 
 # %%
 from helpers.roofline.report import gpu_roof
@@ -630,7 +630,7 @@ for kind, peak in gpu_peaks.items():
 draw.interactive(gpu_peaks, gpu_bands) if gpu_peaks else None
 
 # %% [markdown]
-# The products in tf32 and bf16 ran on **tensor cores**, units that multiply small tiles of matrices in one instruction. (So did fp64 on an H100 and an H200, hence its peak above fp32's.) Tensor cores lift the peak, but not the bandwidth, so the ridge moves to the right. On the recorded GPU, arithmetic limits a kernel with 50 operations for each byte in fp32; memory limits it in bf16. **Asynchronous copies** load the next tile while the tensor cores work on the current tile. They change neither operations nor bytes, but bring a kernel that waited for its loads closer to the same roof.
+# The products in tf32 and bf16 ran on **tensor cores**, units that multiply small tiles of matrices in one instruction. (H100 and H200 use them for fp64 too, hence its peak above fp32's.) Tensor cores lift the peak, but not the bandwidth, so the ridge moves to the right. On the recorded GPU, arithmetic limits a kernel with 50 operations for each byte in fp32; memory limits it in bf16. **Asynchronous copies** load the next tile while the tensor cores work on the current tile. They change neither operations nor bytes, but bring a kernel that waited for its loads closer to the same roof.
 #
 # ## In practice, and where to read on
 #
