@@ -537,7 +537,7 @@ for name, found in counted.items():
     )
 
 # %% [markdown]
-# The messages agree exactly, and the bytes too, except for the experts': the formula assumes that all experts are equally busy. (*context* runs only attention, *experts* only the experts, once for each block. *tensor, sequence* also sends small gradients of norms and biases.) By the formulas, ZeRO's bytes grow with the *parameters* and do not depend on the batch. Tensor parallelism's bytes grow with the *activations*: each block has two pairs of matrices, and so four allreduces of the stream in a step.
+# The messages agree exactly, and the bytes too, except for the experts': the formula assumes that all experts are equally busy. (*context* runs only attention, *experts* only the experts, once for each block. *tensor, sequence* also sends small gradients of norms and biases.) By the formulas, ZeRO's bytes grow with the *parameters* and do not depend on the batch. Tensor parallelism's bytes grow with the *activations*: each block has two pairs of matrices, with four allreduces of the stream in a step.
 #
 # ### Exercise 6: from which batch on
 #
