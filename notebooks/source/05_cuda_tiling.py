@@ -81,7 +81,7 @@ thread_picture(three.record(small, "global"), "image", "out")
 # | `cudaGetLastError()` after each call | an exception that says what went wrong |
 # | `cudaMemcpy` to the host, `cudaFree` | done when the launch ends |
 #
-# Without a GPU, the same source runs on your processor, one thread after the other. That is slow, but it lets us see every access. The next cell says where your kernels run.
+# Without a GPU, our *runner* executes the same source on your processor, one thread after the other. That is slow, but it shows us every access. The next cell says where your kernels run.
 
 # %%
 add = Module("vector_add.cu")
@@ -89,7 +89,7 @@ print(f"kernels run on: {add.device}")
 Code(add["vector_add"].listing, language="c++")
 
 # %% [markdown]
-# Numbers at the left are line numbers; we refer to them below. `__global__` marks a kernel. All threads execute the same function, so a thread has to find out which element is its own. Threads are grouped into [blocks](glossary.md#block), and blocks form a [grid](glossary.md#grid). In one dimension, which CUDA calls `.x`:
+# Numbers at the left are line numbers; we refer to them below. `__global__` marks a kernel. All threads execute the same function, so each must compute which element is its own. Threads are grouped into [blocks](glossary.md#block), and blocks form a [grid](glossary.md#grid). In one dimension, which CUDA calls `.x`:
 #
 # $$ i = \text{blockIdx} \cdot \text{blockDim} + \text{threadIdx} $$
 #
@@ -121,10 +121,10 @@ print(record)
 # %% [markdown]
 # - **count** and **bytes** say what the threads asked for.
 # - **requests** count loads and stores of whole *[warps](glossary.md#warp)*. A warp is a group of 32 threads, its *lanes*, that run together. When it executes a load, the addresses of its lanes go to memory as one request. A block of four threads is a warp with four lanes in use.
-# - **sectors** say what was moved. Global memory moves in pieces of 32 bytes. A request moves every sector that one of its lanes touches. Here the lanes of each request want neighbouring floats, which lie in one sector.
+# - **sectors** say what was moved. Global memory moves in pieces of 32 bytes. A request moves every sector that one of its lanes touches. Here the floats of each request are neighbours and lie in one sector.
 # - **conflicts** concern shared memory; [notebook 14](14_cuda_bytes_and_shapes.ipynb) explains them.
 #
-# So a kernel has two costs: the bytes that threads *ask for*, and the bytes that sectors *move*. We print both from here on. (On a GPU, sectors come from a cache where it still has them. Our runner has no cache.)
+# So a kernel has two costs: the bytes that threads *ask for*, and the bytes that sectors *move*. We print both from here on. (A GPU takes a sector from a cache if it is still there. Our runner has no cache.)
 #
 # ### What breaks: no bounds test
 #
@@ -140,7 +140,7 @@ print(record)
 careless[3, 4](a, b, c)
 
 # %% [markdown]
-# On a GPU this kernel would usually run without an error and overwrite whatever lies behind `c`. Kernels from a `%%cuda` cell run on the CPU and are checked: the runner reports accesses out of bounds, races, and reads of memory that was never written. (Checking takes time: a product of 256 × 256 matrices takes about five times as long.)
+# On a GPU this kernel would usually run without an error, read beyond `a` and `b`, and overwrite whatever lies behind `c`. Kernels from a `%%cuda` cell run on the CPU and are checked: the runner reports accesses out of bounds, races, and reads of memory that was never written.
 #
 # A launch can also be too large. A block has at most 1024 threads:
 
@@ -172,7 +172,7 @@ add["vector_add"][1, 2048](a, b, c, 10)
 check.axpy(axpy)
 
 # %% [markdown]
-# An axpy can sharpen a photograph. With $I$ the photograph and $B$ a blurred copy, $2.5\,I - 1.5\,B = I + 1.5\,(I - B)$ exaggerates what the blur removed. Here is your kernel with $a = -1.5$, $x = B$ and $y = 2.5\,I$. Its grid has `-(-y.size // 256)` blocks, which in Python is $\lceil \text{size} / 256 \rceil$:
+# An axpy can sharpen a photograph. Let $I$ be the photograph and $B$ a blurred copy. Then $2.5\,I - 1.5\,B = I + 1.5\,(I - B)$ exaggerates what the blur removed. Here is your kernel with $a = -1.5$, $x = B$ and $y = 2.5\,I$. Its grid has `-(-y.size // 256)` blocks, which in Python is $\lceil \text{size} / 256 \rceil$:
 
 # %%
 blurred = Convolution(blur, "replicate")(photograph)[corner]
@@ -217,9 +217,9 @@ pixel_reads.answer(naive.count(array="image", kind="read") / (H * W))
 # %% [markdown]
 # The prediction is exact. Every pixel has to be read at least once, so the best kernel makes $HW$ pixel reads: nearly $k^2$ times fewer.
 #
-# Now compare *bytes* with *sectors*. The 32 lanes of a warp ask for 32 neighbouring pixels, which lie in four or five sectors. But all lanes ask for the *same* weight, which lies in one sector. Weights are half of the bytes asked for, and only a sixth of the sectors.
+# Now compare *bytes* with *sectors*. The 32 lanes of a warp ask for 32 neighbouring pixels, which lie in four or five sectors. But all lanes ask for the *same* weight, which lies in one sector. Weights are half of the bytes asked for, but only a sixth of the sectors.
 #
-# > **Answer.** One thread for each output asks for $4HW(2k^2+1)$ bytes less the border: 13.3 MB for an image of 0.26 MB, though no kernel needs to read a pixel more than once.
+# > **Answer.** With one thread for each output, the threads ask for $4HW(2k^2+1)$ bytes less the border: 13.3 MB for an image of 0.26 MB. A kernel needs to read each pixel only once.
 #
 # ## Lesson 2. What can threads share?
 #
@@ -227,7 +227,7 @@ pixel_reads.answer(naive.count(array="image", kind="read") / (H * W))
 #
 # ### Weights: constant memory
 #
-# *[Constant memory](glossary.md#constant-memory)* holds 64 KiB that kernels may only read. Its cache hands one value to all lanes of a warp at once, which is exactly how a filter is read. The array is declared outside the kernel with `__constant__`, and the host fills it.
+# *[Constant memory](glossary.md#constant-memory)* holds 64 KiB that kernels may only read. Its cache hands one value to all lanes of a warp at once, and a filter is read in exactly this way. The array is declared outside the kernel with `__constant__`, and the host fills it.
 #
 # > **Predict.** The weights leave global memory. Which share of the bytes *asked for* goes with them, and which share of the bytes *moved*?
 
@@ -250,11 +250,11 @@ asked_less.answer(less[0])
 moved_less.answer(less[1])
 
 # %% [markdown]
-# Nearly half of the bytes asked for are gone, but only a sixth of the bytes moved. In global memory, a weight that all 32 lanes want costs one sector, not 32. So the bytes asked for overstate threefold what constant memory saves.
+# Nearly half of the bytes asked for are gone, but only a sixth of the bytes moved. In global memory, a weight that all 32 lanes want costs one sector, not 32. So counting the bytes asked for overstates the saving threefold.
 #
 # ### Exercise 2: the weights move
 #
-# *Difficulty ●●○, 10 minutes.* `from_global` below convolves an image of $h \times w$ pixels with 5 × 5 weights, zeros outside. Write `from_constant(image, out, h, w)` beside it, with the same results. Its weights are an array of 25 `float` called `taps` in constant memory. The word after `%%cuda` names the module that the cell makes, `filters`. The host fills the array by `filters.constant("taps", weights)`; `filters["from_constant"]` is your kernel.
+# *Difficulty ●●○, 10 minutes.* `from_global` below convolves an image of $h \times w$ pixels with 5 × 5 weights, zeros outside. Write `from_constant(image, out, h, w)` with the same results. Its weights are an array of 25 `float` called `taps` in constant memory. The word after `%%cuda` names the module that the cell makes, `filters`. The host fills the array by `filters.constant("taps", weights)`; `filters["from_constant"]` is your kernel.
 #
 # <details><summary>Hint</summary>
 #
@@ -291,7 +291,7 @@ moved_less.answer(less[1])
 check_memory.constant_filter(filters)
 
 # %% [markdown]
-# Compare what the two kernels ask for and move. (Both skip a weight whose pixel lies outside the image.)
+# Compare what the two kernels ask for and move. (Both skip weights whose pixel lies outside the image, so they ask for a little less than above.)
 
 # %%
 given = {"from_global": (image, blur)}
@@ -306,7 +306,7 @@ for name, inputs in given.items():
 # %% [markdown]
 # ### Pixels: a tile with its halo in shared memory
 #
-# *[Shared memory](glossary.md#shared-memory)* belongs to a block: all of its threads can read and write it. It is small (48 KiB by default) and lies on the GPU's chip. So a block can load the pixels that its outputs need once, and then compute from there. The array for them is the block's *[tile](glossary.md#tile)*: it holds $T_y \times T_x$ pixels, and a *[halo](glossary.md#halo)* of $r$ pixels on each side:
+# *[Shared memory](glossary.md#shared-memory)* belongs to a block: all of its threads can read and write it. It is small (48 KiB by default) and lies on the GPU's chip. A block can load each pixel that it needs once, and then compute from shared memory. The array of these pixels is the block's *[tile](glossary.md#tile)*: it holds $T_y \times T_x$ pixels, and a *[halo](glossary.md#halo)* of $r$ pixels on each side:
 #
 # $$ (T_y + k - 1)(T_x + k - 1) \text{ loads for } T_y T_x \text{ outputs} $$
 #
@@ -331,9 +331,9 @@ tile_animation(tiled, "image", "tile", (6, 6), block=1)
 Code(convolution.module["convolve_tiled"].listing, language="c++")
 
 # %% [markdown]
-# `__syncthreads()` is a *[barrier](glossary.md#barrier)*: no thread passes it before all threads of the block have reached it. After the barrier, every thread sees what the other threads wrote before it. Lesson 3 shows what happens without it.
+# `__syncthreads()` is a *[barrier](glossary.md#barrier)*: no thread passes it before all threads of the block have reached it. Every thread then sees what the others wrote before the barrier. Lesson 3 shows what happens without it.
 #
-# > **Predict.** With blocks of 8 × 32 threads and a 5 × 5 filter, by what factor does the tile reduce the bytes that threads ask for?
+# > **Predict.** With blocks of 8 rows of 32 threads and a 5 × 5 filter, by what factor does the tile reduce the bytes that threads ask for?
 
 # %%
 tile_factor = Prediction("bytes asked for, first kernel ÷ tile", None)  # your number for None
@@ -357,15 +357,15 @@ print(f"the tile asks for {table[0][1] / table[2][1]:.1f} times less than the fi
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# A block loads $12 \cdot 36$ pixels for $8 \cdot 32$ outputs: 1.7 pixels for each output, where the first kernel loads 25. The kernel moves more bytes than it asks for, because a tile's row of 36 pixels begins in the middle of a sector. The other reads of pixels have gone to shared memory, as the last column shows.
+# A block loads $12 \cdot 36$ pixels for $8 \cdot 32$ outputs: 1.7 pixels for each output, where the first kernel loads 25. The kernel moves more bytes than it asks for, because a tile's row of 36 pixels begins in the middle of a sector. All further reads of pixels go to shared memory (last column).
 #
-# **Is the tile 19 times as fast?** No. On an H200, with 8192 × 8192 pixels, the three kernels took 0.77, 0.73 and 0.44 ms. With a 3 × 3 filter they took 0.32, 0.31 and 0.36 ms: the tile was the slowest. All of them moved each byte to or from that GPU's memory about once, because its caches keep a pixel that a neighbour has just read. So what the tile saves is requests to the caches, and it costs a barrier and shared memory. (Times and counters on an H200 come from `make gpu`; `data/gpu/` holds the record.)
+# **Is the tile 19 times as fast?** No. On an H200, with 8192 × 8192 pixels, the three kernels took 0.77, 0.73 and 0.44 ms. With a 3 × 3 filter they took 0.32, 0.31 and 0.36 ms: the tile was the slowest. All three moved each byte to or from the GPU's memory about once, because its caches keep a pixel that another thread has just read. So the tile saves only requests to the caches, and it costs a barrier and shared memory. (Times and counts on an H200 come from `make gpu`; `data/gpu/` holds the record.)
 #
 # The *operations per byte moved* are the kernel's [arithmetic intensity](glossary.md#arithmetic-intensity). [Notebook 07](07_roofline.ipynb) shows what it decides.
 #
 # ### Exercise 3: load a halo
 #
-# *Difficulty ●●○, 15 minutes.* A moving average: $y_i$ is the mean of $x_{i-2} \dots x_{i+2}$, with zeros outside. A block of 32 threads needs 36 elements. Fill `tile[k]` with $x_{\text{first}+k}$ for all $k$ from 0 to 35. A block may read each element of `x` once, and a thread at most two elements.
+# *Difficulty ●●○, 15 minutes.* In a moving average, $y_i$ is the mean of $x_{i-2} \dots x_{i+2}$, with zeros outside. A block of 32 threads needs 36 elements. Fill `tile[k]` with $x_{\text{first}+k}$ for all $k$ from 0 to 35. A block may read each element of `x` at most once, a thread at most two elements.
 #
 # <details><summary>Hint</summary>
 #
@@ -397,7 +397,7 @@ Markdown("\n".join(lines))
 check.moving_average(moving_average)
 
 # %% [markdown]
-# Your kernel smooths a noisy sine. The mean of five independent numbers has $1/\sqrt5 = 0.45$ of their standard deviation:
+# Your kernel smooths a noisy sine. In theory, the mean of five independent numbers has $1/\sqrt5 = 0.45$ of their standard deviation:
 
 # %%
 wave = np.sin(np.linspace(0, 4 * np.pi, 400))
@@ -423,7 +423,7 @@ plt.show()
 #
 # ### By hand: reverse 64 elements
 #
-# The kernel of the next exercise reverses each block of 64 elements through shared memory. Thread 0 needs what thread 63 loads. Nothing says that thread 63 has loaded it yet.
+# The kernel of the next exercise reverses each block of 64 elements through shared memory. Thread 0 needs what thread 63 loads. Nothing guarantees that thread 63 has loaded it yet.
 #
 # ### Exercise 4: a missing barrier
 #
@@ -431,7 +431,7 @@ plt.show()
 #
 # <details><summary>Hint</summary>
 #
-# Every thread of the block must reach the barrier, also those whose load was skipped.
+# Every thread of the block must reach the barrier, even if it loaded nothing.
 #
 # </details>
 
@@ -472,7 +472,7 @@ for name, source in {"without": without, "as it stands": reverse_blocks.module.s
 # %% [markdown]
 # ### What breaks: a barrier that half a block reaches
 #
-# All threads of the block must reach the *same* barrier. Here, half of the threads meet one barrier more:
+# All threads of the block must reach the *same* barrier. Here, half of the threads meet an extra barrier:
 
 # %% language="cuda"
 # __global__ void half(float *x) {
@@ -491,7 +491,7 @@ half[1, 64](np.arange(64, dtype=np.float32))
 #
 # ### A race
 #
-# A **[race](glossary.md#race)**: two threads touch the same element, at least one of them writes, and nothing orders the two. The result may change from run to run. This kernel sums 64 numbers as a tree: 32 threads add the upper half of `part` to the lower half, then 16 threads do so with what is left, and so on. Inside the loop there is no barrier.
+# In a **[race](glossary.md#race)**, two threads touch the same element, at least one of them writes, and nothing orders the two accesses. The result may change from run to run. This kernel sums 64 numbers as a tree: 32 threads add the upper half of `part` to the lower half, then 16 threads do so with what is left, and so on. Inside the loop there is no barrier.
 
 # %% language="cuda"
 # __global__ void racing_sum(const float *x, float *total) {
@@ -504,7 +504,7 @@ half[1, 64](np.arange(64, dtype=np.float32))
 # }
 
 # %% [markdown]
-# > **Predict.** After the barrier, the runner executes thread 0 to its end, then thread 1, and so on. On which element of `part` does a thread first write what another has read, or read what another has written?
+# > **Predict.** After the barrier, the runner executes thread 0 to its end, then thread 1, and so on. On which element of `part` does the first race happen?
 
 # %%
 race_at = Prediction("element of part where two threads meet", None)  # its number for None
@@ -517,11 +517,11 @@ except KernelError as error:
     raise
 
 # %% [markdown]
-# The message names the element, both threads, and the line of each access. Of an array with two dimensions it names both indices, such as `tile[3][5]`. Old code left the barrier of the loop out, because the 32 threads of a warp used to execute in lockstep. Since NVIDIA's Volta (2017) they need not.
+# The message names the element, both threads, and the line of each access. Old code left out barriers among the last 32 threads, because the threads of a warp used to execute in lockstep. Since NVIDIA's Volta (2017) they need not.
 #
 # ### Exercise 5: a sum without a race
 #
-# *Difficulty ●●○, 15 minutes.* Write the loop. `total[b]` becomes the sum of the 64 elements of block `b`, computed as a tree: each thread does at most one addition per step, and no thread reads `x` again.
+# *Difficulty ●●○, 15 minutes.* Write the loop. `total[b]` becomes the sum of the 64 elements of block `b`, computed as a tree: each thread does at most one addition per step. Do not read `x` again.
 #
 # <details><summary>Hint</summary>
 #
@@ -564,7 +564,7 @@ print(f"mean of the photograph by your sums: {mean}, NumPy's: {photograph.mean(d
 # %% [markdown]
 # ### Exercise 6, the project: the photograph through your tile
 #
-# *Difficulty ●●●, 30 minutes.* Write the whole kernel: a 5 × 5 filter, blocks of 32 × 8 threads, zeros outside the image. A block first fills its tile: it reads each pixel once, and no thread loads more than four pixels. Then each thread computes one output from the tile. `filter` holds 25 weights, row after row.
+# *Difficulty ●●●, 30 minutes.* Write the whole kernel: a 5 × 5 filter, blocks of 8 rows of 32 threads, zeros outside the image. A block first fills its tile: it reads each pixel at most once, and no thread loads more than four. Then each thread computes one output from the tile. `filter` holds 25 weights, row after row.
 #
 # <details><summary>Hint</summary>
 #
