@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Move fewer bytes: sectors, banks, and the shape of a block
 #
-# At the end you will have multiplied matrices in CUDA C through tiles. For any kernel you will be able to say how many bytes it moves, and where its lanes wait for a bank of shared memory. You will know what limits the number of threads that a GPU holds at once.
+# At the end you will have multiplied matrices in CUDA C through tiles. You will be able to say how many bytes a kernel moves, and where its lanes wait for a bank of shared memory. You will know what limits the number of threads that a GPU holds at once.
 
 # %% [markdown]
 # **You will be able to**
@@ -59,9 +59,9 @@ def multiplied(module, name, high, wide, side=16):
 # The 32 threads of a [warp](glossary.md#warp) execute a load together. Their 32 addresses go to memory as one *request*, and two things decide what it costs:
 #
 # - **Global memory** moves *sectors* of 32 bytes, which are 8 words of 4 bytes. The request moves every sector that one of its lanes touches.
-# - **Shared memory** consists of 32 *banks*. Word $w$ lies in bank $w \bmod 32$, and a bank serves one word at a time. Lanes that want different words of one bank are served one after another. Each round of serving is a *wavefront*, and more than one is a *[bank conflict](glossary.md#bank-conflict)*. Lanes that want the *same* word are served in one round.
+# - **Shared memory** consists of 32 *banks*. Word $w$ lies in bank $w \bmod 32$, and a bank serves one word at a time. Lanes that want different words of one bank are served one after another. Each round of serving is a *wavefront*. A request that needs more than one has a *[bank conflict](glossary.md#bank-conflict)*. Lanes that want the *same* word share a wavefront.
 #
-# In the picture, memory stands in rows of 32 words, so that a column is a bank and 8 words of a row are a sector. **Press ▶|** to give the lanes other words. **Click a bank** to see which lanes want its words. Every request was recorded while a kernel ran.
+# The picture shows memory in rows of 32 words: a column is a bank, and 8 neighbouring words of a row are a sector. **Press ▶|** to give the lanes other words. **Click a bank** to see which lanes want its words. Every request was recorded while a kernel ran.
 
 # %%
 memory, requests = np.zeros(32 * 36, np.float32), {}
@@ -80,7 +80,7 @@ lane_picture(requests, "x", "tile")
 #
 # Both kernels copy a matrix of 64 × 64 floats, and each thread copies one element. In `copy_along_rows`, neighbouring threads take neighbouring *columns* of one row. In `copy_along_columns`, they take neighbouring *rows*: their addresses lie 64 floats apart.
 #
-# > **Predict.** How many times as many bytes does the second kernel move? (Its warps do nearly what *word 36·l*, the picture's last step, shows.)
+# > **Predict.** How many times as many bytes does the second kernel move? (Compare the picture's last step, *word 36·l*.)
 
 # %%
 wasted = Prediction("bytes moved, along columns ÷ along rows", None)  # your number for None
@@ -94,9 +94,9 @@ for name in ("copy_along_rows", "copy_along_columns"):
 wasted.answer(moved["copy_along_columns"] / moved["copy_along_rows"])
 
 # %% [markdown]
-# Along rows, the 128 bytes of a warp fill 4 sectors. The access is *[coalesced](glossary.md#coalescing)*. Along columns, each lane touches a sector of its own and uses 4 of that sector's 32 bytes.
+# Along rows, the 128 bytes of a warp fill 4 sectors: the access is *[coalesced](glossary.md#coalescing)*. Along columns, each lane touches a sector of its own and uses 4 of its 32 bytes.
 #
-# On an H200, with 8192 × 8192 floats, the copy along rows took 0.22 ms, and the copy along columns 0.98 ms. That is 4.5 times as long, not eight times. Sectors come through the GPU's caches, which keep a sector until other requests have used the rest of it. So the GPU's *memory* moved about as many bytes for one copy as for the other (counted, to 3 %). (Times and counters on an H200 come from `make gpu`; `data/gpu/` holds the record.)
+# On an H200, with 8192 × 8192 floats, the copy along rows took 0.22 ms, and the copy along columns 0.98 ms. That is 4.5 times as long, not eight times. Only the caches moved eight times the sectors. They keep a sector until other requests have used the rest of it, so the GPU's *memory* moved the same bytes for both copies (counted, to 3 %). (Times and counts on an H200 come from `make gpu`; `data/gpu/` holds the record.)
 #
 # ### Exercise 1: repair an access
 #
@@ -104,7 +104,7 @@ wasted.answer(moved["copy_along_columns"] / moved["copy_along_rows"])
 #
 # <details><summary>Hint</summary>
 #
-# The address is `y * width + x`. Which of `x` and `y` must grow by one from a lane to the next?
+# The address is `y * width + x`. Which of `x` and `y` must grow by one from each lane to the next?
 #
 # </details>
 
@@ -151,11 +151,11 @@ shifted[1, 8](np.arange(64, dtype=np.float32), np.zeros((8, 4), np.float32))
 #
 # ### Transpose: coalesced on both sides
 #
-# A transposition reads rows and writes columns, so one side is uncoalesced. The remedy is a tile in shared memory. A block reads 32 rows, coalesced, and puts them into `tile[32][32]`. Then it reads *columns of the tile* and writes them as rows, coalesced again. The uncoalesced access now goes to shared memory, which has no sectors. But shared memory has banks: in a tile of 32 × 32 words, a whole column lies in one bank.
+# A transposition reads rows and writes columns, so one of the two is uncoalesced. The remedy is a tile in shared memory. A block reads 32 × 32 floats row by row, coalesced, into `tile[32][32]`. Then it reads *columns of the tile* and writes them as rows, coalesced again. Only shared memory is now read by columns, and it has no sectors. But shared memory has banks: in a tile of 32 × 32 words, a whole column lies in one bank.
 #
 # ### Exercise 2: how many wavefronts?
 #
-# *Difficulty ●●○, 10 minutes.* Lane $l$ reads `tile[l][c]`, with the same $c$ for all lanes, of a tile whose rows have `columns` floats. Return how many wavefronts serve the 32 lanes.
+# *Difficulty ●●○, 10 minutes.* The rows of a tile hold `columns` floats. Lane $l$ reads `tile[l][c]`, with the same $c$ for all lanes. Return how many wavefronts serve the 32 lanes.
 #
 # <details><summary>Hint</summary>
 #
@@ -177,7 +177,7 @@ def wavefronts(columns):
 check.wavefronts(wavefronts)
 
 # %% [markdown]
-# > **Predict.** Each row of the tile gets one or four floats that no thread uses: one or four columns of *padding*. How many wavefronts does a request for a column then take?
+# > **Predict.** Each row of the tile gets one or four floats that no thread uses: one or four columns of *padding*. How many wavefronts does reading a column then take?
 
 # %%
 one_more = Prediction("wavefronts with one column of padding", None)  # your number for None
@@ -199,7 +199,7 @@ for pad in (0, 1, 2, 4):
 # %% [markdown]
 # One column of padding spreads a column of the tile over all 32 banks. Four columns do not: 36 and 32 share the factor 4, so four lanes still meet in each bank that is used. Padding removes every conflict if it makes the row's length odd. On an H200, a transposition of 8192 × 8192 floats took 0.39 ms without padding and 0.21 ms with one column.
 #
-# > **Answer.** Memory moves sectors, not floats. If neighbouring lanes take neighbouring addresses, a request uses all bytes of its sectors; if they take neighbouring rows, it uses 4 of 32. Where an algorithm needs rows and columns, it reads rows into a padded tile of shared memory and takes the columns from there.
+# > **Answer.** Memory moves sectors, not floats. If neighbouring lanes take neighbouring addresses, a request uses all bytes of its sectors. If they take neighbouring rows, it uses 4 of each 32. An algorithm that needs columns reads rows into a padded tile of shared memory and takes the columns from there.
 #
 # ## Lesson 2. What does a tile save in a matrix product?
 #
@@ -207,9 +207,9 @@ for pad in (0, 1, 2, 4):
 #
 # ### The direct product, and a tile by hand
 #
-# Each $C_{ij}$ is a sum over a row of $A$ and a column of $B$. With one thread for each output, a thread reads $2k$ numbers of global memory. All outputs of a row read the same row of $A$, and all outputs of a column read the same column of $B$. So the threads of a block can share. A block of $T \times T$ threads walks along the shared side, of length $k$, in steps of $T$. In each step it loads a square tile of $A$ and one of $B$. Every loaded number then serves $T$ threads.
+# Each $C_{ij}$ is a sum over a row of $A$ and a column of $B$. With one thread for each output, a thread reads $2k$ numbers of global memory. All outputs of a row read the same row of $A$, and all outputs of a column read the same column of $B$. So the threads of a block can share them. A block of $T \times T$ threads walks along the side of length $k$ in steps of $T$. In each step it loads a square tile of $A$ and one of $B$. Every loaded number then serves $T$ threads.
 #
-# By hand, with $T = 2$ and $4 \times 4$ matrices: a block makes $2 \times 2$ outputs. Directly it reads $4 \cdot 2 \cdot 4 = 32$ numbers. Through tiles it takes two steps, in each of which it loads $4 + 4$ numbers: 16. In general:
+# By hand, with $T = 2$ and $4 \times 4$ matrices: a block makes $2 \times 2$ outputs. Directly it reads $4 \cdot 2 \cdot 4 = 32$ numbers. Through tiles it takes two steps and loads $4 + 4$ numbers in each: 16. In general:
 #
 # $$ Q_\text{direct} = 4\,mn\,(2k + 1) \qquad Q_\text{tiled} = 4\left( mk \left\lceil \tfrac{n}{T} \right\rceil + kn \left\lceil \tfrac{m}{T} \right\rceil + mn \right) $$
 
@@ -223,7 +223,7 @@ for pad in (0, 1, 2, 4):
 # }
 
 # %% [markdown]
-# > **Predict.** How many barriers does each step along $k$ need? Say for each of them what it separates.
+# > **Predict.** How many barriers does each step along $k$ need, and what does each separate?
 
 # %%
 barriers = Prediction("barriers in a step along k", None)  # your number for None
@@ -231,11 +231,11 @@ barriers = Prediction("barriers in a step along k", None)  # your number for Non
 # %% [markdown]
 # ### Exercise 3: a product through tiles
 #
-# *Difficulty ●●●, 25 minutes.* Write the body of the loop over `from`, which is the first column of A's tile and the first row of B's. Blocks are 16 × 16. Thread (x, y) loads one number into `left`, the tile of $A$, and one into `right`, the tile of $B$. Sides need not be multiples of 16; what lies outside counts as zero. A block reads each number of $A$ and $B$ at most once.
+# *Difficulty ●●●, 25 minutes.* Write the body of the loop over `from`, the first column of $A$'s tile and the first row of $B$'s. Blocks are 16 × 16. Thread (x, y) loads one number into `left`, the tile of $A$, and one into `right`, the tile of $B$. Sides need not be multiples of 16; what lies outside counts as zero. A block reads each number of $A$ and $B$ at most once.
 #
 # <details><summary>Hint</summary>
 #
-# Thread (x, y) loads column `from + x` of its row `i`, and row `from + y` of its column `j`. Each load has its own bounds test. Guard only the load; every thread must reach the barriers. A tile must be complete before anybody reads it, and read by all before the next one overwrites it.
+# Thread (x, y) loads $A$'s row `i`, column `from + x`, and $B$'s row `from + y`, column `j`. Each load has its own bounds test. Guard only the load; every thread must reach the barriers. Every thread must load before any reads, and every thread must read before any loads the next tiles.
 #
 # </details>
 
@@ -281,15 +281,15 @@ for m, k, n in ((64, 64, 64), (50, 70, 90)):
               f"moved {record.sector_bytes(space='global'):8}")  # fmt: skip
 
 # %% [markdown]
-# Each step needs two barriers: one between loading the tiles and reading them, and one between reading them and loading the next tiles.
+# Each step needs two barriers: one between loading the tiles and reading them, one between reading them and loading the next tiles.
 #
-# The bytes asked for are as predicted, at the edges too. The bytes *moved* tell more. At 64 × 64 × 64, the direct kernel asks for fourteen times as much as the tiled one, but moves only seven times as much. The 32 lanes of a warp want just 2 different numbers of $A$ and 16 of $B$, and lanes that want the same number share its sector. At 50 × 70 × 90 the tile moves more than it asks for, because most rows of 70 or 90 floats do not begin where a sector does.
+# The bytes asked for are as predicted, at the edges too. Now look at the bytes *moved*. At 64 × 64 × 64, the direct kernel asks for fourteen times as much as the tiled one, but moves only seven times as much. In each load, the 32 lanes of a warp want just 2 different numbers of $A$ or 16 of $B$, and lanes that want the same number share its sector. At 50 × 70 × 90 the tile moves more than it asks for, because most rows of 70 or 90 floats do not begin where a sector does.
 #
 # ### Several outputs for each thread
 #
 # A wider tile would save more, but a block has at most 1024 threads. With *[thread coarsening](glossary.md#thread-coarsening)* a thread computes several outputs: each of $16 \times 16$ threads takes $R$ outputs of one row, 16 columns apart, and keeps their sums in registers. In each step a block loads one tile of $A$, and $R$ tiles of $B$ that lie side by side.
 #
-# > **Predict.** All sides are 64. What share of the bytes does $R = 4$ ask for, compared with $R = 1$?
+# > **Predict.** All sides are 64. What is the ratio of the bytes asked for, $R = 4$ ÷ $R = 1$?
 
 # %%
 coarse_share = Prediction("bytes asked for with R = 4 ÷ with R = 1", None)  # your number for None
@@ -344,7 +344,7 @@ for R in (1, 2, 4):
 coarse_share.answer(found[4] / found[1])
 
 # %% [markdown]
-# In global memory, only the reads of $A$ shrink with $R$: a block still makes 16 rows of outputs, so the reads of $B$ do not change. In shared memory, a thread reads a number of $A$'s tile once for $R$ products, so the reads of that tile shrink too. (If you see as many reads of A's tile for every $R$, your kernel reads `left[y][p]` inside the loop over `q`. NVIDIA's compiler would read it once; the runner counts what you wrote.)
+# In global memory, only the reads of $A$ shrink with $R$: a block still makes 16 rows of outputs, so the reads of $B$ do not change. In shared memory, a thread reads a number of $A$'s tile once for $R$ products, so the reads of that tile shrink too. (If your reads of A's tile do not shrink, your kernel reads `left[y][p]` inside the loop over `q`. NVIDIA's compiler would read it once; the runner counts what you wrote.)
 #
 # On an H200, with all sides 4096, the plain tile took 16.9 ms, $R = 2$ took 14.1 ms and $R = 4$ took 12.4 ms. PyTorch's product (cuBLAS, in single precision) took 2.7 ms; lesson 3 shows one of the ideas behind it.
 #
@@ -356,7 +356,7 @@ coarse_share.answer(found[4] / found[1])
 #
 # ### By hand
 #
-# A block makes $h \times w$ outputs. For each of the $k$ products in a sum it loads $h$ numbers of $A$ and $w$ of $B$. It makes $hw$ *multiply-adds* with them; a multiply-add is a product, added to a sum. For 1024 multiply-adds, a block of 16 × 64 loads 80 numbers, and a block of 32 × 32 loads 64. Of all shapes with the same area $hw$, the square has the smallest $h + w$:
+# A block makes $h \times w$ outputs. For each of the $k$ products in a sum it loads $h$ numbers of $A$ and $w$ of $B$. With them it makes $hw$ *multiply-adds*: products, each added to a sum. For 1024 multiply-adds, a block of 16 × 64 loads 80 numbers, and a block of 32 × 32 loads 64. Of all shapes with the same area $hw$, the square has the smallest $h + w$:
 #
 # $$ Q = 4\left( mk \left\lceil \tfrac{n}{w} \right\rceil + kn \left\lceil \tfrac{m}{h} \right\rceil + mn \right) $$
 #
@@ -368,7 +368,7 @@ coarse_share.answer(found[4] / found[1])
 Code(products["register_product<2>"].listing, language="c++")
 
 # %% [markdown]
-# > **Predict.** All sides are 64. Compare a plain tile of 32 × 32 (1024 threads, one output each) with `register_product<2>` (256 threads, 2 × 2 outputs each, so 32 × 32 too). What is the ratio of the bytes that they ask of global memory? What is the ratio of their wavefronts of shared memory?
+# > **Predict.** All sides are 64. Compare a plain tile of 32 × 32 (1024 threads, one output each) with `register_product<2>` (256 threads, 2 × 2 outputs each, so 32 × 32 too). What are the ratios, plain ÷ register, of the bytes asked of global memory and of the wavefronts of shared memory?
 
 # %%
 bytes_ratio = Prediction("bytes, plain 32 × 32 ÷ register_product<2>", None)  # your number
@@ -395,9 +395,9 @@ bank_ratio.answer(ratios[1])
 # Compare the rows twice, first by bytes and then by wavefronts.
 #
 # - **Bytes of global memory** depend only on the shape of the block's outputs. A plain 32 × 32 and `register_product<2>` ask for the same, and both ask for less than 16 × 64, though all three make 1024 outputs.
-# - **Wavefronts of shared memory** depend on the shape of a *thread's* outputs. One output needs two reads for each multiply-add, 4 × 4 outputs need half a read for each.
+# - **Wavefronts of shared memory** depend on the shape of a *thread's* outputs. With one output, each multiply-add needs two reads; with 4 × 4 outputs, half a read.
 #
-# How many wavefronts are too many? A *multiprocessor* is the part of a GPU that runs a block. In one clock, a multiprocessor of an A100 can start 64 multiply-adds, and its shared memory can serve one wavefront. So a kernel that needs more than half a wavefront for 32 multiply-adds waits for its banks. By the counts of this table all five kernels do, `register_product<4>` only just. (The table counts the reads of the source. NVIDIA's compiler merges some of them: an H200 counted three quarters of the recorder's reads for the plain tiles.)
+# How many wavefronts are too many? A *multiprocessor* is the part of a GPU that runs a block. In one clock, a multiprocessor of an A100 can start 64 multiply-adds, and its shared memory can serve one wavefront. So a kernel that needs more than half a wavefront for 32 multiply-adds waits for its banks. By the counts of this table all five kernels do, `register_product<4>` only just. (The table counts what the source says. NVIDIA's compiler merges some reads: for the plain tiles, an H200 counted three quarters of our wavefronts for reads.)
 #
 # Fast matrix products on GPUs are built this way: a tile of $C$ for each block, a smaller tile for each warp, and a tile in the registers of each thread. [Notebook 07](07_roofline.ipynb) does the same on a processor. Tensor cores then multiply small tiles in a single instruction.
 #
@@ -407,7 +407,7 @@ bank_ratio.answer(ratios[1])
 #
 # ### Exercise 5: how many warps fit?
 #
-# *Difficulty ●●○, 10 minutes.* A multiprocessor of an A100 has room for 2048 threads, 32 blocks, 65 536 registers and 167 936 bytes of shared memory. The system takes 1024 bytes of shared memory for each block, beside the block's own. Return how many warps are resident, for blocks of `threads` threads (a multiple of 32), with `registers` registers for each thread (a multiple of 8) and `shared` bytes for each block.
+# *Difficulty ●●○, 10 minutes.* A multiprocessor of an A100 has room for 2048 threads, 32 blocks, 65 536 registers and 167 936 bytes of shared memory. CUDA takes 1024 more bytes of shared memory for each block. Return how many warps are resident, for blocks of `threads` threads (a multiple of 32), with `registers` registers for each thread (a multiple of 8) and `shared` bytes for each block.
 #
 # <details><summary>Hint</summary>
 #
@@ -452,13 +452,13 @@ if products.note:
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# The sums of $R \times R$ outputs live in registers, and so `register_product<4>` has fewer warps resident than the other kernels. Yet its warps work on more outputs at once. Many resident warps and many independent sums in each thread serve the same end: there is work to do while a load is under way. Only a measurement on a GPU can tell which of the two serves it better.
+# The sums of $R \times R$ outputs live in registers, and so `register_product<4>` has fewer warps resident than the other kernels. Yet its warps work on more outputs at once. Many resident warps and many independent sums in each thread serve the same end: there is work to do while a load is under way. Only a measurement can tell which serves it better.
 #
 # ### Registers in a convolution: four pixels at once, if they line up
 #
-# The course has a convolution without shared memory, `convolve_rows`. A thread owns four neighbouring columns, walks down the rows, and keeps the unfinished sums of its outputs in registers. It loads four pixels at once, as a `float4`.
+# `convolve_rows` is a convolution without shared memory. A thread owns four neighbouring columns, walks down the rows, and keeps the unfinished sums of its outputs in registers. It loads four pixels at once, as a `float4`.
 #
-# > **Predict.** Divide the bytes that `convolve_rows` moves in sectors by the bytes that the tile of notebook 05 moves. What is the ratio for an image 256 pixels wide? What is it for 255 pixels, where most rows do not begin at a multiple of 16 bytes? (First decide whether each ratio is above or below 1, then guess how far.)
+# > **Predict.** Divide the bytes that `convolve_rows` moves in sectors by the bytes that the tile of notebook 05 moves. What is the ratio for an image 256 pixels wide? And for 255 pixels, where most rows do not begin at a multiple of 16 bytes? (First decide whether each ratio is above or below 1.)
 
 # %%
 even, odd = (Prediction(f"bytes moved, rows ÷ tile, width {width}", None) for width in (256, 255))
@@ -476,7 +476,7 @@ for width, said in ((256, even), (255, odd)):
     said.answer(moved["rows"] / moved["tiled"])
 
 # %% [markdown]
-# At width 256 `convolve_rows` moves 42 % more bytes of global memory than the tile, but it needs no shared memory and no barrier. On an H200, with 8192 × 8192 pixels, it took 0.18 ms and the tile 0.44 ms. At width 255 only every fourth row begins at a multiple of 16 bytes, so the kernel falls back to single loads. The lanes then read four floats apart, and each request moves about four times as many sectors as its bytes would fill. CUDA's `cudaMallocPitch` avoids this: it pads each row, so that all rows begin at such a multiple.
+# At width 256 `convolve_rows` moves 42 % more bytes of global memory than the tile, but it needs no shared memory and no barrier. On an H200, with 8192 × 8192 pixels, it took 0.18 ms and the tile 0.44 ms. At width 255 only every fourth row begins at a multiple of 16 bytes, so the kernel falls back to single loads. Neighbouring lanes then read words four apart, and each request moves about four times as many sectors as its bytes would fill. CUDA's `cudaMallocPitch` avoids this: it pads each row, so that all rows begin at such a multiple.
 #
 # > **Answer.** The square block moves fewer bytes: it loads $h + w$ numbers for $hw$ multiply-adds, and the square has the smallest $h + w$. A thread that makes a square of outputs saves reads of shared memory in the same way. The price is registers: they limit how many warps are resident.
 #
