@@ -40,7 +40,7 @@ rng = np.random.default_rng(15)
 photograph = load_sample_image("china.jpg").mean(axis=2).astype(np.float32) / 255
 
 # %% [markdown]
-# Below, threads compute for each of eight numbers the sum of all numbers before it: a *[scan](glossary.md#scan)*. A single thread makes six additions, one after another; for 256 numbers it makes 254. A tree of threads takes $2 \log_2 n$ steps: six for eight numbers too, but only 16 for 256. **Press ▶|** to see which thread adds what, and choose the other scan from the menu. (The other scan includes the number itself in its sum.) Lines are reads, frames are writes, and each colour is a thread. A barrier separates each step from the next. Both scans were recorded while they ran.
+# Below, threads compute for each of eight numbers the sum of all numbers before it: a *[scan](glossary.md#scan)*. A single thread makes six additions, one after another; for 256 numbers it makes 254. A tree of threads takes $2 \log_2 n$ steps: six for eight numbers too, but only 16 for 256. **Press ▶|** to see which thread adds what, and choose the other scan from the menu. (It includes each number in its own sum.) Lines are reads, frames are writes, and each colour is a thread. A barrier separates each step from the next. Both scans were recorded while they ran.
 
 # %%
 eight, scans = np.array([3, 1, 7, 0, 4, 1, 6, 3], np.float32), {}
@@ -81,7 +81,7 @@ scan_picture(scans, eight)
 #
 # </details>
 #
-# > **Predict.** With `group` 1, neighbouring lanes take different branches. With `group` 32, all lanes of a warp take the same branch. Count the passes through both loops. Divide the count for `group` 1 by the count for `group` 32: what do you get? And for `group` 8?
+# > **Predict.** With `group` 1, neighbouring lanes take different branches. With `group` 32, all lanes of a warp take the same branch. Count the passes through both loops. Divide the count for `group` 1 by the count for `group` 32: what do you get? And for `group` 8 ÷ `group` 32?
 
 # %%
 by_lane = Prediction("passes with group 1 ÷ with group 32", None)  # your number for None
@@ -99,18 +99,18 @@ by_lane.answer(passes[1] / passes[32])
 by_eight.answer(passes[8] / passes[32])
 
 # %% [markdown]
-# The picture shows the first warp with `group` 8. Each column is a pass, and the coloured lanes work in it. Look at the middle: the warp goes through each loop with half of its lanes.
+# The picture shows the first warp with `group` 8. Each column is a pass, and the coloured lanes work in it. Look at the middle: the warp executes each loop with half of its lanes.
 
 # %%
 plots.warp_passes(two_ways[4, 64].warps(numbers, np.empty_like(numbers), 8))
 plt.show()
 
 # %% [markdown]
-# With two branches of equal length, a warp makes twice the passes as soon as each branch has one of its lanes. So `group` 8 makes as many passes as `group` 1. If all lanes of a warp take the same branch, the `if` costs no further pass.
+# With two branches of equal length, a warp makes twice the passes as soon as one lane takes the other branch. So `group` 8 makes as many passes as `group` 1. If all lanes of a warp take the same branch, the `if` costs no further pass.
 #
 # ### Who does which addition
 #
-# Often the programmer decides which thread does what. This kernel sums 256 numbers: it adds neighbours, then neighbouring sums. The steps are $s = 1, 2, 4, \dots, 128$. In step $s$, each thread $t$ that is a multiple of $2s$ adds element $t + s$ to element $t$.
+# Often the programmer decides which thread does what. This kernel sums 256 numbers: it adds neighbours, then neighbouring sums, in steps $s = 1, 2, 4, \dots, 128$. In step $s$, each thread $t$ that is a multiple of $2s$ adds element $t + s$ to element $t$.
 
 # %%
 sums = Module("sums.cu", device="cpu")
@@ -152,7 +152,7 @@ check.packed_sum(packed_sum)
 # %% [markdown]
 # ### Shuffles: lanes that read each other's registers
 #
-# Inside a warp, threads can exchange values without shared memory. `__shfl_down_sync(mask, v, o)` returns the `v` of the lane `o` places further on; `mask` has a bit for each lane that takes part, here all 32. After five shuffles, lane 0 holds the sum of its warp:
+# Inside a warp, threads can exchange values without shared memory. `__shfl_down_sync(mask, v, o)` returns the `v` of the lane whose number is larger by `o`; `mask` has a bit for each lane that takes part, here all 32. After five shuffles, lane 0 holds the sum of its warp:
 
 # %% language="cuda"
 # __global__ void shuffled_sum(const float *x, float *total) {
@@ -169,7 +169,7 @@ check.packed_sum(packed_sum)
 # }
 
 # %% [markdown]
-# > **Predict.** The table below compares four sums of 256 numbers: interleaved, yours, *halved* (each step adds the upper half to the lower half, as in notebook 05), and by shuffles. How many barriers does the interleaved sum need? (Yours and the halved sum need the same number.) How many does the sum by shuffles need?
+# > **Predict.** The table below compares four sums of 256 numbers: interleaved, yours, *halved* (each step adds the upper half to the lower half, as in notebook 05), and by shuffles. How many barriers does the interleaved sum need? (Yours and the halved sum need as many.) How many does the sum by shuffles need?
 
 # %%
 most_barriers = Prediction("barriers of the interleaved sum", None)  # your number for None
@@ -198,7 +198,7 @@ few_barriers.answer(barriers["by shuffles"])
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# The interleaved sum makes 47 passes for additions that fit into 12. Your packed sum makes 12, but it needs as many wavefronts as the interleaved sum: its active lanes read words $2s$ apart, so several lanes want words of one bank. The halved sum reads neighbouring words, and needs few passes and few wavefronts. The sum by shuffles makes 5 passes in each of 8 warps: 40, more than the halved sum. But it needs a third of the halved sum's wavefronts, and a single barrier.
+# The interleaved sum makes 47 passes; your packed sum makes the same additions in 12. But it needs as many wavefronts as the interleaved sum: its active lanes read words $2s$ apart, so several lanes want words of one bank. The halved sum reads neighbouring words, and needs few passes and few wavefronts. The sum by shuffles makes 5 passes in each of 8 warps: 40, more than the halved sum. But it needs a third of the halved sum's wavefronts, and a single barrier.
 #
 # An H200 summed 134 million numbers in blocks of 256: interleaved in 0.58 ms, packed in 0.74 ms, halved in 0.56 ms. The packed sum makes a quarter of the interleaved sum's passes, and still took longer: passes alone do not decide the time. (Times on an H200 come from `make gpu`; `data/gpu/` holds the record.)
 #
@@ -214,11 +214,11 @@ Markdown("\n".join(lines))
 # The picture at the top shows the two scans.
 #
 # - *Hillis and Steele* scan in steps $s = 1, 2, 4, \dots$. In step $s$, every thread adds the number $s$ places to the left to its own. That takes $\log_2 n$ steps and nearly $n \log_2 n$ additions. The result is *inclusive*: each sum includes the number at its own place.
-# - *Blelloch* scans by going up and down a tree, in $2 \log_2 n$ steps and $2(n-1)$ additions. The result is *exclusive*: each sum stops before that number. The way up adds pairs, then pairs of pairs, until the last element holds the sum of all. The way down sets this last element to zero, and then visits the same pairs in reverse order. In each pair, the left element takes the right element's old value, and the right element becomes the sum of the two old values.
+# - *Blelloch* scans by going up and down a tree, in $2 \log_2 n$ steps and $2(n-1)$ additions. The result is *exclusive*: each sum stops before its own place. The way up adds pairs, then pairs of pairs, until the last element holds the sum of all. The way down sets this last element to zero and visits the same pairs in reverse order. In each pair, the left element takes the right element's old value, and the right element becomes the sum of the two old values.
 #
 # ### Exercise 2: down the tree
 #
-# *Difficulty ●●●, 20 minutes.* A block of 128 threads scans 256 numbers in `part`. The way up is given. Write the way down: at its end, `part[i]` holds the sum of the block's numbers before number `i`.
+# *Difficulty ●●●, 20 minutes.* A block of 128 threads scans 256 numbers in `part`. The way up is given. Write the way down: at the end, `part[i]` holds the sum of the block's numbers before number `i`.
 #
 # <details><summary>Hint</summary>
 #
@@ -272,7 +272,7 @@ if check.my_scan.passed(my_scan):
     print(f"{len(packed)} bright pixels of {len(pixels)}, packed by your scan")
 
 # %% [markdown]
-# > **Predict.** Both scans run on 256 numbers. Divide the shared-memory accesses of the scan in steps by those of the tree: what do you get? Divide their *wavefronts* in the same way.
+# > **Predict.** Both scans run on 256 numbers. What is the ratio of their shared-memory accesses, steps ÷ tree? And of their *wavefronts*?
 
 # %%
 more_accesses = Prediction("accesses, steps ÷ tree", None)  # your number for None
@@ -293,11 +293,11 @@ more_accesses.answer(ratio[0])
 more_wavefronts.answer(ratio[1])
 
 # %% [markdown]
-# The tree makes fewer than half of the accesses and still needs *twice* the wavefronts. (An H200's counters showed 1.7 times as many.) In the tree's steps, neighbouring lanes read words 2, 4, 8, … apart, so they share ever fewer banks. Skipping one word in every 32 (*padding*) removes most of these conflicts; only then does the tree need fewer wavefronts. The tree also needs twice the barriers. On an H200, scanning 134 million numbers in blocks of 256 took 0.63 ms in steps, 1.16 ms by the tree, and 0.55 ms by the padded tree. **Fewer operations help only if operations are the bottleneck.**
+# The tree makes fewer than half of the accesses and still needs *twice* the wavefronts. (An H200 counted 1.7 times as many.) In the tree's steps, neighbouring lanes read words 2, 4, 8, … apart, so they share ever fewer banks. Skipping one word in every 32 (*padding*) removes most of these conflicts; only then does the tree need fewer wavefronts. The tree also needs twice the barriers. On an H200, scanning 134 million numbers in blocks of 256 took 0.63 ms in steps, 1.16 ms by the tree, and 0.55 ms by the padded tree. **Fewer operations help only if operations are the bottleneck.**
 #
 # ### Histogram: many threads, one bin
 #
-# How often does each of 256 values occur among $n$ bytes? Two threads may want the same bin at once, and `bins[x[i]] += 1` is then a race. An *atomic* operation reads, adds and writes in one indivisible step:
+# How often does each of 256 values occur among $n$ bytes? Each value has a counter, its *bin*. Two threads may want one bin at once, and `bins[x[i]] += 1` is then a race. An *atomic* operation reads, adds and writes in one indivisible step:
 
 # %% language="cuda"
 # __global__ void direct_histogram(const unsigned char *x, unsigned *bins, int n) {
@@ -312,7 +312,7 @@ more_wavefronts.answer(ratio[1])
 #
 # ### Exercise 3: bins for each block
 #
-# *Difficulty ●●●, 15 minutes.* Write this kernel for any number of blocks and of threads in a block. `x` holds `n` bytes, and `bins` holds zeros at the start. Divide all work among the threads. With $B$ blocks, at most $256 B$ atomics may go to `bins`.
+# *Difficulty ●●●, 15 minutes.* Write this kernel for any number of blocks and of threads in a block. `x` holds `n` bytes, and `bins` holds zeros at the start. Divide all work among the threads. With $B$ blocks, at most $256 \cdot B$ atomics may go to `bins`.
 #
 # <details><summary>Hint</summary>
 #
@@ -339,7 +339,7 @@ more_wavefronts.answer(ratio[1])
 check.block_histogram(block_histogram)
 
 # %% [markdown]
-# > **Predict.** 8 blocks count 32 768 bytes. By what factor do their own bins reduce the atomics on global memory? A warp counts 32 neighbouring pixels of the photograph. Take the bin that most of its lanes want: how many lanes is that, on average?
+# > **Predict.** 8 blocks count 32 768 bytes. By what factor do their own bins reduce the atomics on global memory? A warp counts 32 neighbouring pixels of the photograph. How many of its lanes want the most wanted bin, on average?
 
 # %%
 fewer_atomics = Prediction("global atomics, direct ÷ own bins", None)  # your number for None
@@ -361,15 +361,15 @@ with Module("histogram.cu", device="cpu") as module:
 fewer_atomics.answer(len(x) / atomics)
 
 # %% [markdown] claims="15-histogram"
-# The direct kernel makes $n$ global atomics, and the kernel with private bins $256 B$. So a block saves atomics only if it counts more bytes than it has bins. An H200 counted 268 million random bytes in 69 ms with bins in global memory, and in 0.38 ms with bins for each block.
+# The direct kernel makes $n$ global atomics, and the kernel with private bins $256 \cdot B$. So a block saves atomics only if it counts more bytes than it has bins. An H200 counted 268 million random bytes in 69 ms with bins in global memory, and in 0.38 ms with bins for each block.
 #
-# *Within* a warp, privatization changes nothing: as many lanes want one bin as before. What does such a crowd cost? When all bytes were equal, all 32 lanes wanted one bin. Then the H200 took 196 ms with bins in global memory, nearly three times as long as for random bytes. With bins in shared memory it still took 0.38 ms. A photograph lies between: neighbouring pixels are alike, so more lanes want one bin than with random bytes:
+# *Within* a warp, privatization changes nothing: as many lanes want one bin as before. What does such a crowd cost? When all bytes were equal, all 32 lanes wanted one bin. Then the H200 took 196 ms with bins in global memory, nearly three times as long as for random bytes. With bins in shared memory it still took 0.38 ms. A photograph lies between: neighbouring pixels are alike, so more lanes want one bin than with random bytes. (*Atomics in sequence* adds up these lanes over all warps.)
 
 # %%
 evidence("15-histogram")
 
 # %% [markdown]
-# Your histogram can improve a photograph. Replace each grey level by the fraction of pixels that are no brighter. An inclusive scan of the histogram, divided by the number of pixels, gives these fractions. Common grey levels move apart, here those of the sky:
+# Your histogram can improve a photograph. Replace each grey level by the fraction of pixels that are no brighter: an inclusive scan of the histogram, divided by the number of pixels. Common grey levels, such as the sky's, move apart:
 
 # %%
 grey, bins = (255 * photograph).astype(np.uint8), np.zeros(256, np.uint32)
@@ -403,7 +403,7 @@ if check.block_histogram.passed(block_histogram):
 #
 # ### Exercise 4: softmax of a row by one warp
 #
-# *Difficulty ●●○, 15 minutes.* Block `b` has 32 threads and computes the softmax of row `b`. Write the part that brings $m$ and $l$ of the whole row into every lane. Your part reads each number of the row once. `__shfl_xor_sync(0xffffffff, m, o)` returns the `m` of the lane whose number is this lane's number XOR `o`. After exchanges with $o = 16, 8, 4, 2, 1$, every lane has merged all 32.
+# *Difficulty ●●○, 15 minutes.* Block `b` has 32 threads and computes the softmax of row `b`, which has `n` numbers. Write the part that brings $m$ and $l$ of the whole row into every lane. It reads each number of the row once. `__shfl_xor_sync(0xffffffff, m, o)` returns the `m` of the lane whose number is this lane's number XOR `o`. After exchanges with $o = 16, 8, 4, 2, 1$, every lane has merged the results of all 32.
 #
 # <details><summary>Hint</summary>
 #
@@ -443,7 +443,7 @@ check_attention.online_softmax(online_softmax)
 #
 # $$ o_i = \sum_j p_{ij} v_j, \qquad p_{i\cdot} = \operatorname{softmax}_j \left( q_i \cdot k_j / \sqrt D \right). $$
 #
-# The simplest way has three kernels. `scores` writes $n^2$ scores. `softmax_thrice` reads them three times and writes $n^2$ weights. `weighted` reads the weights and adds up the values. In all, $n^2$ numbers are moved six times.
+# The simplest way has three kernels. `scores` writes $n^2$ scores. `softmax_thrice` reads them three times and writes $n^2$ weights. `weighted` reads the weights and adds up the weighted values. In all, $n^2$ numbers are moved six times.
 #
 # ### Attention in one kernel
 #
@@ -501,7 +501,7 @@ flash = Module("attention.cu", device="cpu")
 Code(flash["attention"].listing, language="c++")
 
 # %% [markdown]
-# > **Predict.** Let $n = 128$ and $D = 32$. Divide the bytes that the three kernels ask for by those of the single kernel: what do you get? A rough guess will do.
+# > **Predict.** Let $n = 128$ and $D = 32$. What is the ratio of the bytes asked for, three kernels ÷ one? A rough guess will do.
 
 # %%
 three_to_one = Prediction("bytes asked for, three kernels ÷ one", None)  # your number for None
@@ -536,9 +536,9 @@ lines += [f"| {name} | {' | '.join(f'{x:.0f}' for x in row)} |"
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# The last column counts each byte once for each kernel that uses it, as if a cache kept everything. By this count the three kernels move $4n^2 + 4nD$ numbers. The single kernel moves about $4nD$: no score, no weight. The ratio, $1 + n/D$, grows with $n$: 5 here, and 129 for $n = 4096$.
+# In the last column, each kernel moves each of its bytes once, as if a cache kept everything. By this count the three kernels move $4n^2 + 4nD$ numbers. The single kernel moves about $4nD$: no score, no weight. The ratio, $1 + n/D$, grows with $n$: 5 here, and 129 for $n = 4096$.
 #
-# In the first column the ratio is smaller: in the single kernel, each block of queries reads all keys and values again. Your kernel has 32 queries in a block where ours has 16, so it reads them half as often. It moves more in sectors than it asks for, because of two lines that we gave you: lane $t$ loads row $t$ of `q` and stores row $t$ of `o`, 128 bytes from its neighbour's row.
+# In the first column the ratio is smaller: in the single kernel, each block of queries reads all keys and values again. Your blocks have 32 queries, ours 16, so yours read keys and values half as often. Your kernel moves more in sectors than it asks for, because of two lines that we gave you: lane $t$ loads row $t$ of `q` and stores row $t$ of `o`, so lanes access words 128 bytes apart.
 #
 # ### The same softmax, on a ring of ranks
 #
