@@ -93,7 +93,7 @@ draw.neighbourhood(A, debian.names, result.scores, debian.number("python3-numpy"
 # %% [markdown]
 # ## Lesson 1. Why is one version hundreds of times as fast as another?
 #
-# *55 minutes.* **The question:** the source writes PageRank in four ways, and we add a fifth. All five give the same ranks, but the slowest takes hundreds of times as long as the fastest. Why?
+# *55 minutes.* **The question:** the source writes PageRank in four ways, and we add a fifth. All five give the same ranks, but the slowest can take hundreds of times as long as the fastest. Why?
 #
 # ### PageRank by hand
 #
@@ -102,7 +102,7 @@ draw.neighbourhood(A, debian.names, result.scores, debian.number("python3-numpy"
 # $$x_i = \frac{1-d}{N} + d \sum_{j \to i} \frac{x_j}{\mathrm{out}(j)}
 # \qquad\text{or}\qquad x = \frac{1-d}{N} + d\; G\,(\mathrm{Out} \circ x)$$
 #
-# ($\circ$ multiplies element by element.) Start with $1/N$ everywhere and repeat this step: that is a [power iteration](glossary.md#power-iteration). Here are four nodes, with NetworkX as an independent reference:
+# ($\circ$ multiplies element by element.) A [power iteration](glossary.md#power-iteration) starts with $1/N$ everywhere and repeats this step. Here are four nodes, with NetworkX as an independent reference:
 
 # %%
 G = np.array([[0, 0, 1, 0], [1, 0, 0, 0], [1, 1, 0, 1], [0, 0, 1, 0]], dtype=float)
@@ -139,13 +139,13 @@ print("on", (M.to(device) * z.to(device)).device, "both operands have to be on o
 #
 # | version | $G$ is | multiplied by Out |
 # |---|---|---|
-# | 0 | a list of links; each link carries a message, the share of its first node | at each iteration |
+# | 0 | a list of links; along each link, a node sends its share as a message | at each iteration |
 # | 1 | a sparse matrix in *coordinates* (COO): row, column and value of each link | at each iteration |
 # | 2 | a dense matrix | at each iteration |
 # | 3 | a dense matrix | once, by a product with a diagonal matrix |
-# | 4 (ours) | [compressed rows](glossary.md#compressed-rows), 32-bit indices | once, into the values |
+# | 4 (ours) | [compressed rows](glossary.md#compressed-rows) (CSR), 32-bit indices | once, into the values |
 #
-# Version 0 uses DGL, the Deep Graph Library, where it is installed. Version 0s does the same in plain PyTorch: indexing by `source` takes the share of each link's first node, and `index_add_` adds it at the link's target. Version 3s is version 3 with its columns scaled element by element. (We time 3s here; version 3 itself comes further down.) The other products differ only in the format of `matrix`:
+# Version 0 uses DGL, the Deep Graph Library, where it is installed. Version 0s does the same in plain PyTorch: indexing by `source` takes the share of the node that each link leaves, and `index_add_` adds it at the link's target. Version 3s is version 3 with its columns scaled element by element. (We time 3s here, and 3 further down.) The other products differ only in `matrix` and in `* self.out`:
 
 # %%
 for version in (v.MessagePassing, v.SparseInLoop, v.DenseInLoop, v.DenseFolded, v.CSR):
@@ -154,7 +154,7 @@ for version in (v.MessagePassing, v.SparseInLoop, v.DenseInLoop, v.DenseFolded, 
     print("\n".join(line for line in code if line.strip() and "import torch" not in line))
 
 # %% [markdown]
-# We run them on the source's random graph: each of the $N(N-1)$ links exists with probability $10^{-3}$, and every node has a link out.
+# We run the versions on the source's random graph: each of the $N(N-1)$ links exists with probability $10^{-3}$, and every node has a link out.
 #
 # > **Predict.** Which version is the fastest? How many times as long does the slowest one take?
 
@@ -184,7 +184,7 @@ factor.answer(max(spent.values()) / min(spent.values()))
 # %% [markdown]
 # ### Count the bytes
 #
-# The product does 2 operations for each stored value, and uses each value once. A processor multiplies far faster than it reads. So if the bytes come from memory, **bytes ÷ bandwidth** is the least time of an iteration.
+# The product does 2 operations for each stored value and reads it once. A processor multiplies far faster than it reads. So if the bytes come from memory, **bytes ÷ bandwidth** is the least time of an iteration.
 #
 # ### Exercise 1: count the bytes
 #
@@ -240,9 +240,9 @@ for row in rows:
     )
 
 # %% [markdown] claims="06-same-bytes 06-csr 06-messages-dense"
-# **Bytes explain the slow dense versions.** The dense matrix has over 400 times the bytes of the compressed rows. In the table above it also takes more than a hundred times as long. The dense versions and compressed rows also come nearest to their bounds. (A ratio below 1 means that a cache held some of the bytes.)
+# **Bytes explain the slow dense versions.** The dense matrix has over 400 times the bytes of the compressed rows. On an idle machine it also takes over a hundred times as long, and it reaches its bound. (A ratio below 1 means that a cache held some of the bytes. If other programs used your cores, run the cells again.)
 #
-# Bytes do not explain the other versions. COO moves fewer bytes than 0s (2.2 and 3.7 MB), but in the records it takes five to seven times as long, and both stand far above the dashed line. Is the COO format slow? The next cell gives the same links, in the same format, to SciPy:
+# Bytes do not explain versions 0s and 1. COO moves fewer bytes than 0s (2.2 and 3.7 MB), but in the records, on one core, it takes five to seven times as long. Both stand far above the dashed line. Is the COO format slow? We give the same links, in the same format, to SciPy:
 
 # %%
 same = graph.incoming.tocoo().astype(np.float32)
@@ -275,7 +275,7 @@ print(f"saved by it: {seconds(saved)} an iteration")
 print(f"so it pays after {64 * product / saved:.0e} iterations")
 
 # %% [markdown] claims="06-scale-columns"
-# Scaling the columns element by element gives the same matrix. In the records of two processors, the matrix product takes 30 and 60 times as long as scaling at $N = 500$, and over 100 times as long at $N = 1500$.
+# Scaling the columns element by element gives the same matrix. In the records of two processors, on one core, the matrix product takes 30 and 60 times as long as scaling at $N = 500$, and over 100 times at $N = 1500$.
 #
 # ### On a GPU
 #
@@ -295,17 +295,17 @@ for name in {"dense", "dense_scaled"} & set(held):
     del held[name]  # 400 MB each
 
 # %% [markdown]
-# The dense versions gain most, as the source says: memory limits them on both machines, and a GPU's memory is far faster. Version 4 gains least. The recorded GPU could read its 0.9 MB in less than a microsecond, so bytes do not limit it there. Version 4 is still the fastest on both. **First move fewer bytes, then move them faster.**
+# The dense versions gain much, as the source says: memory limits them on both machines, and a GPU's memory is far faster. Yet on the recorded GPU version 4 is the fastest. That GPU could read its 0.9 MB in less than a microsecond, so bytes no longer limit it. **First move fewer bytes, then move them faster.**
 #
-# > **Answer.** The dense version reads over 400 times the bytes of compressed rows. These two versions come nearest to the time that their bytes need. Bytes do not explain the rest: COO is slow in PyTorch, and fast in SciPy.
+# > **Answer.** The dense version reads over 400 times the bytes of compressed rows, and takes the time that its bytes need. Bytes do not explain the rest: COO is slow in PyTorch, and fast in SciPy.
 #
 # ## Lesson 2. When is the answer right, and when may you stop?
 #
-# *65 minutes, of which the project takes 40.* **The question:** the source repeats its step 200 times, on a graph where every node has a link out. Debian has thousands of packages without a link out. What must change, and how many iterations are enough?
+# *65 minutes, of which the project takes 40.* **The question:** the source repeats its step 200 times, on a graph where every node has a link out. Thousands of Debian's packages have none. What must change, and how many iterations are enough?
 #
 # ### Rank that leaks
 #
-# A node without links out is **[dangling](glossary.md#dangling-node)**. For such a node, the formula divides by zero. If we set its $\mathrm{Out}$ to 0, it gives its rank to nobody, and in each step this rank is lost.
+# A node without links out is **[dangling](glossary.md#dangling-node)**. For such a node, the formula divides by zero. If we set its $\mathrm{Out}$ to 0, its rank goes to nobody and is lost in each step.
 #
 # By hand: three nodes, $0 \to 1 \to 2$, each with rank 1/3. Node 2 gives nothing away. After one step with $d = 0.85$ the sum of the ranks is 0.15 from restarts and $0.85 \cdot 2/3$ from the two links, 0.717 in all.
 #
@@ -328,7 +328,7 @@ print("L1 distance from the right ranks:", f"{np.abs(leaked - result.scores).sum
       f"scaled to sum 1: {np.abs(leaked / leaked.sum() - result.scores).sum():.0e}")  # fmt: skip
 
 # %% [markdown]
-# Four tenths of the rank have leaked away. But if you scale what is left to sum 1, you have the right ranks: leaking multiplies all of them by one factor. This holds if a dangling node should give its rank to all nodes equally. Some libraries decide otherwise and find other ranks: in scikit-network a dangling node keeps its rank.
+# Four tenths of the rank have leaked away. But scale what is left to sum 1, and you have the right ranks: leaking has multiplied all of them by one factor. This holds if a dangling node gives its rank to all nodes equally. Other libraries decide otherwise: in scikit-network a dangling node keeps its rank.
 #
 # ### Exercise 2: keep the rank
 #
@@ -408,7 +408,7 @@ on_random.answer(runs["random"].iterations)
 on_debian.answer(runs["Debian"].iterations)
 
 # %% [markdown]
-# On the source's graph, K = 200 is ten times too many. Debian's curve ends parallel to the bound: each late change is 0.85 times the one before, and no graph can be slower. Packages that need only each other can cause this: a walk that enters their cycle leaves it only by a restart. We found two such cycles in Debian. The next cell opens the first cycle, the second, and both. To open a cycle, it removes the links out of one of its packages.
+# On the source's graph, K = 200 is ten times too many. Debian's curve ends parallel to the bound: each late change is 0.85 times the one before, and no graph can be slower. Packages that need only each other can cause this: a walk that enters their cycle leaves it only by a restart. We found two such cycles in Debian. The next cell opens neither, one, the other, and both; to open a cycle, it removes the links out of one of its packages.
 
 # %%
 CYCLES = {  # packages that need each other and nothing else
@@ -423,7 +423,7 @@ for names in ((), ("Java",), ("node",), ("Java", "node")):
           f"{pagerank(without.tocsr(), 'csr').iterations} iterations")  # fmt: skip
 
 # %% [markdown]
-# **Either cycle alone keeps the convergence slow.** With one opened, Debian still needs about nine tenths of the iterations or more. With both opened, it needs little more than half.
+# **Either cycle alone keeps the convergence slow.** With one opened, Debian still needs 81 or 73 of its 83 iterations. With both opened, it needs 46.
 #
 # ### Exercise 4, a project: rank Debian yourself
 #
@@ -467,14 +467,14 @@ if mine is not None:
 #
 # ## Lesson 3. What must processes exchange?
 #
-# *30 minutes.* **The question:** a graph too large for one machine is cut into blocks. How many ranks must travel between the processes in each iteration? (In this lesson, a *rank* is always a node's; what MPI calls a rank is a *process*.)
+# *30 minutes.* **The question:** a graph too large for one machine is cut into blocks. How many ranks must travel between the processes in each iteration? (In this lesson, a *rank* is always a node's; MPI's ranks are *processes*.)
 #
 # ### Two processes by hand
 #
-# Give each process a block of rows of $G$: the links *into* its nodes. To compute the new ranks of its nodes, a process needs the ranks of the nodes that these links come from. Take the four nodes of lesson 1, with links $2 \to 0$, $0 \to 1$, $0, 1, 3 \to 2$ and $2 \to 3$. Process 0 owns nodes 0 and 1, and lacks only the rank of node 2. Process 1 owns nodes 2 and 3, and lacks the ranks of nodes 0 and 1. There are two ways to exchange ranks:
+# Give each process a block of rows of $G$: the links *into* its nodes. The process needs the ranks of the nodes that these links come from. Take the four nodes of lesson 1, with links $2 \to 0$, $0 \to 1$, $0, 1, 3 \to 2$ and $2 \to 3$. Process 0 owns nodes 0 and 1, and lacks only the rank of node 2. Process 1 owns nodes 2 and 3, and lacks the ranks of nodes 0 and 1. There are two ways to exchange ranks:
 #
 # - **allgather**: every process receives the ranks of all other nodes, 8 bytes each;
-# - **boundary**: every process receives only the ranks that its rows read and that it lacks.
+# - **boundary**: every process receives only the ranks that its rows need and that it does not own.
 #
 # ### Exercise 5: the boundary
 #
@@ -502,7 +502,7 @@ check.boundary(boundary)
 # %% [markdown]
 # Debian's packages are sorted by name. How much does their order matter? We also shuffle them and, where METIS is installed, group them with it. METIS is a *partitioner*: it looks for parts of nearly equal size with few links between them.
 #
-# > **Predict.** On four processes, divide the bytes of an allgather by the bytes of the boundary. What is the ratio for Debian, sorted by name? And for the random graph?
+# > **Predict.** On four processes, what is the ratio of the bytes, allgather ÷ boundary, for Debian sorted by name? And for the random graph?
 
 # %%
 for_debian = Prediction("allgather ÷ boundary for Debian", None)  # your number for None
@@ -531,11 +531,11 @@ for name, one in graphs.items():
         said.answer(every / some)
 
 # %% [markdown]
-# Two things make Debian's boundary small. First, its packages have few links: four on average, and nearly a third have one or none. A package with one link sends its rank to at most one process, and a package without links sends it to none. So even in shuffled order the boundary takes half the bytes of the allgather. In the random graph a node has ten links on average, so nearly every process needs nearly every rank. Second, the order puts linked packages into one block: packages with similar names often need one another. This nearly halves the bytes again. METIS looks at the links instead of the names; in our runs its order needed less than half the bytes of the order by name.
+# Two things make Debian's boundary small. First, its packages have few links: four on average, and nearly a third have one or none. A package with one link sends its rank to at most one process, and a package without links sends it to none. So even in shuffled order the boundary takes half the bytes of the allgather. In the random graph a node has ten links on average, so nearly every process needs nearly every rank. Second, the order by name often puts linked packages into one block, since packages with similar names often need one another. This nearly halves the bytes again. METIS looks at the links instead of the names; in our runs its order needed less than half the bytes of the order by name.
 #
 # ### On real processes
 #
-# Four processes now rank Debian with both ways to exchange. Compare the bytes that each process received with your count, and the times with one process.
+# Four processes now rank Debian with both ways to exchange. Compare the bytes that each process received with your count, and the times with the time of one process.
 
 # %%
 from helpers.cluster import Cluster
@@ -578,13 +578,13 @@ from helpers.pagerank import distributed
 print(inspect.getsource(distributed.rank_block).split('"""')[2].partition("    if residual")[0])
 
 # %% [markdown]
-# If four processes took longer than one, and the boundary took hardly less time than the allgather, then bytes were not the limit here. On one machine, the processes share memory and cores. In each iteration they also wait for one another three times: for two sums and for the exchange. Several machines gain something else: together they have room for a graph that one machine cannot hold.
+# If four processes took longer than one, and the boundary saved no time, then bytes were not the limit here. On one machine, the processes share memory and cores. In each iteration they also wait for one another three times: for two sums and for the exchange. Several machines gain room instead: together they hold a graph that one cannot.
 #
-# > **Answer.** Each process must receive the ranks of the other processes' nodes that link into its rows. The graph and the order of its nodes decide how many there are, and you can count them before you run anything.
+# > **Answer.** Each process must receive the ranks of other processes' nodes with links to its own nodes. The graph and the order of its nodes decide how many there are. You can count them before you run anything.
 #
 # ## What breaks: stopping the clock too early
 #
-# A call that runs on a GPU returns when its work is *queued*. If you read the clock then, you have timed the queueing, and not the work. A pool of one thread shows the same on any machine:
+# A call that runs on a GPU returns when its work is *queued*. If you read the clock then, you have timed only the queueing. A pool of one thread shows the same on any machine:
 
 # %%
 from concurrent.futures import ThreadPoolExecutor
@@ -604,7 +604,7 @@ with ThreadPoolExecutor(1) as queue:
 #
 # ## In practice, and where to read on
 #
-# Use `networkx.pagerank` for small graphs, igraph on one machine, cuGraph on a GPU. **[Personalised](glossary.md#personalised-pagerank)** PageRank restarts only at nodes of your choice, here at the packages of Debian's section *science*. The bars are packages outside this section that its walks visit over five times as often:
+# Use `networkx.pagerank` for small graphs, igraph on one machine, cuGraph on a GPU. **[Personalised](glossary.md#personalised-pagerank)** PageRank restarts only at nodes of your choice, here at the packages of Debian's section *science*. The bars are packages outside this section whose rank becomes over five times as high:
 
 # %%
 restart = np.array([section == "science" for section in debian.sections], dtype=float)
@@ -616,7 +616,7 @@ draw.bars([debian.names[i] for i in chosen], science[chosen],
 plt.show()
 
 # %% [markdown]
-# What the source says, and what the runs above found on your machine:
+# What the source says, and what this notebook found on your machine:
 
 # %%
 from IPython.display import Markdown
