@@ -175,7 +175,7 @@ _drift = with_defaults(seeds=range(5), scale="ratio", unit="1", axis="H", smalle
 
 CLAIMS = [
     _fit(
-        "10-rarer-at-best",
+        "10-rarer-epochs",
         "The rarer gradients are averaged, the more epochs the curve needs to a loss of 0.05.",
         epochs_by, RARER, "open", 0.1, "now and then", "every step",
     ),

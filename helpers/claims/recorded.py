@@ -123,8 +123,10 @@ def _read(folder: Path, state: tuple) -> Mapping[str, Recorded]:
 
 
 def _counts(row: Row) -> bool:
-    """Whether the runs were counted: then the effect is a share, and no difference."""
-    return bool(row.peer_value) and row.parameters["effect"] == row.value
+    """Whether the runs were counted: then the effect is a share, no ratio and no difference."""
+    given = row.parameters
+    plain = given["scale"] == "difference" and bool(row.peer_value)
+    return plain and given["effect"] == row.value
 
 
 def _cells(row: Row) -> list[str]:

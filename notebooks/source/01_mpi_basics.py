@@ -96,9 +96,9 @@ guess["x on rank 3"] = ...
 # %%ranks
 import os
 
-x = "nothing"
+x = "red"
 if comm.Get_rank() == 0:
-    x = "something"
+    x = "green"
 print(f"I am rank {rank} of {comm.Get_size()}, process {os.getpid()}: my x is {x}")
 
 # %%

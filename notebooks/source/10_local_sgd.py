@@ -557,13 +557,13 @@ for batch in range(8):
 # %% [markdown]
 # Count what all ranks share (the number of the batch), not what each has done.
 
-# %% [markdown] claims="10-rarer-at-best 10-threads"
+# %% [markdown] claims="10-rarer-epochs 10-threads"
 # ## What the sources say, what we measured
 #
 # One source fits $\sqrt x \sin(3.14\,x/5)$ on $[0, 20]$ with four linear layers (80, 80, 80, 40), on four processes, as in the picture at the top. It averages the *gradients* in every step, or every 2, 4 or 10 steps, or never, and the *parameters* every 200 epochs. For these five settings it reports 4, 6, 6, 7 and 8 thousand epochs, and 330, 183, 136, 99 and 88 s for each thousand. Our runs are smaller (1600 points, parameters averaged every 5 epochs), with ten seeds, at a rate of 0.02 with momentum 0.9 (at 0.03 some never reach the loss). The table counts epochs until the loss is 0.05:
 
 # %%
-claims.evidence("10-rarer-at-best")
+claims.evidence("10-rarer-epochs")
 
 # %% [markdown]
 # On a server with 16 virtual cores the same source sees more processes take longer: 1, 2, 4, 8 processes need 1403, 1748, 3003, 4801 s. It names the cause: in *each* process PyTorch uses a thread for every core, and the threads take the cores from each other. The next cell gives four ranks the same work without messages; the record follows:
