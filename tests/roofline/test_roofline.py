@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections import Counter
 from types import SimpleNamespace
 
 import numpy as np
@@ -71,6 +72,20 @@ def test_first_jump():
     assert measuring.first_jump([8, 16, 32, 64, 128], [1, 3, 1, 2, 2.1]) == 64  # 16 was noise
     assert measuring.first_jump([8, 16, 32], [1, 1.5, 1.5]) is None
     assert measuring.first_jump([1, 2, 3], [1, 1, 1]) is None
+
+
+@pytest.mark.parametrize("way", [4096, 16384])
+def test_ways_are_the_caches_and_not_the_tlbs(monkeypatch, way):
+    def latency(size, stride, second=0, **_):  # twelve ways; a TLB of 16 sets of six pages
+        lines = [slot * stride for slot in range(size // stride)]
+        most = [
+            max(Counter(place % span // unit for place in lines).values())
+            for span, unit in ((way, 64), (16 * 4096, 4096))
+        ]
+        return [1.0 + 3.0 * (most[0] > 12) + 2.0 * (most[1] > 6) + (second >= 64)]
+
+    monkeypatch.setattr(probes, "latency", latency)
+    assert measuring._line_and_ways(48 * 1024)[1] == 12
 
 
 def test_first_full_step():
