@@ -162,8 +162,8 @@ def _line_and_ways(first: float) -> tuple[int | None, int | None]:
     line = first_full_step(
         offsets, [min(probes.latency(slots * stride, stride, k, **short)) for k in offsets]
     )
-    # Addresses a way apart share a set; a way is 4 KiB, or up to 16 KiB on Arm. Further apart, pages
-    # share a set of the TLB, too: 64 KiB showed the six ways of an Intel Xeon's TLB.
+    # Addresses a way apart share a set; a way has 4 KiB, or up to 16 KiB on Arm. Further apart,
+    # pages share a set of the TLB, too: 64 KiB showed the six ways of an Intel Xeon's TLB.
     jumps = (
         first_jump(ways, [min(probes.latency(k * apart, apart, **short)) for k in ways])
         for apart in (4096, 16384)
