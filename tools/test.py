@@ -73,7 +73,10 @@ def workers(cores: int) -> int:
 
 def again(folder: Path, first: Outcome, arguments: Sequence[str]) -> tuple[Outcome, list[str]]:
     """Try once more alone what failed; return the outcome of both runs, and what passes alone."""
-    options = ["--last-failed", "--last-failed-no-failures=none", "-p", "no:xdist", *arguments]
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("-n", "--numprocesses")  # of the plugin that is left out here
+    _, others = parser.parse_known_args(arguments)
+    options = ["--last-failed", "--last-failed-no-failures=none", "-p", "no:xdist", *others]
     second = session(folder, "that failed, once more alone", options)
     alone = sorted(set(first.failed) & set(second.passed))
     if second.over:

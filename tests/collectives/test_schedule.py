@@ -1,6 +1,7 @@
 """helpers.collectives.schedule: what the model says, and that traces of real runs say the same."""
 
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -47,6 +48,21 @@ def test_steps_and_bytes_equal_the_formulas(algorithm, ranks, pieces):
     plan = model(algorithm, ranks, pieces)
     assert plan.steps == cost.steps(algorithm, ranks, pieces)
     assert max(plan.sent(K)) == pytest.approx(cost.sent(algorithm, ranks) * K, rel=1e-12)
+
+
+@pytest.mark.parametrize("ranks", SCALES[1:])
+@pytest.mark.parametrize("algorithm", ALLREDUCES)
+def test_the_path_sends_and_adds_what_a_step_takes(algorithm, ranks):
+    plan, path = model(algorithm, ranks), ALGORITHMS[algorithm].path(ranks, 1)
+    sent = added = 0  # chunks
+    for step, held in enumerate(plan.states()[:-1], start=1):
+        here = plan.at(step)
+        # what contains all that its receiver has takes its place; the rest is added
+        adds = [t for t in here if not held[t.source][t.chunk] > held[t.dest][t.chunk]]
+        sent += max(Counter(t.source for t in here).values())
+        added += max(Counter(t.dest for t in adds).values(), default=0)
+    assert sent / plan.chunks == pytest.approx(path.sent)
+    assert added / plan.chunks == pytest.approx(path.added)
 
 
 def test_a_rank_sends_and_receives_one_message_a_step():

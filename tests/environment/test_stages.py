@@ -95,8 +95,12 @@ def test_each_test_runs_in_its_stage_and_the_end_says_what_came_out(tmp_path):
 
 
 def test_what_fails_beside_others_and_not_alone_has_passed(monkeypatch, tmp_path):
-    monkeypatch.setattr(quick, "session", lambda *_: Outcome(0, passed=["a"]))
-    whole, alone = quick.again(tmp_path, Outcome(1, failed={"a": "busy"}), [])
+    asked = []
+    monkeypatch.setattr(
+        quick, "session", lambda *given: asked.append(given[2]) or Outcome(0, passed=["a"])
+    )
+    whole, alone = quick.again(tmp_path, Outcome(1, failed={"a": "busy"}), ["t", "-n", "0"])
+    assert asked[0][-3:] == ["-p", "no:xdist", "t"]
     assert (whole.status, whole.passed, whole.failed, alone) == (0, ["a"], {}, ["a"])
     whole, alone = quick.again(tmp_path, Outcome(1, failed={"a": "busy", "b": "broken"}), [])
     assert (whole.status, whole.failed, alone) == (1, {"b": "broken"}, ["a"])

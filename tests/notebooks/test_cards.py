@@ -26,6 +26,19 @@ def test_every_lesson_has_its_minutes_what_to_ask_and_its_answer(name):
         assert card.answer, card.heading
     exercises = [exercise for card in found for exercise in card.exercises]
     assert all(re.search(r"\([●○]{3}, \d+ minutes\)$", one) for one in exercises), exercises
+    for card in found:
+        assert _minutes(card.exercises) < int(card.minutes), card.heading
+    if found:
+        (whole,) = re.findall(r"\*Time:\* (?:about )?(\d+) minutes", text)
+        apart = re.findall(r"a project of (\d+) minutes", text)
+        lessons = sum(map(int, [*(card.minutes for card in found), *apart]))
+        assert lessons <= int(whole) <= lessons + 10, lessons
+    numbers = re.findall(r"^# ### Exercise (\d+)", text, re.MULTILINE)
+    assert numbers == [str(n) for n in range(1, len(numbers) + 1)]
+
+
+def _minutes(exercises):
+    return sum(int(re.findall(r"\d+", one)[-1]) for one in exercises)
 
 
 def test_links_lead_to_the_notebooks_folder():
