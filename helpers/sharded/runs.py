@@ -107,7 +107,7 @@ def train(
     steps: int,
     batch: int,
     micro: int = 1,
-    rate: float = 3e-3,
+    rate: float = 1e-3,
     load: str | Path | None = None,
     save: str | Path | None = None,
     begin: int = 0,
