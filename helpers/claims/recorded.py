@@ -150,8 +150,8 @@ def quantity(value: float | None, unit: str) -> str:
     """Return a value that can be read: 30 µs for 2.998e-05 s, 315 GB/s for 3.151e+11 bytes/s."""
     if value is None:
         return ""
-    if unit == "s" and 0 < abs(value) < 0.1:
-        places = ((1e-7, 1e9, "ns"), (1e-4, 1e6, "µs"), (0.1, 1e3, "ms"))
+    if unit == "s" and 0 < abs(value) < 1:
+        places = ((1e-7, 1e9, "ns"), (1e-4, 1e6, "µs"), (1, 1e3, "ms"))
         by, unit = next((by, name) for end, by, name in places if abs(value) < end)
         value *= by
     elif unit in ("bytes/s", "flop/s") and abs(value) >= 1e6:

@@ -369,7 +369,7 @@ fewer_atomics.answer(len(x) / atomics)
 evidence("15-histogram")
 
 # %% [markdown]
-# Your histogram can improve a photograph. Replace each grey level by the fraction of pixels that are no brighter: an inclusive scan of the histogram, divided by the number of pixels. Common grey levels, such as the sky's, move apart:
+# Your histogram can spread a photograph's grey levels. Replace each grey level by the fraction of pixels that are no brighter: an inclusive scan of the histogram, divided by the number of pixels. Common grey levels, such as the sky's, move apart:
 
 # %%
 grey, bins = (255 * photograph).astype(np.uint8), np.zeros(256, np.uint32)

@@ -81,7 +81,7 @@ Markdown("\n".join(["| rank 0 asks | its parent answers |", "|---|---|", *rows])
 # %%
 apart = start(3, hosts=3)
 print(apart.trouble or apart.output)
-conversation(apart, title="Three ranks leave each other their addresses, just now")
+conversation(apart, title="Three ranks leave each other their addresses")
 plt.show()
 
 # %% [markdown]
@@ -337,7 +337,7 @@ guess.answer("Waitall ÷ exchange, with Testall", float(best[2, 0] / best[0, 0])
 Markdown("\n".join([*table, "", "(the best of 15 rounds)"]))
 
 # %% [markdown]
-# Read the second column. If `Waitall` takes as long as the exchange alone, few bytes moved while the ranks computed. If `Waitall` after `Testall` takes nearly 0 ms, and *everything* takes about as long as in the first way, the bytes moved during the calls of `Testall`: the processor copies them when the program calls MPI. Then a non-blocking call hides no transfer inside this machine. Between machines it can, with a network card that moves bytes by itself.
+# If `Waitall` takes as long as the exchange alone, few bytes moved while the ranks computed. If `Waitall` after `Testall` takes nearly 0 ms, and *everything* takes as long as in the first way or longer, the bytes moved during the calls of `Testall`: the processor copies them when the program calls MPI, and computes nothing meanwhile. Then a non-blocking call hides no transfer inside this machine. Between machines it can, with a network card that moves bytes by itself.
 #
 # ### A collective that does not block
 #

@@ -85,7 +85,7 @@ whole = LeNet(seed=0)
 cross_entropy(whole(x), y).backward()
 for (name, part), other in zip(net.named_parameters(), whole.parameters(), strict=True):
     if name.endswith("weight") and part.grad is not None:
-        print(f"{name:14s} differs by {(part.grad - other.grad).abs().max():.0e}")
+        print(f"{name:14s} differs by {(part.grad - other.grad).abs().max():.1g}")
 if rank == 0:
     print(f"a step moves {2 * h.numel() * 4} bytes; all gradients are {4 * 61706}")
 
@@ -148,7 +148,7 @@ for hold in (False, True):
         with ddp.no_sync() if hold and number < 3 else nullcontext():
             (cross_entropy(ddp(x + rank + number), y) / 4).backward()
     summed[hold] = torch.cat([p.grad.flatten() for p in ddp.parameters()])
-print(f"the gradients differ by {(summed[False] - summed[True]).abs().max():.0e}")
+print(f"the gradients differ by {(summed[False] - summed[True]).abs().max():.1g}")
 
 # %%
 counts = cluster.run(lambda: sent)[0]
@@ -206,7 +206,7 @@ if check_on.accumulate.passed(accumulate, cluster=cluster):
     found = {count: cluster.run(in_parts, count, accumulate)[0] for count in (1, 2, 4, 8)}
     for count, gradient in found.items():
         apart = (gradient - found[1]).abs().max()
-        print(f"{count} batches of {32 // count:2d}: {apart:.0e} from one batch")
+        print(f"{count} × {32 // count:2d} samples: {apart:.1g} from one batch")
 else:
     print("Exercise 2 first")
 
@@ -317,7 +317,7 @@ def without_a_server():
 
 served = cluster.run(lenet.train, Server, steps=40, **settings)[0].weights
 by_flat_arrays = np.abs(served - cluster.run(without_a_server, timeout=60)[0]).max()
-print(f"largest difference after 40 steps: {by_flat_arrays:.0e}")
+print(f"largest difference after 40 steps: {by_flat_arrays:.1g}")
 
 # %% [markdown]
 # `Stop` ends a run after a number of seconds, or once the loss (averaged over 20 updates) falls below a value. An asynchronous server decides alone, and tells each worker when it next offers a gradient. In a synchronous run all ranks must leave after the *same* update, or some would wait for ever. So the ranks agree after each update.

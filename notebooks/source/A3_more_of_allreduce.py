@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Appendix: the other collectives, more links, and where ranks sit
 #
-# You will watch MPI's six collectives, write a broadcast for long arrays, order a link for an allreduce, and see what a bad placement of ranks costs.
+# You will watch six of MPI's collectives, write a broadcast for long arrays, order a link for an allreduce, and see what a bad placement of ranks costs.
 #
 # **You need** [08_allreduce_animation](08_allreduce_animation.ipynb). *Time:* 50 minutes, exercises included. Each section needs the set-up alone; the last table needs the first two sections. *Cores:* two or more. *GPU:* none.
 #
@@ -88,7 +88,7 @@ for root in range(size):
     if rank == root:
         same[f"gather to {root}"] = np.array_equal(all_of_them, gathered)
         same[f"reduce to {root}"] = np.array_equal(added, total)
-f"{sum(same.values())} of {len(same)} equal MPI's"
+print(f"{sum(same.values())} of {len(same)} equal MPI's")
 
 # %% [markdown]
 # ### The same bits on every rank
@@ -109,7 +109,7 @@ if rank == 0:
     print(f"equal bits on all ranks: {sum(equal)} of {len(equal)} algorithms")
 
 # %% [markdown]
-# Yes. In chain, tree and ring one rank adds up a chunk, and the other ranks get copies. In recursive doubling both partners add the same two numbers, and $a + b = b + a$ to the last bit.
+# Yes. In chain, tree, ring and two levels one rank adds up a chunk, and the other ranks get copies. In recursive doubling both partners add the same two numbers, and $a + b = b + a$ to the last bit.
 #
 # ### Exercise 1: a broadcast for long arrays
 #
@@ -186,7 +186,7 @@ if check.long_broadcast.passed(long_broadcast, cluster=cluster):
     guess.answer("the faster broadcast of 4 MB", faster)
 
 # %% [markdown]
-# The tree takes $\lceil\log_2 N\rceil$ steps of $K$ bytes, chunks take $2(N-1)$ steps of $K/N$ bytes: few steps or few bytes, the choice of notebook 08.
+# The tree takes $\lceil\log_2 N\rceil$ steps of $K$ bytes, chunks take $2(N-1)$ steps of $K/N$ bytes: few steps or few bytes, the choice of notebook 08. Where your curve crosses the tree's, if it does, depends on the machine.
 #
 # ## Links
 #

@@ -72,7 +72,7 @@ for rows in sorted({1, 4, 16, 64, 256, least} - {None, math.inf}):
 draw.interactive(peak, roof, layers)
 
 # %% [markdown]
-# A batch of 1 stands far left: two operations for each weight of 4 bytes. As the batch grows, the point moves right; past the ridge, arithmetic limits the layer. The point *yours* is your least batch: it should stand at the ridge. (If the last-level cache holds the 4 MB of weights, a point may lie above memory's roof.)
+# A batch of 1 stands far left: two operations for each weight of 4 bytes. As the batch grows, the point moves right; past the ridge, arithmetic limits the layer. The point *yours* is your least batch: it stands under the ridge, as far below as the library's kernel misses the peak. (If the last-level cache holds the 4 MB of weights, a point may lie above memory's roof.)
 #
 # ## Fewer bytes for each number
 #
@@ -100,7 +100,7 @@ if found[0]:
     narrow.answer(found[1] / found[3])
 
 # %% [markdown]
-# From fp64 to fp32 the intensity doubles. Where the peak doubles too, the least batch stays the same. Narrower weights change only the intensity: weights of 2 bytes about halve the least batch, weights of 1 byte quarter it.
+# From fp64 to fp32 the intensity doubles. Where the peak doubles too, the least batch stays the same; where the peak more than doubles, the least batch grows. Narrower weights change only the intensity: weights of 2 bytes about halve the least batch, weights of 1 byte quarter it.
 #
 # This is what the roof allows. Does a library reach it? We time two layers of 34 million operations each. The first has a batch of 1 and $n = 4096$, and memory limits it. The second has a batch of 64 and $n = 512$, and arithmetic limits it.
 #
@@ -124,7 +124,7 @@ halves.answer(taken[torch.float32] / taken[torch.bfloat16])
 # %% [markdown] claims="A4-half-the-bytes"
 # In the records, from `float64` to `float32` a layer gains a factor of 1.9 where memory limits it, and 2.1 to 2.25 where arithmetic does. The roof says two.
 #
-# Now compare `bfloat16` with `float16`. Both have half the bytes of `float32`, so memory's roof is the same for both. If their times differ in the first layer, the reason is not bytes, but the library's kernel or the processor's instructions for the format. A narrow format can even be slower than `float32`. **Fewer bytes raise the roof; measure whether a kernel follows.** Fewer bits cost accuracy: the last line shows the largest error, divided by the largest result. `bfloat16` has the range of `float32` and only 8 significant bits; `float16` has 11.
+# Now compare `bfloat16` with `float16`. Both have half the bytes of `float32`, so memory's roof is the same for both. If their times differ in the first layer, the reason is not bytes, but the library's kernel or the processor's instructions for the format. A narrow format can even be slower than `float32`. In the second layer `bfloat16` may pass the peak that is drawn above: some processors have instructions for it, and with them a higher peak. **Fewer bytes raise the roof; measure whether a kernel follows.** Fewer bits cost accuracy: the last line shows the largest error, divided by the largest result. `bfloat16` has the range of `float32` and only 8 significant bits; `float16` has 11.
 
 # %%
 evidence("A4-half-the-bytes")
@@ -194,7 +194,8 @@ draw.interactive(peak, roof, phases)
 
 # %%
 base = Layer()
-print(f"base: {base}, {base.flops / 1e6:.0f} Mflop, {base.bytes / 1e6:.1f} MB")
+print(f"base: 128 channels in and out, 56 × 56 positions, kernel of side 3, "
+      f"{base.flops / 1e6:.0f} Mflop, {base.bytes / 1e6:.1f} MB")  # fmt: skip
 module, x = base.build()
 base_time = measure(lambda: module(x), repeats=25, time_limit=1.5).best
 print(f"{'':13} {'source':>8} {'flops':>8} {'params':>8} {'output':>7} {'bytes':>6} {'time':>6}"
@@ -249,7 +250,9 @@ for (name, (layer, _, _)), source in zip(variants(base).items(), stated, strict=
     print(f"{name:13} {show[0]:>23} {show[1]:>23}   {source}")
 
 # %% [markdown] claims="A4-time-operations A4-shuffle"
-# **Time does not follow operations.** A depthwise layer keeps 0.8 % of the operations, and in the records it takes 5 to 25 % of the time. It keeps 85 % of the bytes of the base, so its intensity is low. The channel shuffle needs no operations, and in the records it adds 3 to 7 % to the time of the grouped layer before it.
+# The source errs about groups: $g$ of them leave $1/g$ of the operations, not $1/g^2$.
+#
+# **Time does not follow operations.** A depthwise layer keeps 0.8 % of the operations, and in the newest record it takes 25 % of the time for images of $56^2$ and 8 % for $28^2$. It keeps 85 % of the bytes of the base, so its intensity is low. The channel shuffle needs no operations, and in the records it adds 3 to 7 % to the time of the grouped layer before it.
 
 # %%
 display(evidence("A4-time-operations"), evidence("A4-shuffle"))

@@ -205,7 +205,7 @@ for T in (3, 50):
         h = torch.tanh(x_t + h @ u)
     (wanted,) = torch.autograd.grad((h * h).sum(), u)
     off = np.abs(by_scan - wanted.numpy()).max() / wanted.abs().max().item()
-    print(f"T = {T:2}: relative difference from PyTorch {off:.0e}")
+    print(f"T = {T:2}: relative difference from PyTorch {off:.1g}")
 
 # %% [markdown]
 # The second way is PyTorch's. *Eager* evaluation runs each operator at once and records it; the loop is Python's `while`. Newton's iteration $X\leftarrow X(2I-AX)$ converges to $A^{-1}$, and the values of $X$ decide when to stop:
@@ -220,7 +220,7 @@ while autodiff.max(autodiff.abs(A @ X - one)) > 1e-13:
 (dA,) = autodiff.gradients(autodiff.sum(X * G), [A])
 inverse = np.linalg.inv(A.value)
 formula = -inverse.T @ G @ inverse.T  # of the gradient of sum(A⁻¹ * G)
-print(f"{rounds} rounds; gradient − formula: {np.abs(dA.value - formula).max():.0e} at most")
+print(f"{rounds} rounds; gradient − formula: {np.abs(dA.value - formula).max():.1g} at most")
 
 # %% [markdown]
 # Can we replay the recorded graph for a matrix that needs more rounds?
@@ -230,7 +230,7 @@ replay = autodiff.function([A], [X])
 harder = np.diag([1.0, 10.0, 1e3, 1e5])
 for name, matrix in (("the recorded matrix", A.value), ("a harder matrix", harder)):
     off = np.abs(replay(matrix)[0] @ matrix - one).max()
-    print(f"{name}: X A − I is {off:.0e} at most")
+    print(f"{name}: X A − I is {off:.1g} at most")
 
 # %% [markdown]
 # No: the graph holds the recorded rounds, not the loop. It runs the same number of rounds for the harder matrix, and these are too few. `torch.compile` therefore attaches conditions, *guards*, to each recorded graph, and records anew when one fails.
@@ -279,7 +279,7 @@ for name, way in ways.items():
     off = max(np.abs(a - b).max() for a, b in zip(found, expected, strict=True))
     took = measure(way, repeats=3, warmup=0).best
     print(
-        f"{name:22} peak {most / 1e6:5.1f} MB   {took * 1e3:4.0f} ms   largest difference {off:.0e}"
+        f"{name:22} peak {most / 1e6:5.1f} MB   {took * 1e3:4.0f} ms   largest difference {off:.1g}"
     )
 
 # %% [markdown]
