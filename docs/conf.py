@@ -24,6 +24,7 @@ html_theme_options = {"source_view_link": "", "navigation_with_keys": True}
 
 nb_execution_mode = "off"  # they come executed
 nb_merge_streams = True
+nb_render_error_lexer = "text"  # of ranks, a table; of a kernel, C
 nb_render_markdown_format = "myst"  # tables and formulas that a cell displays, as in its text
 nb_mime_priority_overrides = [("html", "text/html", 0)]
 myst_heading_anchors = 4

@@ -13,6 +13,8 @@ from helpers.claims.claim import PROCESSOR, ClaimError
 from helpers.paths import CLAIM_RECORDS
 from helpers.records import Row
 
+VERDICT = "[verdict](glossary.md#verdict)"
+
 
 @dataclass(frozen=True)
 class Recorded:
@@ -69,7 +71,7 @@ class Recorded:
             where = ", and on ".join(f"{one.processor}, {one.date[:10]}" for one in ones)
             columns = [f"{self.rows[0].peer} | effect (95 %) | runs", "share (95 %)"]
             table = [
-                f"| setting | {first['ours']} | {columns[_counts(self.rows[0])]} | verdict |",
+                f"| setting | {first['ours']} | {columns[_counts(self.rows[0])]} | {VERDICT} |",
                 "|---" * len(rows[0]) + "|",
                 *(f"| {' | '.join(row)} |" for row in rows),
                 "",

@@ -65,7 +65,9 @@ def lanes(timeline: Timeline) -> Axes:
         if kind in kinds
     ]
     if timeline.schedule.chunks > 1:
-        handles.append(Patch(facecolor="lightgrey", hatch="//", edgecolor="white", label="chunk 1"))
+        handles.append(
+            Patch(facecolor="lightgrey", hatch="//", edgecolor="white", label="second chunk")
+        )
     ax.legend(
         handles=handles, ncols=len(handles), loc="upper left",
         bbox_to_anchor=(0, -0.22 - 0.5 / ranks),

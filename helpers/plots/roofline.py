@@ -62,7 +62,10 @@ def latency(
     ax.set_xticks([2**k for k in powers[::2]], [str(2**k) for k in powers[::2]])
     ax.set_xticks([2**k for k in powers[1::2]], [""] * len(powers[1::2]), minor=True)
     ax.set_xlim(0.8 * sizes[0] / 1024, 1.25 * sizes[-1] / 1024)
-    ax.set_title("Latency of a load" + (", and what its plateaus say" if found else ""))
+    ax.set_title("Latency of a load")
+    ax.figure.set_label(
+        "Latency of a load" + (", and the capacities that it shows" if found else "")
+    )
     # Beside the title: nowhere else is there room that neither the curve nor a line crosses.
     ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=3, fontsize=11, columnspacing=1)
     return ax

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -121,8 +122,9 @@ def _page(peaks, bandwidths, data, low: float, high: float) -> str:
         parts.append(_line(LEFT, y(tick), WIDTH - RIGHT, y(tick), "#ddd", 1))
         parts.append(_text(LEFT - 6, y(tick) + 4, _number(tick / unit), "end"))
     named = []  # where a roof's name stands: its left end and its height
+    dash_of = {}  # "1 thread" → how its lines are dashed
     for k, (name, rate) in enumerate(peaks.items()):
-        dash = "" if rate == top else "6 4"
+        dash = dash_of[name.rpartition(", ")[2]] = "" if rate == top else "9 4"
         parts.append(_line(LEFT, y(rate), WIDTH - RIGHT, y(rate), GREY, 2, dash))
         label = f"{name}: {_flops(rate)}"
         down = 15 if _below(k, list(peaks.values())) else -5
@@ -132,9 +134,13 @@ def _page(peaks, bandwidths, data, low: float, high: float) -> str:
     beside = _spread(
         [x(top / rate) for rate in bandwidths.values()], 17 / math.sin(math.radians(steep))
     )
+    like = {name: dash_of.get(name.rpartition(", ")[2]) for name in bandwidths}
+    others = itertools.cycle(DASHES[2:] if any(d is not None for d in like.values()) else DASHES)
     for k, (name, rate) in enumerate(bandwidths.items()):
         start, ridge, ink = max(low, floor / rate), x(top / rate), INK[k % 3]
-        parts.append(_line(x(start), y(rate * start), ridge, y(top), ink, 2.5, DASHES[k % 4]))
+        same = like[name]
+        dash = next(others) if same is None else same
+        parts.append(_line(x(start), y(rate * start), ridge, y(top), ink, 2.5, dash))
         tip = f"{name}: {rate / 1e9:.1f} GB/s, ridge at {top / rate:.3g} flop/byte"
         parts.append(_dot(ridge, y(top), 4, ink, tip))
         # The name goes on where its line ends: above the highest peak there are no kernels.

@@ -654,4 +654,4 @@ draw.interactive(gpu_peaks, gpu_bands) if gpu_peaks else None
 #
 # [Appendix A4](A4_more_of_roofline.ipynb) puts the layers of networks under the roof: batches, number formats, prefill and decode.
 #
-# **Next**: this was the last notebook. The [glossary](glossary.md) lists all terms of the course.
+# **Next**: this is the last notebook in the course's order. The [glossary](glossary.md) lists all terms.

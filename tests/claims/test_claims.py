@@ -138,7 +138,7 @@ def test_a_record_shows_what_was_run(tmp_path):
     counting = {"experiment": lambda seed, gap: Share(3, 4), "rival_share": 0.5}
     recorded(tmp_path / "counted", replace(CLAIM, **counting))
     counted = evidence("99-gap", tmp_path / "counted").tables()
-    assert "share (95 %) | verdict |" in counted
+    assert "share (95 %) | [verdict](glossary.md#verdict) |" in counted
     assert "| small | 24 of 32 | 75 % (56.6 to 88.5 %) | holds |" in counted
     far = {"experiment": lambda seed, gap: (1e20, 1.0), "scale": "ratio"}  # 1e20 more is 1e20
     recorded(tmp_path / "ratio", replace(CLAIM, **far))

@@ -90,7 +90,8 @@ def what_holds() -> str:
             one = found[name]
             sentence = html.escape(one.rows[0].parameters["sentence"], quote=False)
             summary = f"<em>{one.verdict}</em>: {sentence} (<code>{name}</code>)"
-            lines += _folded(summary, one.tables(), name)
+            tables = one.tables().replace("](glossary.md#", "](notebooks/glossary.md#")
+            lines += _folded(summary, tables, name)
     return "\n".join(lines)
 
 

@@ -106,8 +106,8 @@ def with_solutions(notebook: NotebookNode, reader: NotebookNode) -> NotebookNode
             cell.source = re.sub(r"^\s*(#|//) (BEGIN|END) SOLUTION\n?", "", cell.source, flags=re.M)
             cell.metadata["tags"] = [*cell.metadata.get("tags", []), "hide-input"]
             cell.metadata["mystnb"] = {
-                "code_prompt_show": "One solution",
-                "code_prompt_hide": "One solution",
+                "code_prompt_show": "One solution, with which this page ran",
+                "code_prompt_hide": "One solution, with which this page ran",
             }
         page.cells.append(cell)
     return page

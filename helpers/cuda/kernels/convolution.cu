@@ -49,7 +49,7 @@ __device__ __forceinline__ float pixel(const float *image, int y, int x, int hei
     return y < 0 || x < 0 ? 0.0f : image[y * width + x];
 }
 
-// Rung 1: one thread per output, everything from global memory.
+// One thread per output, everything from global memory.
 __global__ void convolve_global(const float *image, const float *filter, float *out,
                                 int height, int width) {
     int x = blockIdx.x * blockDim.x + threadIdx.x;
@@ -63,7 +63,7 @@ __global__ void convolve_global(const float *image, const float *filter, float *
     out[y * width + x] = sum;
 }
 
-// Rung 2: the filter, which every thread wants, in constant memory.
+// The filter, which every thread wants, in constant memory.
 __global__ void convolve_constant(const float *image, float *out, int height, int width) {
     int x = blockIdx.x * blockDim.x + threadIdx.x;
     int y = blockIdx.y * blockDim.y + threadIdx.y;
@@ -76,7 +76,7 @@ __global__ void convolve_constant(const float *image, float *out, int height, in
     out[y * width + x] = sum;
 }
 
-// Rung 3: the block's pixels and their halo in shared memory, loaded by all threads.
+// The block's pixels and their halo in shared memory, loaded by all threads.
 __global__ void convolve_tiled(const float *image, float *out, int height, int width) {
     const int rows = TILE_HEIGHT + FILTER_HEIGHT - 1;
     const int columns = TILE_WIDTH + FILTER_WIDTH - 1;
@@ -100,7 +100,7 @@ __global__ void convolve_tiled(const float *image, float *out, int height, int w
     out[y * width + x] = sum;
 }
 
-// Rung 4: no shared memory. A thread owns 4 neighbouring columns and walks down STRIP rows. Each
+// No shared memory. A thread owns 4 neighbouring columns and walks down STRIP rows. Each
 // row is loaded once into registers and feeds FILTER_HEIGHT partial sums, so that one loaded value
 // serves up to FILTER_HEIGHT * FILTER_WIDTH multiply-adds; the oldest sum is then complete.
 // Grid: ceil(width / (4 * blockDim.x)) × ceil(height / STRIP); block (n, 1).
