@@ -7,6 +7,7 @@ import pytest
 from helpers.paths import ROOT
 from tools.site.faults import faults
 from tools.site.formulas import mathml
+from tools.site.rendering import APART
 
 STYLE = ROOT / "docs" / "static" / "formulas.css"
 HEIGHTS = """() => [...document.querySelectorAll("msup")].map(power => {
@@ -41,3 +42,7 @@ def test_exponents_stand_beside_what_they_belong_to(written, browser, sized):
     for overlap, base, exponent in found:
         assert 0.2 * base < overlap < base, "the exponent floats above its base, or stands too low"
         assert exponent <= base
+
+
+def test_a_number_and_its_unit_stay_on_one_line():
+    assert APART.sub("~", "65 000 B, 9 MB/s in 5 s, 2 steps") == "65~000~B, 9~MB/s in 5~s, 2 steps"

@@ -27,6 +27,11 @@ def setup(app: Any) -> dict[str, bool]:
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
+UNITS = "%|ns|µs|ms|s|min|B|kB|KB|MB|GB|KiB|MiB|GiB|bytes|[kMG]bit/s|[kMGT]?B/s|[MGT]flop/s|GHz"
+# A number's groups of digits, and a number and its unit, stay on one line.
+APART = re.compile(rf"(?<=\d) (?=(?:\d{{3}}|{UNITS})(?![\w/]))")
+
+
 class CellLexer(IPython3Lexer):
     """A cell's code, in colour below our magics too: IPython's lexer leaves what it does not know.
 
@@ -62,9 +67,10 @@ def _finish(app: Any, page: str, template: str, context: dict, doctree: nodes.No
         context["furo_navigation_tree"] = menu.replace(
             'role="heading"', 'role="heading" aria-level="2"'
         )
-    if "glossary.html#" not in context.get("body", ""):
-        return
-    soup = BeautifulSoup(context["body"], "html.parser")
+    soup = BeautifulSoup(context.get("body", ""), "html.parser")
+    for words in soup.find_all(string=APART):
+        if not words.find_parent(["pre", "code", "svg", "script", "style", "textarea"]):
+            words.replace_with(APART.sub("\N{NO-BREAK SPACE}", words))
     for link in soup.select('a[href*="glossary.html#"]'):
         meaning = definitions().get(link["href"].partition("#")[2])
         if meaning:
