@@ -566,6 +566,8 @@ for batch in range(8):
 claims.evidence("10-rarer-epochs")
 
 # %% [markdown]
+# The runs vary so much that ten seeds decide none of the rows.
+#
 # On a server with 16 virtual cores the same source sees more processes take longer: 1, 2, 4, 8 processes need 1403, 1748, 3003, 4801 s. It names the cause: in *each* process PyTorch uses a thread for every core, and the threads take the cores from each other. The next cell gives four ranks the same work without messages; the record follows:
 
 # %%

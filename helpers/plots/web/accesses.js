@@ -130,6 +130,6 @@ export function start(root, data) {
       });
       if (frame === steps) for (const c of used) paint(1, c, warp(reader), "", true);
     };
-    player(root, { steps, draw: show, label, seconds: 1.4, id: "accesses", status: said, name: "iterations of the block" });
+    player(root, { steps, draw: show, label, seconds: 1.4, id: "accesses", status: said, name: "iterations of the block" }).go(1);  // not an empty grid
   }
 }

@@ -56,5 +56,6 @@ export function start(root, data) {
   const options = () => ({ steps: run()[0].length - 1, draw: paint, label: sentence, seconds: 0.3, moving: 0.25, name: "replicas on a loss surface", id: "replicas" });
   const control = player(root, options());
   root.append(svg);
+  control.go(Math.round(run()[0].length / 2));  // where they have parted
   menu.addEventListener("change", () => control.load(options()));
 }

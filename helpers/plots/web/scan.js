@@ -33,4 +33,5 @@ export function start(root, data) {
   const control = player(root, { ...options(), seconds: 1.6, id: "scan", name: "steps of the scan" });
   menu.addEventListener("change", () => { run = data.runs[Number(menu.value)]; control.load(options()); });
   root.append(svg);
+  control.go(2);  // not an empty picture
 }
