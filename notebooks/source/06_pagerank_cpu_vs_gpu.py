@@ -289,7 +289,7 @@ print(f"GPU: {gpu_name}")
 print(f"{'version':35} {'CPU, ms':>9} {'GPU, ms':>9} {'speedup':>9}")
 for name, version in held.items():
     cpu, other = spent[name] * 1e3, gpu.get(version.row)
-    right = f"{other:9.3f} {cpu / other:9.1f}" if other else ""
+    right = f"{other:9.3f} {cpu / other:9.1f}" if other else " not recorded"
     print(f"{version.row:2} {version.title:32} {cpu:9.3f} {right}")
 for name in {"dense", "dense_scaled"} & set(held):
     del held[name]  # 400 MB each
