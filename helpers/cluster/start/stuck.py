@@ -123,8 +123,10 @@ def cycle(waits: list[Wait]) -> list[int]:
 def table(waits: list[Wait]) -> str:
     """Format the waits as a table, with the circle of waiting ranks named if there is one."""
     head = ("rank", "is in", "waits for", "tag", "line of the cell", "for")
-    rows = [head, *(_row(wait) for wait in waits)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
+    told = [*map(_row, waits)]
+    used = [k for k in range(len(head)) if any(row[k] for row in told)]
+    rows = [[row[k] for k in used] for row in (head, *told)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
@@ -147,7 +149,7 @@ def _may_have_lost(wait: Wait) -> bool:
 
 
 def _row(wait: Wait) -> tuple[str, ...]:
-    line = f"{wait.line}: {wait.text}" if wait.line else ""
+    line = ": ".join(filter(None, (str(wait.line or ""), wait.text)))
     if len(line) > 60:
         line = line[:59] + "…"
     if wait.call is None:
