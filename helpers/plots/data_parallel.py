@@ -65,6 +65,7 @@ def staleness(history):
     left.axvline(stale.mean(), color=BLACK, linestyle="--", linewidth=1.8)
     left.set_ylim(0, 1.18 * bottom.max())
     left.text(stale.mean(), 1.1 * bottom.max(), f"  mean {stale.mean():.2f}")
+    left.figure.set_label("How stale each gradient was")
     left.set(xlabel="staleness: updates since the parameters were fetched", ylabel="gradients")
     left.xaxis.get_major_locator().set_params(integer=True)
     left.legend()

@@ -22,6 +22,7 @@ def drift(curves):
         if predicted is not None:
             ax.plot(steps, predicted, "--", marker="", color=colour(i), linewidth=1.6)
     ax.plot([], [], "--", marker="", color=GREY, label="predicted from the noise")
+    ax.figure.set_label("How far replicas are apart, measured and predicted")
     ax.set(xlabel="steps", ylabel="consensus distance Ξ", ylim=(0, None))
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return ax
@@ -55,6 +56,7 @@ def fastest(rows):
     ax.set_xticks(ticks, [str(H) for H in ticks])
     few_decades(ax.yaxis)
     ax.minorticks_off()
+    ax.figure.set_label("Seconds to the loss by how often replicas meet, predicted and measured")
     ax.set(xlabel="H, steps from one average to the next", ylabel="seconds to the loss")
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return axes

@@ -80,6 +80,7 @@ def held(timelines: Sequence[Timeline]) -> Axes:
     """Draw how many micro-batches' activations rank 0 keeps over time, a line for each timeline."""
     ax = ensure_axes(figsize=(9, 3.6))
     factor = 1e3 if timelines[0].unit == "s" else 1.0
+    ax.figure.set_label("How many micro-batches rank 0 keeps")
     for timeline, dashes in zip(timelines, ("-", "--", ":", "-."), strict=False):
         moments, counts = zip(*timeline.held(0), strict=True)
         most = timeline.most_held(0)
@@ -120,6 +121,7 @@ def bubbles(
             micro, predicted[name], linestyle="--", marker="", color=points.get_color(),
             label=f"{name}, predicted",
         )  # fmt: skip
+    ax.figure.set_label("More micro-batches, less idle time")
     ax.set(xlabel="micro-batches, m", ylabel="share of the time idle", xticks=list(micro))
     ax.set_ylim(0, 1)
     ax.legend(fontsize=11, ncols=2)

@@ -93,6 +93,7 @@ def steps(plans: Sequence[Any], measured: Sequence[float] | None = None) -> Axes
                 linestyle="none", markersize=8, label="measured")  # fmt: skip
     ax.set_yticks(range(len(plans)), [str(plan.layout) for plan in plans])
     ax.set_ylim(len(plans) - 0.5, -0.5)
+    ax.figure.set_label("A step of each layout: predicted parts, and measured")
     ax.set(xlabel="time of a step [ms]", ylabel="data × pipeline × tensor")
     ax.grid(visible=False, axis="y")
     ax.legend(ncols=6, loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=12)

@@ -205,6 +205,7 @@ shows_most = Prediction("the loop with the highest bandwidth", None)  # "read", 
 tried = thread_counts(machine.cores)
 panels = {"figsize": (9, 3.6 * len(tried)), "sharey": True, "squeeze": False}
 fig, axes = plt.subplots(len(tried), **panels)
+fig.set_label("Bandwidth of each cache and of memory")
 for ax, threads in zip(axes[:, 0], tried, strict=True):
     draw.bandwidths(machine.bandwidths, threads=threads, ax=ax)
 plt.show()

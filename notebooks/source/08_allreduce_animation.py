@@ -290,6 +290,7 @@ counts = [2**k for k in range(1, 15)]
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2))
 left.plot(counts, [cost.sent("ring", N) for N in counts])
 costs.limit(left, 2.0, "limit: 2 K")
+left.figure.set_label("What the ring sends, and in how many steps")
 left.set(xlabel="number of ranks, N", ylabel="bytes sent by each rank ÷ K", ylim=(0, 2.3))
 for name in ("ring", "tree"):
     right.plot(counts, [cost.steps(name, N) for N in counts], label=name)
