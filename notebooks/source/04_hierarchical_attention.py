@@ -571,7 +571,6 @@ _, ax = plt.subplots()
 for (name, found), look in zip(rates.items(), ("o-", "s--"), strict=True):
     ax.plot(*zip(*sorted(found.items()), strict=True), look, label=name)
 ax.axhline(accuracy("04-bar", quarter, 1), color=style.GREY, ls=":", label="counted words")
-ax.figure.set_label("Both models over the same learning rates")
 ax.set(xscale="log", xlabel="learning rate", ylabel="accuracy, mean of five splits")
 ax.set_xticks([0.002, 0.004, 0.008], ["0.002", "0.004", "0.008"])
 ax.minorticks_off()
