@@ -91,9 +91,14 @@ def lacking(said: str) -> str:
     """Return which compiler a failed test misses on this machine, with its package; or nothing."""
     for language, words in NO_COMPILER.items():
         if not has_compiler(language) and re.search(words, said):
-            package = PACKAGES[language][0]
-            return f"no {language} compiler on this machine: `apt install {package}` brings one"
+            return no_compiler(language)
     return ""
+
+
+def no_compiler(language: str) -> str:
+    """Say which compiler is missing here, and what brings it."""
+    package = PACKAGES[language][0]
+    return f"no {language} compiler on this machine: `apt install {package}` brings one"
 
 
 def all_said(report: pytest.TestReport) -> str:

@@ -6,6 +6,8 @@ import psutil
 import pytest
 
 from helpers import board
+from helpers.machine.compilers import has_compiler
+from tests.conftest import no_compiler
 from tools.contest import __main__ as contest
 from tools.contest import trials
 
@@ -47,6 +49,7 @@ def short(monkeypatch):
 
 
 @pytest.mark.mpi
+@pytest.mark.skipif(not has_compiler("C"), reason=no_compiler("C"))
 @pytest.mark.timeout(1200)
 def test_right_programs_are_ranked_and_others_get_a_sentence(tmp_path, capsys, monkeypatch, short):
     monkeypatch.setattr(contest, "offer", lambda found: False)

@@ -50,8 +50,9 @@ def try_product(
     try:
         program = native.build_c(text, FLAGS)
     except CompilerError as error:
-        _, _, words = str(error).partition("\n")
-        raise ProductError(f"it does not compile: {words[:600]}") from None
+        missing, _, words = str(error).partition("\n")  # of one line: there is no compiler
+        said = f"it does not compile: {words[:600]}" if words else missing
+        raise ProductError(said) from None
     try:
         done = subprocess.run(
             [str(program), str(n), str(rounds), str(seed)],

@@ -27,7 +27,8 @@ pytestmark = [pytest.mark.notebook, pytest.mark.timeout(900)]
 
 @pytest.mark.parametrize(("name", "kind"), EDITIONS)
 def test_runs_to_the_end(name, kind, executed):
-    assert list(executed(name, kind).problems) == []
+    problems = list(executed(name, kind).problems)
+    assert not problems, "\n".join(problems)
 
 
 @pytest.mark.parametrize(("name", "kind"), EDITIONS)

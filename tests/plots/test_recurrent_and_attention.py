@@ -41,7 +41,7 @@ def test_deletion_and_differences_draw_what_they_are_given():
     ax = attention.deletion({"random": [1.0, 0.9], "most attended": [1.0, 0.5]}, (0, 8))
     assert [line.get_ydata()[1] for line in ax.lines] == [0.9, 0.5]
     ax = attention.differences({"a": [(0.9, 0.7), (0.8, 0.8)], "b": [(0.5, 0.6), (0.4, 0.6)]}, 0.01)
-    _, interval, folds, mean, *_ = ax.lines
+    _, interval, mean, folds, *_ = ax.lines
     assert list(folds.get_xdata()) == pytest.approx([0.2, 0.0])
     assert mean.get_xdata()[0] == pytest.approx(0.1)
     assert interval.get_xdata()[0] < 0 < interval.get_xdata()[1]
