@@ -126,7 +126,7 @@ def _counters(by_gpu: ByGPU) -> str:
     equal, launches = len(counts) - len(other), len({row.parameters["launch"] for row in counts})
     return f"""## What the GPU counted
 
-A GPU has counters in its hardware, and NVIDIA's profiler reads them. The notebooks' recorder counts the same things on your processor: requests of warps, sectors of 32 bytes, passes through shared memory. For {launches} launches of the course's kernels, {equal} of {len(counts)} counts were equal on the {_short(gpu)}, to the last request. The others are these. NVIDIA's compiler had joined accesses: on an H100, compiled without optimisation, the products and `scan_tree` made the recorder's counts.
+A GPU has counters in its hardware, and NVIDIA's profiler reads them. The notebooks' recorder counts the same things on your processor: requests of warps, sectors of 32 bytes, passes through shared memory. For {launches} launches of the course's kernels, {equal} of {len(counts)} counts were equal on the {_short(gpu)}, to the last request. The others are these. NVIDIA's compiler had joined accesses: compiled without optimisation, the products and `scan_tree` made the recorder's counts.
 
 {_table(["launch", "count", "GPU", "recorder"], body)}
 
