@@ -107,6 +107,7 @@ def pipedream(stash: bool):
     layers = [nn.Sequential(nn.Linear(3, 3), nn.Tanh()).double() for _ in range(size)]
     for k, part in enumerate(layers):
         nn.init.normal_(part[0].weight, generator=torch.Generator().manual_seed(k))
+        nn.init.zeros_(part[0].bias)  # else of no seed, so that no two runs are the same
     draws = torch.Generator().manual_seed(9)
     data = torch.randn(2, micro, 4, 3, generator=draws, dtype=torch.float64)
     start = [p.detach().clone() for p in layers[rank].parameters()]

@@ -88,7 +88,7 @@ def test_without_stashing_the_gradient_is_of_no_model():
         ).norm() / got.norm()
         for mix in itertools.product(*(stage[: micro + 2] for stage in weights))
     )  # fmt: skip
-    assert nearest > 1e-6  # with stashing it is rounding, 1e-12; which versions meet is a race
+    assert nearest > 1e-3
     assert all(one["versions"] == 1 for one in found)
 
 
