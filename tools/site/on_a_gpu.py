@@ -36,7 +36,7 @@ def page() -> str:
     parts = {"cuda": _ladder, "kernels": _kernels, "counters": _counters, "pagerank": _pagerank}
     told, ran = [], {}
     for suite, part in parts.items():
-        by_gpu: dict[str, tuple[records.Row, ...]] = {}
+        by_gpu: ByGPU = {}
         for record in found:  # the newest of each GPU
             if suite in record.suites:
                 by_gpu.setdefault(record.gpu, record.suites[suite])
@@ -126,7 +126,7 @@ def _counters(by_gpu: ByGPU) -> str:
     equal, launches = len(counts) - len(other), len({row.parameters["launch"] for row in counts})
     return f"""## What the GPU counted
 
-A GPU has counters in its hardware, and NVIDIA's profiler reads them. The notebooks' recorder counts the same things on your processor: requests of warps, sectors of 32 bytes, passes through shared memory. For {launches} launches of the course's kernels, {equal} of {len(counts)} counts were equal on the {_short(gpu)}, to the last request. The others are these. NVIDIA's compiler had joined accesses: compiled without optimisation, the products and `scan_tree` made the recorder's counts.
+A GPU has counters in its hardware, and NVIDIA's profiler reads them. The notebooks' recorder counts the same things on your processor: requests of warps, sectors of 32 bytes, passes through shared memory. For {launches} launches of the course's kernels, {equal} of {len(counts)} counts were equal on the {_short(gpu)}, to the last request. The others are these. NVIDIA's optimiser makes them: compiled without it, the products and `scan_tree` made the recorder's counts.
 
 {_table(["launch", "count", "GPU", "recorder"], body)}
 
