@@ -87,6 +87,7 @@ def build(source: Path) -> tuple[NotebookNode, NotebookNode]:
     for index, cell in enumerate(solved.cells):
         where = f"{source.name}, cell {index + 1} ({_first_line(cell.source)!r})"
         _restore_magic(cell)
+        cell.source = cell.source.replace("  # fmt: skip", "")  # for ruff, not for readers
         cell.metadata = nbformat.from_dict(_metadata(cell, where))
         _check_cell(cell, where)
     _check_exercises(solved, source.name)

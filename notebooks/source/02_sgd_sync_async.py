@@ -19,7 +19,7 @@
 # | $\lambda$, $\mu$ | learning rate, [momentum](glossary.md#momentum) | 1 |
 # | $R$, $W$ | number of replicas; number of workers beside a server | 1 |
 # | $B$, $N$, $D_r$ | batch size of one replica; all samples; replica $r$'s batch | samples |
-# | $T_{comp}$, $T_{sync}$ | time of one forward and backward pass; of one average of the gradients | s |
+# | $T_\text{comp}$, $T_\text{sync}$ | time of one forward and backward pass; of one average of the gradients | s |
 # | $\tau$ | staleness: updates since the parameters were fetched | updates |
 # | $k$ | how many times slower a slow rank is | 1 |
 
@@ -420,13 +420,13 @@ claims.evidence("02-own-rate")
 #
 # ### By hand
 #
-# An epoch has 100 samples, in batches of 10. A batch takes 4 ms, an average 3 ms. One process makes ten steps of 4 ms: 40 ms. Two replicas make five steps of $4 + 3$ ms: 35 ms. With averages of 5 ms they need 45 ms, and one process is faster. In general, an epoch of $N$ samples takes one process $\frac{N}{B} T_{comp}$, and $R$ replicas $\frac{N}{R B} (T_{comp} + T_{sync})$. The replicas are faster exactly if
+# An epoch has 100 samples, in batches of 10. A batch takes 4 ms, an average 3 ms. One process makes ten steps of 4 ms: 40 ms. Two replicas make five steps of $4 + 3$ ms: 35 ms. With averages of 5 ms they need 45 ms, and one process is faster. In general, an epoch of $N$ samples takes one process $\frac{N}{B} T_\text{comp}$, and $R$ replicas $\frac{N}{R B} (T_\text{comp} + T_\text{sync})$. The replicas are faster exactly if
 #
-# $$\frac{T_{sync}}{T_{comp}} < R - 1$$
+# $$\frac{T_\text{sync}}{T_\text{comp}} < R - 1$$
 #
 # ### What an average sends
 #
-# $T_{sync}$ depends on how many bytes must leave a rank. LeNet has 61 706 gradients of 4 bytes.
+# $T_\text{sync}$ depends on how many bytes must leave a rank. LeNet has 61 706 gradients of 4 bytes.
 #
 # > **Predict.** Sending all gradients to each of the three other ranks takes $3 \cdot 246\,824$ bytes. In a [ring allreduce](08_allreduce_animation.ipynb) a rank sends a quarter of the gradients at a time: three times as partial sums, then three times as finished sums. How many thousand bytes leave the rank?
 
@@ -452,11 +452,11 @@ print(
 ring_sends.answer(ring_bytes / 1000)
 
 # %% [markdown]
-# Each rank sends $2(R-1) = 6$ messages of a quarter of the gradients, which makes $2(R-1)/R = 1.5$ times all gradients. The batch does not appear: $T_{sync}$ stays the same while $T_{comp} = a + bB$ grows with $B$. So replicas pay from some batch size on.
+# Each rank sends $2(R-1) = 6$ messages of a quarter of the gradients, which makes $2(R-1)/R = 1.5$ times all gradients. The batch does not appear: $T_\text{sync}$ stays the same while $T_\text{comp} = a + bB$ grows with $B$. So replicas pay from some batch size on.
 #
 # ### Two networks, two links
 #
-# For two networks we measure $T_{comp}$ with rank 0 alone (the others sleep), then $T_{sync}$, then whole steps:
+# For two networks we measure $T_\text{comp}$ with rank 0 alone (the others sleep), then $T_\text{sync}$, then whole steps:
 #
 # - **LeNet**, with gradients sent through memory. Its convolutions use each weight up to 784 times for a sample: much to compute, little to send.
 # - **A wide perceptron** of 814 090 parameters, each used once for a sample. Its gradients are sent over **TCP**, as between machines.
@@ -485,11 +485,11 @@ pays = [Prediction(f"{name} pays from B =", None) for name in ("LeNet", "the per
 # %% [markdown]
 # ### Exercise 4: predict the crossing
 #
-# *Difficulty ●●○, 10 minutes.* Let $T_{comp} = a + bB$ (`fixed` and `per_sample`, in ms), and let $T_{sync}$ be `synchronize` (in ms). Return the smallest whole batch size $B \ge 1$ at which $R$ replicas (`ranks`) are faster than one process.
+# *Difficulty ●●○, 10 minutes.* Let $T_\text{comp} = a + bB$ (`fixed` and `per_sample`, in ms), and let $T_\text{sync}$ be `synchronize` (in ms). Return the smallest whole batch size $B \ge 1$ at which $R$ replicas (`ranks`) are faster than one process.
 #
 # <details><summary>Hint</summary>
 #
-# Solve $T_{sync} < (R - 1)(a + bB)$ for $B$. The bound itself is not enough: $B$ must be larger.
+# Solve $T_\text{sync} < (R - 1)(a + bB)$ for $B$. The bound itself is not enough: $B$ must be larger.
 #
 # </details>
 
@@ -533,13 +533,13 @@ for p in points:
     )
 
 # %% [markdown]
-# The first line counts how often the measured and the predicted speedup lie on the same side of 1. The last column tests an assumption: the formula uses the same $T_{comp}$ alone and together. Where ranks share cores, the column rises towards $R$ / cores, and the predicted speedup is out of reach.
+# The first line counts how often the measured and the predicted speedup lie on the same side of 1. The last column tests an assumption: the formula uses the same $T_\text{comp}$ alone and together. Where ranks share cores, the column rises towards $R$ / cores, and the predicted speedup is out of reach.
 #
 # ### A core for each rank, and a link between them
 #
 # Each rank is now [paced](glossary.md#paced), as if it had a core: it computes for real, and then sleeps until 10 ms have passed. Each rank also gets its own [host](glossary.md#host): `Network` makes hosts inside this machine, with links of a rate that you choose. A small model with 65.6 kB of gradients trains on 20 batches, twice; the shorter time counts.
 #
-# > **Predict.** Two ranks, 10 Mbit/s: what is $T_{sync}/T_{comp}$, with $2(R-1)/R$ times 65.6 kB to send?
+# > **Predict.** Two ranks, 10 Mbit/s: what is $T_\text{sync}/T_\text{comp}$, with $2(R-1)/R$ times 65.6 kB to send?
 
 # %%
 slow_link = Prediction("T_sync/T_comp at 10 Mbit/s", None)  # your number for None
@@ -565,7 +565,7 @@ if np.median([p.share for p in lenet2 + lenet4]) < 0.9:
     print("BUSY MACHINE: do not believe the last column")
 
 # %% [markdown] claims="02-link-speed"
-# $R - 1$ is 1 here, so two ranks should lose on the slowest link and win on the other two (last column). In the record, two paced replicas reach the predicted speedup $R/(1 + T_{sync}/T_{comp})$ within the claim's margin of 15 % on all three links. Eight replicas miss it on the two faster links. There, two cores compute and send for eight ranks, and the formula has no term for that. With a pace of 80 ms they reach it.
+# $R - 1$ is 1 here, so two ranks should lose on the slowest link and win on the other two (last column). In the record, two paced replicas reach the predicted speedup $R/(1 + T_\text{sync}/T_\text{comp})$ within the claim's margin of 15 % on all three links. Eight replicas miss it on the two faster links. There, two cores compute and send for eight ranks, and the formula has no term for that. With a pace of 80 ms they reach it.
 
 # %%
 claims.evidence("02-link-speed")
@@ -573,7 +573,7 @@ claims.evidence("02-link-speed")
 # %% [markdown]
 # ### Send during the backward pass
 #
-# The backward pass reaches the last layer first. Its gradient could travel while earlier layers still compute. `DistributedDataParallel` does this with [buckets](glossary.md#bucket) of gradients. With a perfect *overlap*, a step takes $\max(T_{comp}, T_{sync})$ in place of the sum. Here a backward pass has eight layers. Each takes 5 ms and has 33 kB of gradients to send, over 100 Mbit/s:
+# The backward pass reaches the last layer first. Its gradient could travel while earlier layers still compute. `DistributedDataParallel` does this with [buckets](glossary.md#bucket) of gradients. With a perfect *overlap*, a step takes $\max(T_\text{comp}, T_\text{sync})$ in place of the sum. Here a backward pass has eight layers. Each takes 5 ms and has 33 kB of gradients to send, over 100 Mbit/s:
 
 
 # %%
@@ -615,7 +615,7 @@ except StartError as error:
 #
 # ### The same batch, more ranks
 #
-# So far each replica kept its $B$, and $R$ replicas made a batch of $R \cdot B$ (*weak scaling*). In *strong scaling* the whole batch stays the same: of 64 samples, each replica gets $64/R$. Then $T_{comp}$ shrinks to $a + 64\,b/R$, but $a$ and $T_{sync}$ stay. The table takes the points measured above:
+# So far each replica kept its $B$, and $R$ replicas made a batch of $R \cdot B$ (*weak scaling*). In *strong scaling* the whole batch stays the same: of 64 samples, each replica gets $64/R$. Then $T_\text{comp}$ shrinks to $a + 64\,b/R$, but $a$ and $T_\text{sync}$ stay. The table takes the points measured above:
 
 # %%
 whole = next(p.alone for p in lenet2 if p.batch == 64)
@@ -627,9 +627,9 @@ for p in (lenet2[3], lenet4[2]):
     )
 
 # %% [markdown]
-# The last column leaves out $T_{sync}$ and, with more ranks than cores, the wait for a core; there only the fixed part $a$ limits the speedup.
+# The last column leaves out $T_\text{sync}$ and, with more ranks than cores, the wait for a core; there only the fixed part $a$ limits the speedup.
 #
-# > **Answer.** $R$ replicas pay if $T_{sync}/T_{comp} < R - 1$ and each rank has a core. The batch size from which they pay follows from $a$, $b$ and $T_{sync}$. *Evidence: the points above, and the record on three links.*
+# > **Answer.** $R$ replicas pay if $T_\text{sync}/T_\text{comp} < R - 1$ and each rank has a core. The batch size from which they pay follows from $a$, $b$ and $T_\text{sync}$. *Evidence: the points above, and the record on three links.*
 
 # %% [markdown]
 # ## Lesson 3. What do you gain by not waiting, and what does it cost?
@@ -996,7 +996,7 @@ rows = [
     ("gradients of parts add up to the gradient of the whole",
      f"parameters at most {as_one:.0e} apart after 40 steps"),
     ("replicas stay equal", f"to the last bit in {equal} of {len(trained)} ways"),
-    ("worthwhile if $T_{sync}/T_{comp} < R - 1$",
+    ("worthwhile if $T_\text{sync}/T_\text{comp} < R - 1$",
      f"right about {right} of {len(points)} points, with {usable_cores()} cores to use"),
     ("\"ring allreduce?\"", f"{ring_steps} messages and {ring_bytes} bytes from each rank, counted"),
     ("is there an epoch any more?", f"no; what ended the run: {free.ended}"),

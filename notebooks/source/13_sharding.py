@@ -609,9 +609,9 @@ for step, shared in enumerate(together):
 #
 # ### A planner
 #
-# All layouts compute the same; they differ in time and memory. A replica's $m$ micro-batches pass through its $p$ stages one after another, which takes $m + p - 1$ slots. In a slot, each stage computes on one micro-batch, adds over its tensor ranks ($T_{tensor}$), and sends to the next stage ($T_{pipeline}$). After the slots, the replicas average their gradients ($T_{data}$):
+# All layouts compute the same; they differ in time and memory. A replica's $m$ micro-batches pass through its $p$ stages one after another, which takes $m + p - 1$ slots. In a slot, each stage computes on one micro-batch, adds over its tensor ranks ($T_\text{tensor}$), and sends to the next stage ($T_\text{pipeline}$). After the slots, the replicas average their gradients ($T_\text{data}$):
 #
-# $$T_{step} \approx (m + p - 1)\,\Big(\frac{3F}{t\,s} + T_{tensor} + T_{pipeline}\Big) + T_{data}, \qquad \text{each message } \alpha + \beta b$$
+# $$T_\text{step} \approx (m + p - 1)\,\Big(\frac{3F}{t\,s} + T_\text{tensor} + T_\text{pipeline}\Big) + T_\text{data}, \qquad \text{each message } \alpha + \beta b$$
 #
 # $F$ is the number of operations of a stage's forward pass for one micro-batch (the backward pass has twice as many), and $s$ is a rank's operations per second. `helpers/sharded/planner.py` also accounts for groups that share a host's link *at the same time*.
 #

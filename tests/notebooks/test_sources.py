@@ -97,7 +97,7 @@ def test_reader_has_stubs_and_the_solution_has_answers(project):
 
 
 def test_a_stub_outside_of_a_body_shows_nothing(project):
-    value = "steps = None\n# BEGIN SOLUTION\nsteps = 6\n# END SOLUTION"
+    value = "steps = None  # fmt: skip\n# BEGIN SOLUTION\nsteps = 6\n# END SOLUTION"
     project(f'# %% exercise="steps"\n{value}\n\n# %% check="steps"\ncheck.steps(steps)\n')
     reader, _ = build(project.source)
     assert codes(reader)[0] == "steps = None\n# your code here"
