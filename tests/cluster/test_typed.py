@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from tests.cluster.kernel import plain
 from tests.cluster.test_magic import cell, errors
 from tests.cluster.ways import PART
 
@@ -112,6 +113,17 @@ def test_stop_pressed_twice_is_as_good_as_once(cell):
 def test_a_hidden_variable_is_named(cell):
     printed, _ = cell("size = 1000\ncluster.run(lambda: size)")
     assert printed.startswith("size on a rank is the rank's own, not the notebook's 1000")
+
+
+def test_what_run_calls_is_quoted_by_its_line_of_the_cell(cell):
+    cell("def inverse(x):\n    return 1 / x")
+    _, outputs = cell("def two():\n    return inverse(0)\ncluster.run(two)")
+    told = plain(errors(outputs))
+    assert "return inverse(0)" in told
+    assert "return 1 / x" in told
+    assert "ipykernel_" not in told
+    _, outputs = cell("def late():\n    comm.recv()\ncluster.run(late, timeout=1)")
+    assert "2: comm.recv()" in errors(outputs)
 
 
 def test_finalize_in_an_earlier_cell_is_named(cell):

@@ -153,6 +153,7 @@ class Cluster(Calls):
         ValueError
             For a bad ``timeout``.
         """
+        import linecache
         import pickle
 
         import cloudpickle
@@ -162,7 +163,13 @@ class Cluster(Calls):
         for sentence in hidden(function):
             print(sentence)
         blob = cloudpickle.dumps((function, args, kwargs))
-        outcome = self.submit(remote.side, "call", blob, False, timeout=timeout)
+        # of the notebook's cells: a rank quotes their lines in errors and in who waits for whom
+        lines = {
+            name: entry
+            for name, entry in linecache.cache.items()
+            if "ipykernel_" in name and name.encode() in blob
+        }
+        outcome = self.submit(remote.side, "call", blob, lines, timeout=timeout)
         folding.show(outcome.replies)
         self.settle(outcome, timeout)
         return [pickle.loads(reply.value) for reply in outcome.replies.values()]

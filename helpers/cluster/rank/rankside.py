@@ -129,8 +129,13 @@ class RankSide:
     def _shell(self) -> Any:
         return make_ready()
 
-    def call(self, blob: bytes, trace: bool) -> dict:
-        """Call a pickled ``(function, args, kwargs)``; the names that it uses are the rank's."""
+    def call(self, blob: bytes, cells: dict) -> dict:
+        """Call a pickled ``(function, args, kwargs)``; the names that it uses are the rank's.
+
+        ``cells`` has the lines of the notebook's cells that define it, as ``linecache`` keeps them.
+        """
+        linecache.cache.update(cells)
+        self._shell.compile._filename_map.update(dict.fromkeys(cells, 0))  # else named by its path
 
         def work() -> bytes:
             import cloudpickle
@@ -142,7 +147,7 @@ class RankSide:
                 let_see(given, names, modules=False)
             return cloudpickle.dumps(function(*args, **kwargs))
 
-        return self._guarded(work, trace)
+        return self._guarded(work, False)
 
     def _guarded(self, work: Callable[[], bytes | None], trace: bool) -> dict:
         """Run ``work``; return its value or error, its output, and the events if traced."""
