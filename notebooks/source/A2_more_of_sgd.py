@@ -1,7 +1,7 @@
 # %% [markdown]
 # # More of SGD: cut the model, save and resume, survive a failure
 #
-# An appendix to notebook [02](02_sgd_sync_async.ipynb). Each section, and the project, needs the set-up alone.
+# An appendix to notebook [02](02_sgd_sync_async.ipynb). Each section, and the project, needs only the set-up; the checkpoint also needs the cell that defines `averaged`.
 #
 # **You will be able to**
 #
@@ -90,11 +90,11 @@ if rank == 0:
     print(f"a step moves {2 * h.numel() * 4} bytes; all gradients are {4 * 61706}")
 
 # %% [markdown]
-# Yes. The model-parallel step sends a tenth of the gradients' bytes here, and more with a larger batch. The data-parallel step sends all gradients, whatever the batch. But model-parallel ranks wait: rank 1 until $h$ arrives, then rank 0 until $dh$ comes back. Pipelines ([11](11_pipelines.ipynb)) reduce the waiting.
+# Yes. The model-parallel step sends a tenth of the gradients' bytes here, and more with a larger batch. The data-parallel step always sends all gradients. But model-parallel ranks wait: rank 1 until $h$ arrives, then rank 0 until $dh$ comes back. Pipelines ([11](11_pipelines.ipynb)) reduce the waiting.
 #
 # ### Exercise 1: which sends more?
 #
-# *Difficulty ●○○, 5 minutes.* A network is cut in two. For each sample `width` activations are sent forwards, and as many gradients back. Data-parallel training sends the gradients of all `parameters`, once. From which batch size $B$ on does the model-parallel step send *more* numbers?
+# *Difficulty ●○○, 5 minutes.* A network is cut in two. The model-parallel step sends `width` activations forwards for each sample, and as many gradients back. The data-parallel step sends one gradient for each of `parameters` parameters. From which batch size $B$ on does the model-parallel step send *more* numbers?
 #
 # <details><summary>Hint</summary>
 #
@@ -160,7 +160,7 @@ quiet.answer(counts[True])
 #
 # ### Exercise 2: one average for several batches
 #
-# *Difficulty ●●○, 10 minutes.* Do this without DDP. Every rank has a list `batches` of pairs `(x, y)`. All lists have the same length and all batches the same size, and `loss(model(x), y)` is the mean over a batch. Leave the mean over all samples of all batches **of all ranks** in every `.grad`, and return the model. `sync(model)` replaces every `.grad` by its mean over all ranks: call it once. Never hold the activations of more than one batch: finish the backward pass of a batch before you begin the next. At the beginning every `.grad` is `None`.
+# *Difficulty ●●○, 10 minutes.* Do this without DDP. Every rank has a list `batches` of pairs `(x, y)`. All lists have the same length and all batches the same size, and `loss(model(x), y)` is the mean over a batch. Leave in every `.grad` the gradient averaged over all samples **of all ranks**, and return the model. `sync(model)` replaces every `.grad` by its mean over all ranks: call it once. Never hold the activations of more than one batch: finish the backward pass of a batch before you begin the next. At the beginning every `.grad` is `None`.
 #
 # <details><summary>Hint</summary>
 #
@@ -213,7 +213,7 @@ else:
 # %% [markdown]
 # ## A checkpoint
 #
-# A *checkpoint* is a file from which a training can continue. Replicas are equal, so rank 0 saves and all ranks read. They meet at a barrier first: rank 0 must have written everything. What must the file contain? Here are the constructor and the step of `Run`, a training:
+# A *checkpoint* is a file from which training can continue. Replicas are equal, so rank 0 saves and all ranks read. A barrier before the read ensures that rank 0 has written everything. What must the file contain? Here are the constructor and the step of `Run`, one training run:
 
 # %%
 print(inspect.getsource(Run.__init__), inspect.getsource(Run.step), sep="\n")
@@ -223,10 +223,10 @@ print(inspect.getsource(Run.__init__), inspect.getsource(Run.step), sep="\n")
 #
 # *Difficulty ●●○, 12 minutes.* Write two functions.
 #
-# - `state_of(run)` returns what a checkpoint of `run` (a `Run`) must contain, as something that `torch.save` writes and `torch.load` reads: a dictionary of tensors, numbers and `state_dict()`s. It leaves the run as it is.
-# - `go_on_from(run, saved)` gets a **new** run and what was read from the file. The new run has made no step and has other parameters, perhaps another momentum. Change it so that each of its steps equals, to the last bit, the step that the old run would have made. Return nothing.
+# - `state_of(run)` returns what a checkpoint of `run` (a `Run`) must contain, as something that `torch.save` writes and `torch.load` reads: a dictionary of tensors, numbers and `state_dict()`s. It does not change the run.
+# - `go_on_from(run, saved)` gets a **new** run and what was read from the file. The new run has made no step and has other parameters, perhaps another momentum. Change it so that its steps equal, to the last bit, those that the old run would make next. Return nothing.
 #
-# This must hold after any number of steps (even none), for any network (BatchNorm included), and when a schedule has changed the rate. (Without dropout, which needs the random generator's state too.)
+# This must hold after any number of steps (even none), for any network without dropout (BatchNorm included), and when a schedule has changed the rate.
 #
 # <details><summary>Hint</summary>
 #
@@ -293,7 +293,7 @@ else:
     print("Exercise 3 first")
 
 # %% [markdown]
-# Each rank has a column. From your checkpoint, training continues to the last bit. Without the position in the data the same samples come again, and the parameters differ.
+# Each column is a rank. From your checkpoint, training continues to the last bit. Without the position in the data the same samples come again, and the parameters differ.
 #
 # ## What a server stores, and when it stops
 #
@@ -320,7 +320,9 @@ by_flat_arrays = np.abs(served - cluster.run(without_a_server, timeout=60)[0]).m
 print(f"largest difference after 40 steps: {by_flat_arrays:.1g}")
 
 # %% [markdown]
-# `Stop` ends a run after a number of seconds, or once the loss (averaged over 20 updates) falls below a value. An asynchronous server decides alone, and tells each worker when it next offers a gradient. In a synchronous run all ranks must leave after the *same* update, or some would wait for ever. So the ranks agree after each update.
+# Yes, up to rounding.
+#
+# `Stop` ends a run after a number of seconds, or once the loss (averaged over 20 updates) falls below a value. An asynchronous server decides alone, and tells each worker at its next gradient. In a synchronous run all ranks must stop after the *same* update, or some would wait for ever. So the ranks agree after each update.
 
 # %%
 free = settings | {"rate": 0.05, "momentum": 0.0}
@@ -346,7 +348,7 @@ for faults in (bad, {1: ("die", 4)}):
     print(f"{survived.updates} updates; the longest pause between two was {gap:.2f} s\n")
 
 # %% [markdown]
-# Silence is the expensive fault: for `patience` seconds (here 1) the server waits for layers that never come, and *everybody* waits for the server. After a goodbye nobody waits. (If a rank's *process* is killed, MPI ends all the others too.)
+# Silence is the expensive fault: for `patience` seconds (here 1) the server waits for the rest of the gradient, and *everybody* waits for the server. After a goodbye nobody waits. (If a rank's *process* is killed, MPI ends all the others too.)
 #
 # ## Project: elastic averaging
 #
@@ -354,11 +356,11 @@ for faults in (bad, {1: ("die", 4)}):
 #
 # $$d_r = \rho\,(\theta_r - c), \qquad \theta_r \leftarrow \theta_r - d_r, \qquad c \leftarrow c + \sum_r d_r$$
 #
-# Write it as a `Scheme` for the course's training loop. All replicas and the centre begin equal. Every rank keeps a copy of the centre, and all copies stay equal. `replica.flat.values` is the tensor of all parameters: change it in place. `step` counts from 0: with `period` 10, the first pull is after step 9.
+# Write it as a `Scheme` for the course's training loop. All replicas and the centre begin equal. Every rank keeps a copy of the centre; all copies stay equal. `replica.flat.values` is the tensor of all parameters: change it in place. `step` counts from 0: with `period` 10, the first pull is after step 9.
 #
 # <details><summary>Hint</summary>
 #
-# `super().begin(replica)` gives all replicas rank 0's parameters; then `clone` these parameters as the centre. After the pull only the sum of the $d_r$ has to be sent, by `self.comm.Allreduce`, which takes NumPy arrays (`tensor.numpy()`). The ranks know `MPI`.
+# `super().begin(replica)` gives all replicas rank 0's parameters; then `clone` these parameters as the centre. For the centre, the ranks need only the sum of the $d_r$, by `self.comm.Allreduce`, which takes NumPy arrays (`tensor.numpy()`). `MPI` is defined on the ranks.
 #
 # </details>
 
@@ -391,17 +393,17 @@ class Elastic(Scheme):
 check.elastic(Elastic, cluster=cluster)
 
 # %% [markdown]
-# We train LeNet by synchronous SGD and by your scheme, which sends a tenth of the bytes: as many numbers, but only every 10 steps. The replicas differ at the end; the accuracy is rank 0's.
+# We train LeNet by synchronous SGD and by your scheme, which sends as many numbers, but only every 10 steps. The replicas differ at the end; the accuracy is rank 0's.
 
 # %%
 for scheme in (MPIAllreduce, Elastic):
     run = cluster.run(lenet.train, scheme, steps=150, **settings)[0]
     print(f"{run.scheme:20s} accuracy {run.accuracy:.1%} in {run.seconds[-1]:.1f} s")
 if not check.elastic.passed(Elastic, cluster=cluster):
-    print("the second without a pull: the project first")
+    print("your scheme does not pull yet: the project first")
 
 # %% [markdown]
-# One run at one rate does not rank the two: each would need its own best rate, and several seeds.
+# One run at one rate does not rank the two: each needs its own best rate, and several seeds.
 #
 # **References**: Zhang, Choromanska, LeCun (2015), *Deep learning with elastic averaging SGD*. Li et al. (2014), *Scaling distributed machine learning with the parameter server*: servers that survive failures.
 #
