@@ -55,7 +55,7 @@ cluster = Cluster(n=P.ranks)
 # | reduce | rank $i$ has $x_i$ | root has $\sum x_i$ | a [parameter server](glossary.md#parameter-server) |
 # | allreduce | rank $i$ has $x_i$ | every rank has $\sum x_i$ | gradients |
 #
-# `helpers.collectives` writes each of them with sends and receives. The next cell records them on 2, 3 and 4 of your ranks, and simulates 8. Choose a collective from the menu, and *step*.
+# `helpers.collectives` implements each with sends and receives. The next cell records them on 2, 3 and 4 of your ranks, and simulates 8. Choose a collective from the menu, and *step*.
 
 # %%
 SIX = ["broadcast", "scatter", "gather", "allgather", "reduce", "tree"]
@@ -93,7 +93,7 @@ print(f"{sum(same.values())} of {len(same)} equal MPI's")
 # %% [markdown]
 # ### The same bits on every rank
 #
-# A floating-point sum depends on the order of adding, so two algorithms may differ in the last digits. In training all *ranks* must end with the same bits, or their replicas differ. Does each algorithm give all ranks the same bits?
+# A floating-point sum depends on the order of adding, so two algorithms may differ in the last digits. In training all *ranks* must get the same bits, or their replicas differ. Does each algorithm give all ranks the same bits?
 
 # %%
 # %%ranks
@@ -109,13 +109,13 @@ if rank == 0:
     print(f"equal bits on all ranks: {sum(equal)} of {len(equal)} algorithms")
 
 # %% [markdown]
-# Yes. In chain, tree, ring and two levels one rank adds up a chunk, and the other ranks get copies. In recursive doubling both partners add the same two numbers, and $a + b = b + a$ to the last bit.
+# Yes. In chain, tree, ring and two levels, one rank finishes the sum of a chunk, and the other ranks get copies. In recursive doubling both partners add the same two numbers, and $a + b = b + a$ to the last bit.
 #
 # ### Exercise 1: a broadcast for long arrays
 #
-# A broadcast by a tree has few steps, but rank 0 sends the whole array in each. It can also go *in chunks*: rank 0 sends chunk $i$ to rank $i$, as in *scatter*, and then the chunks go round the ring, as in the second half of the ring allreduce.
+# A broadcast by a tree has few steps, but rank 0 sends the whole array in each. A broadcast *in chunks* has two parts: rank 0 sends chunk $i$ to rank $i$, as in *scatter*; then the chunks go round the ring, as in the second half of the ring allreduce.
 #
-# > **Predict.** Four ranks broadcast $K$ bytes. How many times $K$ does rank 0 send by the tree, and how many times $K$ in chunks? Which takes less time on your machine for 4 MB, "tree" or "yours" (in chunks)?
+# > **Predict.** Four ranks broadcast $K$ bytes. How many times $K$ does rank 0 send by the tree, and in chunks? Which is faster on your machine for 4 MB, "tree" or "yours" (in chunks)?
 
 # %%
 guess["sent by rank 0 ÷ K, tree"] = ...
@@ -123,7 +123,7 @@ guess["sent by rank 0 ÷ K, in chunks"] = ...
 guess["the faster broadcast of 4 MB"] = ...
 
 # %% [markdown]
-# *Difficulty ●●○, 12 minutes.* Write the broadcast in chunks, with sends and receives alone. On rank 0 `work` holds the numbers; on the other ranks its content does not matter. $N$ divides the length of `work`. Return `work`, filled in, on every rank. Only rank 0 may send more than $N - 1$ chunks.
+# *Difficulty ●●○, 12 minutes.* Write the broadcast in chunks, with sends and receives alone. On rank 0 the array `work` holds the numbers; on the other ranks its content does not matter. The number of ranks, $N$, divides the length of `work`. Return `work`, filled in, on every rank. Only rank 0 may send more than $N - 1$ chunks.
 #
 # <details><summary>Hint</summary>
 #
@@ -186,11 +186,11 @@ if check.long_broadcast.passed(long_broadcast, cluster=cluster):
     guess.answer("the faster broadcast of 4 MB", faster)
 
 # %% [markdown]
-# The tree takes $\lceil\log_2 N\rceil$ steps of $K$ bytes, chunks take $2(N-1)$ steps of $K/N$ bytes: few steps or few bytes, the choice of notebook 08. Where your curve crosses the tree's, if it does, depends on the machine.
+# The tree takes $\lceil\log_2 N\rceil$ steps of $K$ bytes, chunks take $2(N-1)$ steps of $K/N$ bytes. Your curve need not cross the tree's: the ranks of one machine share its memory, and all ranks together send more in chunks (the left bars).
 #
 # ## Links
 #
-# What are α and β elsewhere? **PCIe** joins a processor to its devices by *lanes* that work in parallel. **NVLink** joins GPUs directly. **InfiniBand** and **Ethernet** join machines. **RDMA** lets a network card read and write another machine's memory without its processor (**RoCE**: RDMA over Ethernet). The last column says where the figures come from.
+# What are α and β elsewhere? **PCIe** joins a processor to its devices by parallel *lanes*. **NVLink** joins GPUs directly. **InfiniBand** and **Ethernet** join machines. **RDMA** lets a network card read and write another machine's memory without its processor (**RoCE**: RDMA over Ethernet). The last column names the source of the figures.
 
 # %%
 gamma = max(cluster.run(measure.addition))
@@ -210,7 +210,7 @@ for link in links:
 Markdown("\n".join(rows))
 
 # %% [markdown]
-# Mind the units: networks are sold in bits per second, so "100G" is 12.5 GB/s. One of the lecture's figures has the wrong unit, "985 MiB/s" for a lane of PCIe 3.0. A lane makes $8\cdot10^9$ transfers of a bit a second, and 128 of every 130 bits are data:
+# Mind the units: networks are sold in bits per second, so "100G" is 12.5 GB/s. One of the source's figures (Tian 2019) has the wrong unit: "985 MiB/s" for a lane of PCIe 3.0. A lane transfers $8\cdot10^9$ bits a second, and 128 of every 130 bits are data:
 
 # %%
 lane = 8e9 * 128 / 130 / 8  # bytes per second
@@ -219,7 +219,7 @@ print(f"{lane / 1e6:.0f} MB/s = {lane / 2**20:.0f} MiB/s")
 # %% [markdown]
 # ### Exercise 2: the rate to ask for
 #
-# *Difficulty ●●○, 10 minutes.* A ring of $N$ ranks (two or more) should allreduce $K$ bytes in a given time. What rate must its links have at least, in *bits* a second? Every message has a latency of `alpha` seconds. Of the bits on a link only the share `data` belongs to the array, such as 128/130 on a lane of PCIe 3.0. Leave γ out. If no rate is enough, return `math.inf`.
+# *Difficulty ●●○, 10 minutes.* A ring of $N$ ranks (two or more) should allreduce $K$ bytes in `seconds` s. Which rate must its links have at least, in *bits* a second? Every message has a latency of `alpha` seconds. Of the bits on a link only the share `data` belongs to the array, such as 128/130 on a lane of PCIe 3.0. Leave γ out. If no rate is enough, return `math.inf`.
 #
 # <details><summary>Hint</summary>
 #
@@ -255,7 +255,7 @@ if check.rate_for.passed(rate_for):
         print(f"{link.name:24} has {has / 1e9:6.4g}, needs {needed / 1e9:.3g}: {verdict}")
 
 # %% [markdown]
-# Now order a link. A ring over four hosts with one rank each should allreduce 1 MB in 0.2 s. We assume α = 0.1 ms; `data` is the share that packet headers leave. The cell joins the hosts by links of the rate that your function returns, and measures.
+# Now order a link. A ring over four hosts with one rank each should allreduce 1 MB in 0.2 s. We assume α = 0.1 ms; `data` is the share that packet headers leave. The cell emulates links of the rate that your function returns, and measures.
 
 # %%
 network = Network(hosts=4, rate=100e6)  # 100 Mbit/s
@@ -272,7 +272,7 @@ if check.rate_for.passed(rate_for):
 # %% [markdown]
 # ## Where ranks sit
 #
-# Four hosts have two ranks each, and links of 100 Mbit/s. Placed *side by side* (`block`), ranks 0 and 1 share a host, and only one of a host's two ranks sends to another host. Placed *in turn* (`cyclic`), ranks 0 and 4 share a host, and both send to another host. The model of notebook 08 says what that costs for 1 MB, with α and β from a record:
+# Four hosts have two ranks each, and links of 100 Mbit/s. Placed *side by side* (`block`), ranks 0 and 1 share a host, and in a ring only rank 1 sends to another host. Dealt out *in turn* (`cyclic`), ranks 0 and 4 share a host, and both send to another host. What does that cost for 1 MB by the model of notebook 08, with α and β from a record?
 
 # %%
 between, inside, _ = on_hosts.recorded(100e6, [1_048_576])
@@ -283,7 +283,7 @@ for name in ("ring", "two_level"):
         print(f"{name:10s} {way:7s} {places} {1e3 * took:6.1f} ms")
 
 # %% [markdown] claims="A3-placement"
-# The ring takes twice as long, because in every step each link carries twice the bytes. Measured on two processors, it takes 1.8 to 1.9 times as long for 256 KB and 2.1 times for 1 MB. Two levels form their rings by host, whatever the ranks' numbers, so by the model their time stays the same.
+# Dealt out, the ring takes twice as long, because in every step each link carries twice the bytes. Measured on two processors, it takes 1.8 to 1.9 times as long for 256 KB and 2.1 times for 1 MB. Two levels group ranks by host, whatever their numbers, so their time stays the same in the model.
 
 # %%
 claims.evidence("A3-placement")
@@ -291,7 +291,7 @@ claims.evidence("A3-placement")
 # %% [markdown]
 # ### More and more hosts
 #
-# Which algorithm's time grows least with the number of hosts? The array has 256 KB, each host one rank. Markers are recorded, dashed lines are the model.
+# Which algorithm's time grows least with the number of hosts? The array has 256 KB. Markers are recorded, dashed lines are the model.
 
 # %%
 counts, grown, model_says = on_hosts.growing(rate=100e6)
@@ -304,7 +304,7 @@ for said, ms in (("by the model", model_says["ring"]), ("recorded", grown["ring"
     )
 
 # %% [markdown]
-# The ring's. In a ring each rank sends $2(N-1)/N$ times $K$ bytes: $K$ on two hosts, $1.75\,K$ on eight, and never $2K$. For tree and recursive doubling the busiest rank's bytes grow without limit. The recorded ring takes longer than the model says. One likely reason: all hosts of this record share two cores, but α came from a ping-pong during which the other ranks slept.
+# The ring's. In a ring each rank sends $2(N-1)/N$ times $K$ bytes: $K$ on two hosts, $1.75\,K$ on eight, and never $2K$. In tree and recursive doubling, the busiest rank's bytes grow without limit. The recorded ring takes longer than the model says. One likely reason: all hosts of this record share two cores, but α was measured while the other ranks slept.
 #
 # ## What the sources say, what we measured
 
