@@ -1,12 +1,12 @@
 # %% [markdown]
 # # Put the layers of a network under the roof
 #
-# An appendix to [notebook 07](07_roofline.ipynb). At the end you can say which layers of a network are limited by memory, and what changes with a larger batch, a narrower number format, or a layer of fewer operations.
+# An appendix to [notebook 07](07_roofline.ipynb): which layers of a network does memory limit, and what can you change about it?
 #
 # **You will be able to**
 #
 # - compute the batch size from which on arithmetic limits a layer, and how it depends on the number format;
-# - explain why a language model writes more slowly than it reads;
+# - explain why a language model writes an answer more slowly than it reads a prompt;
 # - judge a change of a layer by its operations *and* its bytes.
 #
 # **You need** [notebook 07](07_roofline.ipynb), lesson 1. *Time:* 70 minutes. *Cores:* one, and a C compiler. *GPU:* none.
@@ -39,11 +39,11 @@ peak, roof = {"peak, one core": one_core}, {"memory": one_memory}
 # %% [markdown]
 # ## From which batch size on does arithmetic limit a layer?
 #
-# A layer multiplies a batch $x$ ($B \times n$) by weights ($n \times n$). For one sample it reads all weights and uses each of them once. Every further sample uses the same weights again, so operations grow faster than bytes, and the layer comes nearer to the ridge.
+# A layer multiplies a batch $x$ ($B \times n$) by weights ($n \times n$). For one sample it reads all weights and uses each once. Every further sample uses the same weights again, so operations grow faster than bytes, and the layer's intensity rises.
 #
 # ### Exercise 1: the least batch
 #
-# *Difficulty ●●○, 15 minutes.* The layer does $2Bn^2$ operations. $x$, the weights and the result each move once between memory and the processor. A weight takes `weight` bytes, and a number of $x$ or of the result takes `value` bytes (4 and 4 in fp32). Return the least whole $B$ at which the layer's intensity is at least `ridge` (flop/byte), or `math.inf` if there is none.
+# *Difficulty ●●○, 15 minutes.* The layer does $2Bn^2$ operations. Weights, $x$ and the result each move once between memory and the processor. A weight takes `weight` bytes, and a number of $x$ or of the result takes `value` bytes (4 and 4 in fp32). Return the least whole $B$ at which the layer's intensity is at least `ridge` (flop/byte), or `math.inf` if there is none.
 #
 # <details><summary>Hint</summary>
 #
@@ -72,13 +72,13 @@ for rows in sorted({1, 4, 16, 64, 256, least} - {None, math.inf}):
 draw.interactive(peak, roof, layers)
 
 # %% [markdown]
-# A batch of 1 stands far left: two operations for each weight of 4 bytes. As the batch grows, the point moves right; past the ridge, arithmetic limits the layer. The point *yours* is your least batch: it stands under the ridge, as far below as the library's kernel misses the peak. (If the last-level cache holds the 4 MB of weights, a point may lie above memory's roof.)
+# A batch of 1 stands far left: two operations for each weight of 4 bytes. As the batch grows, the point moves right; past the ridge, arithmetic limits the layer. The point *yours*, your least batch, stands just right of the ridge. It lies below the roof, since the library's kernel does not reach the peak. (If a cache holds the 4 MB of weights, a point may lie above memory's roof.)
 #
 # ## Fewer bytes for each number
 #
-# In fp32, a number takes half the bytes of fp64, and a register has twice the lanes.
+# An fp32 number takes half the bytes of an fp64 number, and a vector register holds twice as many.
 #
-# > **Predict.** By which factor does the least batch fall from fp64 to fp32? Now store the weights, and only them, in one byte each, and convert them to fp32 before the arithmetic. By which factor does the least batch fall once more?
+# > **Predict.** By which factor does the least batch fall from fp64 to fp32? Now store each weight, but not $x$ or the result, in one byte, and convert it to fp32 before the arithmetic. By which factor does the least batch fall once more?
 
 # %%
 falls = Prediction("least batch in fp64 ÷ in fp32", None)  # your number for None
@@ -102,7 +102,7 @@ if found[0]:
 # %% [markdown]
 # From fp64 to fp32 the intensity doubles. Where the peak doubles too, the least batch stays the same; where the peak more than doubles, the least batch grows. Narrower weights change only the intensity: weights of 2 bytes about halve the least batch, weights of 1 byte quarter it.
 #
-# This is what the roof allows. Does a library reach it? We time two layers of 34 million operations each. The first has a batch of 1 and $n = 4096$, and memory limits it. The second has a batch of 64 and $n = 512$, and arithmetic limits it.
+# This is what the roof allows. Does a library follow? We time two layers of 34 million operations each. Memory limits the first ($B = 1$, $n = 4096$), arithmetic the second ($B = 64$, $n = 512$).
 #
 # > **Predict.** How many times as fast as `float32` is `bfloat16` in the second layer?
 
@@ -122,9 +122,9 @@ print("errors:", ", ".join(errors))
 halves.answer(taken[torch.float32] / taken[torch.bfloat16])
 
 # %% [markdown] claims="A4-half-the-bytes"
-# In the records, from `float64` to `float32` a layer gains a factor of 1.9 where memory limits it, and 2.1 to 2.25 where arithmetic does. The roof says two.
+# In the records, from `float64` to `float32` a layer gains a factor of 1.9 where memory limits it, and 2.1 to 2.25 where arithmetic does. Half the bytes and twice the lanes each promise 2.
 #
-# Now compare `bfloat16` with `float16`. Both have half the bytes of `float32`, so memory's roof is the same for both. If their times differ in the first layer, the reason is not bytes, but the library's kernel or the processor's instructions for the format. A narrow format can even be slower than `float32`. In the second layer `bfloat16` may pass the peak that is drawn above: some processors have instructions for it, and with them a higher peak. **Fewer bytes raise the roof; measure whether a kernel follows.** Fewer bits cost accuracy: the last line shows the largest error, divided by the largest result. `bfloat16` has the range of `float32` and only 8 significant bits; `float16` has 11.
+# Now compare `bfloat16` with `float16`. Both have half the bytes of `float32`, so memory's roof is the same for both. If their times differ in the first layer, the reason is the library's kernel or the processor's instructions for the format. A narrow format can even be slower than `float32`. In the second layer `bfloat16` may pass the peak drawn above: some processors have faster instructions for it. **Fewer bytes raise the roof; measure whether a kernel follows.** Fewer bits cost accuracy: the output's last line shows the largest error of the second layer, divided by its largest result. `bfloat16` has the range of `float32` and only 8 significant bits; `float16` has 11.
 
 # %%
 evidence("A4-half-the-bytes")
@@ -132,7 +132,7 @@ evidence("A4-half-the-bytes")
 # %% [markdown]
 # ## Prefill and decode
 #
-# A language model handles a request in two phases. **Prefill** reads the prompt: all its tokens pass through a layer at once, as one large batch. **Decode** writes the answer, a token at a time. To attend to the earlier tokens, decode reads their keys and values from memory, from the *KV cache*.
+# A language model handles a request in two phases. **Prefill** reads the prompt: all its tokens pass through a layer at once, as one large batch. **Decode** writes the answer, a token at a time. To attend to the earlier tokens, decode reads their keys and values from memory: the *KV cache*.
 #
 # In a transformer block of width $C$, six matrices hold $12\,C^2$ weights. Each token costs $24\,C^2$ operations with them, and $4\,C$ operations for each of $T$ earlier tokens. In fp32, decoding one token for each of $B$ requests reads the weights once, $48\,C^2$ bytes. For *each* request it also reads a KV cache of $8\,TC$ bytes:
 #
@@ -186,11 +186,11 @@ at_most.answer((24 * C**2 + 4 * T * C) / (8 * T * C))
 draw.interactive(peak, roof, phases)
 
 # %% [markdown]
-# Prefill stands right of the ridge: it reads the weights once for all $T$ tokens. Decode for one request reads them for every token, and stands far left, at half an operation for each byte. **So where memory limits, a model writes more slowly than it reads.** More requests at a time move decode to the right, but only up to 3.5 flop/byte here: requests share the weights, and each has a KV cache of its own. So servers collect requests, and models shrink the cache: they use fewer heads for keys and values, or fewer bytes for each number.
+# Prefill stands right of the ridge: it reads the weights once for all $T$ tokens. Decode for one request reads them for every token, and stands far left, at half an operation for each byte. **So for one request, writing a token takes longer than reading one.** More requests at a time move decode to the right, but only up to 3.5 flop/byte here: requests share the weights, and each has a KV cache of its own. So servers collect requests, and models shrink the cache: they use fewer heads for keys and values, or fewer bytes for each number.
 #
 # ## Designing a layer
 #
-# How much does a convolution layer save if you change its shape? The source, a lecture that we check here, lists a smaller kernel, a stride, and *groups*. With $g$ groups, the channels fall into $g$ parts, and an output channel reads only the input channels of its own part. A *depthwise* layer has one group for each channel. A *channel shuffle* then interleaves the groups, so that the next layer mixes them. We count operations, parameters and bytes, and measure the time. All columns but the last are new ÷ old. The column *source* is what the source states for the operations, the others are ours:
+# How much does a convolution layer save if you change its shape? The source, a lecture that we check here, lists smaller kernels, a stride, and *groups*. With $g$ groups, the channels fall into $g$ parts, and an output channel reads only the input channels of its own part. A *depthwise* layer has one group for each channel. A *channel shuffle* then interleaves the groups, so that the next layer mixes them. The column *source* is the source's formula for the operations. We count operations, parameters, outputs and bytes, and measure the time, each as new ÷ old:
 
 # %%
 base = Layer()
@@ -216,7 +216,7 @@ print(f"shuffle: 0 operations, {seconds(moved)}, {moved / served:.3f} of the gro
 # %% [markdown]
 # ### Exercise 2: what a change saves
 #
-# *Difficulty ●●○, 10 minutes.* A convolution with a kernel of side $k_1$ gets side $k_2$, a stride of $s$ (it had 1) and $g$ groups (it had one). The channels stay, and the padding is such that only the stride changes the number of positions. Return new ÷ old for its operations, its parameters and the numbers in its output.
+# *Difficulty ●●○, 10 minutes.* A convolution with a kernel of side $k_1$ gets side $k_2$, a stride of $s$ (it had 1) and $g$ groups (it had 1). The channels stay, and the padding is such that only the stride changes the number of positions. Return new ÷ old for its operations, its parameters and the numbers in its output.
 #
 # <details><summary>Hint</summary>
 #
@@ -252,7 +252,7 @@ for (name, (layer, _, _)), source in zip(variants(base).items(), stated, strict=
 # %% [markdown] claims="A4-time-operations A4-shuffle"
 # The source errs about groups: $g$ of them leave $1/g$ of the operations, not $1/g^2$.
 #
-# **Time does not follow operations.** A depthwise layer keeps 0.8 % of the operations, and in the newest record it takes 25 % of the time for images of $56^2$ and 8 % for $28^2$. It keeps 85 % of the bytes of the base, so its intensity is low. The channel shuffle needs no operations, and in the records it adds 3 to 7 % to the time of the grouped layer before it.
+# **Time does not follow operations.** A depthwise layer keeps 0.8 % of the operations, but in the records it takes 5 to 25 % of the time. It keeps 85 % of the bytes, so its intensity is low. The channel shuffle needs no operations, but in the records it adds 3 to 7 % to the time of the grouped layer before it.
 
 # %%
 display(evidence("A4-time-operations"), evidence("A4-shuffle"))
