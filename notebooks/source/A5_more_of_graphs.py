@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Do more with a computation graph: order, repetition, loops, attention, ranks
 #
-# This appendix to [notebook 09](09_computation_graphs.ipynb) does five more things with a graph of operators.
+# An appendix to [notebook 09](09_computation_graphs.ipynb).
 #
 # **You will be able to**
 #
@@ -40,7 +40,7 @@ rng = np.random.default_rng(0)
 #
 # ### Exercise 1: put it in order
 #
-# *Difficulty ●●○, 15 minutes.* Write a topological sort. `outputs` is a list of variables. Return a list of all applications of operators that these variables need. Each application occurs once, after the applications that make its inputs. `v.maker` is the application that makes the variable `v`, or `None` for an input of the graph. `node.inputs` are the variables that the application `node` reads. Avoid recursion, which would fail for a chain of 5 000 operators.
+# *Difficulty ●●○, 15 minutes.* Write a topological sort. `outputs` is a list of variables. Return a list of all *applications* (uses of an operator) that these variables need. Each application occurs once, after the applications that make its inputs. `v.maker` is the application that makes the variable `v`, or `None` for an input of the graph. `node.inputs` are the variables that the application `node` reads. Avoid recursion, which would fail for a chain of 5 000 operators.
 #
 # <details><summary>Hint</summary>
 #
@@ -71,7 +71,7 @@ def my_order(outputs):
 check.topological_order(my_order)
 
 # %% [markdown]
-# Does the order matter? We take a perceptron with one hidden layer and the gradients of its loss, and draw 300 topological orders at random. `peak` frees each result after its last reader, and returns the most bytes of results that exist at one time.
+# Does the order matter? We take the loss of a perceptron with one hidden layer and its gradients, and draw 300 topological orders at random. `peak` frees each result after its last reader, and returns the most bytes that results take at one time.
 
 
 # %%
@@ -120,13 +120,13 @@ print(f"peak of the 300 random orders: {min(drawn):.2f} to {max(drawn):.2f} MB")
 print(f"peak of the library's order:   {library:.2f} MB")
 
 # %% [markdown]
-# No: the library's order is near the worst, since the library takes the first order that it finds. All orders compute the same values with the same operators; only their peaks differ.
+# No: it is near the worst. The library takes the first order that it finds, and does not compare peaks. All orders compute the same values with the same operators; only their peaks differ.
 #
 # ## What is computed twice?
 #
 # ### Exercise 2: nothing twice
 #
-# *Difficulty ●●○, 12 minutes.* Two applications compute the same if their operators are equal (compare `node.operator` with `==`) and they read the same variables in the same order. From then on, their outputs count as the same variable. `node.output` is the variable that `node` makes. Given a topological `order`, return a dictionary: its keys are the repeated applications, and each value is the *first* application that computes the same.
+# *Difficulty ●●○, 12 minutes.* Two applications compute the same if their operators are equal (compare `node.operator` with `==`) and they read the same variables in the same order. From then on, their outputs count as the same variable. `node.output` is the variable that `node` makes. Given a topological `order`, return a dictionary from each repeated application to the *first* application that computes the same.
 #
 # <details><summary>Hint</summary>
 #
@@ -155,7 +155,7 @@ def my_sharing(order):
 check.common_subexpressions(my_sharing)
 
 # %% [markdown]
-# How many operators of a gradient are repeated? We try GELU, a smooth ReLU with a cube and a tanh in it. For the second derivative, we multiply the gradient by a vector `along`, sum, and differentiate again.
+# How many operators of a gradient are repeated? We try GELU, a smooth ReLU computed with a cube and a tanh. For the second derivative, we multiply the gradient by a vector `along`, sum, and differentiate again.
 
 # %%
 x, along = autodiff.variable("x", shape=(1000,)), autodiff.variable("along", shape=(1000,))
@@ -176,7 +176,7 @@ for name, wanted in (("gradient", first), ("second derivative", second)):
 #
 # ## How does a graph hold a loop?
 #
-# A loop whose length is known only at run time cannot be unrolled in advance. There are two ways out. The first is `scan`, an operator that *contains* a graph for one step of the loop, and runs it once for each element of a sequence. Its gradient is another scan, which runs backwards. Here is a recurrent network with the step $h \leftarrow \tanh(x_t + hU)$:
+# A loop whose length is known only at run time cannot be unrolled in advance. There are two ways out. The first is `scan`, an operator that *contains* a graph for one step of the loop, and runs it for each element of a sequence. Its gradient is another scan, from the last element to the first. Here is a recurrent network with the step $h \leftarrow \tanh(x_t + hU)$:
 
 # %%
 H = 5
@@ -195,7 +195,7 @@ rnn = autodiff.function([xs, h0, U], [dU])
 print(f"gradient with respect to U: {len(rnn.order)} operators, whatever T is")
 
 # %% [markdown]
-# PyTorch records every step of a Python loop instead. Do the two gradients agree?
+# PyTorch instead records every step of a Python loop. Does it find the same gradient?
 
 # %%
 for T in (3, 50):
@@ -209,7 +209,7 @@ for T in (3, 50):
     print(f"T = {T:2}: relative difference from PyTorch {off:.1g}")
 
 # %% [markdown]
-# The second way is PyTorch's. *Eager* evaluation runs each operator at once and records it; the loop is Python's `while`. Newton's iteration $X\leftarrow X(2I-AX)$ converges to $A^{-1}$, and the values of $X$ decide when to stop:
+# Yes, up to rounding. The second way is PyTorch's, *eager* evaluation: each operator runs at once and is recorded, and the loop is Python's `while`. Our library can do so, too. Newton's iteration $X\leftarrow X(2I-AX)$ converges to $A^{-1}$, and the values of $X$ decide when to stop:
 
 # %%
 size = 4
@@ -234,11 +234,11 @@ for name, matrix in (("the recorded matrix", A.value), ("a harder matrix", harde
     print(f"{name}: X A − I is {off:.1g} at most")
 
 # %% [markdown]
-# No: the graph holds the recorded rounds, not the loop. It runs the same number of rounds for the harder matrix, and these are too few. `torch.compile` therefore attaches conditions, *guards*, to each recorded graph, and records anew when one fails.
+# No: the graph holds the recorded rounds, not the loop, and these are too few for the harder matrix. `torch.compile` therefore attaches conditions, *guards*, to each recorded graph, and records anew when one fails.
 #
 # ## What does FlashAttention recompute?
 #
-# Attention, $O=\operatorname{softmax}(QK^\top)V$ for $n$ queries, makes an $n\times n$ table. For large $n$ the table is far larger than its inputs. *FlashAttention* (Dao et al. 2022) never stores this table. The forward pass computes a few rows, uses them, discards them, and keeps one number for each row, the logarithm of the sum of its exponentials. With this number the backward pass recomputes the row from $Q$ and $K$. So FlashAttention combines notebook 09's fusion and recomputation. Forward and backward, it makes seven matrix products instead of six:
+# Attention, $O=\operatorname{softmax}(QK^\top)V$ for $n$ queries, makes an $n\times n$ table, far larger than $Q$, $K$ and $V$ for large $n$. *FlashAttention* (Dao et al. 2022) never stores the table. The forward pass computes a few rows, uses them, discards them, and keeps one number for each row, the logarithm of the sum of its exponentials. With this number the backward pass recomputes the row from $Q$ and $K$. So FlashAttention combines notebook 09's fusion and recomputation. Forward and backward, it needs seven matrix products instead of six:
 
 
 # %%
@@ -284,11 +284,11 @@ for name, way in ways.items():
     )
 
 # %% [markdown]
-# One block of all 1024 rows *is* the whole table, so recomputation alone saves nothing. With blocks of 64 rows the peak is near the size of the inputs and results. (FlashAttention also cuts each row into blocks, with a running maximum, so that a block fits into a GPU's fast memory.)
+# One block of all 1024 rows *is* the whole table, so recomputation alone saves nothing. Blocks of 64 rows cut the peak to a fifth of the graph's. Here they save memory, not time. (FlashAttention also cuts each row into blocks, with a running maximum. A block then fits into a GPU's fast memory, and this saves time, too.)
 #
 # ## How does a graph train on several ranks?
 #
-# Two ranks each have half of a batch, and every gradient has to be averaged before the update. The pass `average_gradients` rewrites the graph: it puts two operators behind each gradient. The first operator begins an allreduce as soon as the gradient exists, and a thread sends. The second operator waits for the allreduce, once nothing else is left to compute.
+# Two ranks each have half of a batch, and every gradient has to be averaged before the update. The pass `average_gradients` puts two operators behind each gradient. The first begins an allreduce, which a thread carries out, as soon as the gradient exists. The second waits for this allreduce, once nothing else is left to compute.
 #
 # > **Predict.** The backward pass of three layers computes the last layer's gradient first. How many of the three allreduces begin while the rank still has a gradient to compute?
 
@@ -358,7 +358,7 @@ for rank, (_, events) in enumerate(ranks):
 early.answer(sum(start < last for start in begun))
 
 # %% [markdown]
-# Two allreduces begin early, those of the last two layers, and can overlap with computation. The first layer's gradient is ready last: no computation is left to overlap with its allreduce. The weights agree bit for bit: one process and two ranks add the same two gradients, and halve the sum.
+# Two allreduces, of the last two layers, begin early and can overlap with computation. The first layer's gradient is ready last: no computation is left to overlap with its allreduce. The weights agree bit for bit: one process and two ranks add the same two gradients, and halve the sum.
 #
 # **In practice** JAX's loop operator is `jax.lax.scan`. PyTorch's `scaled_dot_product_attention` can use FlashAttention, and its DDP begins an allreduce for each bucket of gradients (notebook [02](02_sgd_sync_async.ipynb)).
 #
