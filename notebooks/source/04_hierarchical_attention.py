@@ -17,7 +17,7 @@ draw.hierarchy([line.rstrip(".").split() for line in sample.lines[:3]], "which s
 plt.show()
 
 # %% [markdown]
-# This is the model on a real description. Read it from the bottom up. A GRU reads the words of each sentence, in both directions. *Attention*, the orange arrows, makes one vector $s_i$ of each sentence. A second GRU reads these vectors, attention makes one vector $v$ of the document, and $v$ gives the answer. How wide should each arrow be, and do the widths tell why the model answers as it does?
+# This is the model on a real description. Read it from the bottom up. A GRU reads the words of each sentence, in both directions. *Attention*, the orange arrows, makes one vector $s_i$ of each sentence. A second GRU reads these vectors, attention makes one vector $v$ of the document, and $v$ gives the answer. How much weight should each orange arrow get, and do the weights tell why the model answers as it does?
 #
 # **You will be able to**
 #
@@ -36,14 +36,14 @@ plt.show()
 # |---|---|---|
 # | $I, H, C$ | size of a word vector, units of a GRU in one direction, classes | numbers |
 # | $x_{it}$ | [vector](glossary.md#word-vector) of word $t$ in sentence $i$ | $(I)$ |
-# | $h_{it}$ | [state](glossary.md#hidden-state) at that word: a GRU from the left and one from the right, side by side | $(2H)$ |
+# | $h_{it}$ | [state](glossary.md#hidden-state) at that word: a GRU from the left and one from the right, concatenated | $(2H)$ |
 # | $W_w$, $b_w$ | weights and bias of the word attention, learned | $(2H,2H)$, $(2H)$ |
 # | $u_{it}=\tanh(W_wh_{it}+b_w)$ | what the word offers to the attention (its *key*) | $(2H)$ |
 # | $u_w$ | [context vector](glossary.md#context-vector): what the attention looks for (a *query* that is learned once) | $(2H)$ |
 # | $\alpha_{it}$, $\alpha_i$ | weight of a word in its sentence, of a sentence in its document | in $[0,1]$ |
 # | $s_i$, $v$ | summary of a sentence, of the document | $(2H)$ |
 #
-# The sentence level has a $W_s$, $b_s$ and $u_s$ of its own. Yang et al. (2016) write the GRU with $z$ and $1-z$ swapped; our code uses PyTorch's convention.
+# The sentence level has a $W_s$, $b_s$ and $u_s$ of its own.
 
 # %% [markdown]
 # ## Set-up
@@ -84,7 +84,7 @@ torch.manual_seed(0)
 torch.set_num_threads(P.threads)
 
 # %% [markdown]
-# Several lessons use the documents, the results of counting words, and the trained model. `trained()` trains when it is first called and returns the same model afterwards. About a tenth of the training documents is held out for *validation*, and the epoch with the lowest loss on them gives the weights.
+# Several lessons use the documents, the results of counting words, and the trained model. `trained()` trains when it is first called and returns the same model afterwards. About a tenth of the training documents is held out for *validation*; the model keeps the weights of the epoch with the lowest validation loss.
 
 # %%
 snapshot = experiment.snapshot
@@ -138,15 +138,15 @@ print("what a model reads:", *sample.sentences[0])
 # %% [markdown]
 # The text is cleaned first: links, headers and bullets are removed, and `<name>` replaces the package's own name, because a name such as `aspell-ga` would give the section away.
 #
-# One *source package* often builds several packages with nearly the same text. If we split by package, the test set contains twins of what was learned. So we split by source package, and use at most two documents of each.
+# One *source package* often builds several packages with nearly the same text. After a split by package, the test set would contain twins of training documents. So we split by source package, and use at most two documents of each.
 #
 # ### Exercise 1: hold out
 #
-# *Difficulty ●○○, 5 minutes.* The same care is needed *inside* the training documents, where some are held out to decide when to stop. For each document you get the name of its source package. Hold out a share of the *sources*, chosen at random, with all their documents.
+# *Difficulty ●○○, 5 minutes.* The validation documents need the same care. `sources` has one entry for each document: the name of its source package. Choose the fraction `share` of the distinct sources at random, and hold out all their documents.
 #
 # <details><summary>Hint</summary>
 #
-# Choose from the names without repetition: `random.sample(names, k)`.
+# `random.sample(names, k)` chooses `k` different ones.
 #
 # </details>
 
@@ -186,7 +186,7 @@ twins.answer(found.rows[0].parameters["effect"])
 found
 
 # %% [markdown]
-# The *standard error* says how far such a share would typically move with other held-out documents. The second answer comes from a *record*, measurements stored with the course, of five splits: with twins on both sides, counted words look better than they are.
+# The *standard error* says how far such a share would typically move with other held-out documents. The second answer comes from a *record* (measurements stored with the course) of five splits.
 #
 # ### Exercise 2: a fair comparison
 #
@@ -264,7 +264,7 @@ second.answer(alpha[1].item())
 #
 # ### Exercise 3: attention pooling
 #
-# *Difficulty ●●○, 10 minutes.* The rows of `h`, $(n, H)$, are the states of one sentence; `W` is $(H, H)$, `b` and `u` are $(H)$. Return the summary $s$ and the weights $\alpha$.
+# *Difficulty ●●○, 10 minutes.* The rows of `h`, $(n, H)$, are the states of one sentence, here of $H$ numbers; `W` is $(H, H)$, `b` and `u` are $(H)$. Return the summary $s$ and the weights $\alpha$.
 #
 # <details><summary>Hint</summary>
 #
@@ -318,7 +318,7 @@ print("sentences of each document: ", table.counts.tolist())
 # %% [markdown]
 # ### Exercise 4: the mask
 #
-# *Difficulty ●○○, 5 minutes.* A *mask* says which places of the table hold a word. From lengths $(N)$, make a tensor of `torch.bool`, $(N, \text{width})$: True where there is a word.
+# *Difficulty ●○○, 5 minutes.* A *mask* says which places of the table hold a word. From the integer tensor `lengths`, $(N)$, make a tensor of `torch.bool`, $(N, \text{width})$: True where there is a word.
 #
 # <details><summary>Hint</summary>
 #
@@ -364,7 +364,7 @@ check.masked_softmax(masked_softmax)
 # %% [markdown]
 # ### The model
 #
-# Your three functions are one layer of the model. Each level has a *bidirectional* GRU (one from the left and one from the right, states side by side) and its attention; a linear layer makes the *logits*, one number for each class. Each GRU reads a [packed](glossary.md#packed-sequence) sequence: it holds the real words only, and records how many sentences still have words at each step. So no step reads padding, and the GRU from the right starts at each sentence's own last word.
+# Your three functions form the attention layer. Each level has a *bidirectional* GRU (from the left and from the right) and its attention; a linear layer makes the *logits*, one number for each class. Each GRU reads a [packed](glossary.md#packed-sequence) sequence, which holds the real words only, and for each step the number of sentences that still have words. So no step reads padding, and the GRU from the right starts at each sentence's own last word.
 #
 # $$x_{it}\xrightarrow{\text{GRU}}h_{it}\xrightarrow{\alpha_{it}}s_i\xrightarrow{\text{GRU}}h_i\xrightarrow{\alpha_i}v\xrightarrow{\text{linear}}\text{logits}$$
 
@@ -402,7 +402,7 @@ print(f"25 more columns of padding move them by {(wider - logits).abs().max().it
 #
 # The simplest implementation loops over sentences and words. A packed batch gives the same numbers.
 #
-# > **Predict.** Forward and backward together, how many times as fast as one sentence at a time is the packed batch?
+# > **Predict.** How many times as fast as one sentence at a time is the packed batch, forward and backward together?
 
 # %%
 faster = Prediction("packed, times as fast as one sentence at a time", None)  # your number
@@ -437,10 +437,10 @@ claims.evidence("04-packed")
 # *Difficulty ●●○, 12 minutes.* Which of these are true of the version that pads and has no mask?
 #
 # - **a** A document that is alone in its batch gets the right logits: nothing else is there to pad it for.
-# - **b** The backward GRU starts in the padding, so a short sentence's states depend on how long the longest of the batch is.
+# - **b** The GRU from the right starts in the padding, so a short sentence's states depend on the length of the batch's longest sentence.
 # - **c** The softmax gives weight to padding, so the weights of the words no longer sum to 1.
 # - **d** Where it is faster than the packed version, it does less arithmetic.
-# - **e** With every sentence padded to one and the same length, and every document to one number of sentences, a document's logits are the same in every batch.
+# - **e** If every sentence is padded to one fixed length, and every document to one fixed number of sentences, a document's logits are the same in every batch.
 #
 # Use the next cell to try them. It runs documents alone and together: packed, padded to the longest of the batch, and padded to fixed limits.
 #
@@ -472,7 +472,7 @@ letters = "bce"
 check.why_padding_is_wrong(letters)
 
 # %% [markdown] claims="04-padding-batch"
-# Such a model can be trained in spite of its padding. But if it is padded to the longest of the batch, its answer about a text depends on the other texts of the batch:
+# Such a model can still be trained. But if documents are padded to the longest of their batch, the answer about one depends on the others:
 
 # %%
 claims.evidence("04-padding-batch")
@@ -494,18 +494,18 @@ for name, layer in (("attention", attention), ("the layer below it", below)):
 # %% [markdown]
 # `masked_fill` passes no gradient to the scores that it replaced, so the attention's own weights stay clean. But the gradient of every weight *below* is NaN, and one update would spoil the whole encoder. So `documents.encode` refuses empty documents and drops empty sentences.
 #
-# **Answer.** A softmax over scores gives weights, and their weighted mean is the vector. A mask and a packed GRU give a whole batch the same results as a loop. *Evidence: the table above, differences of rounding size at many times the loop's speed.*
+# **Answer.** A softmax over scores gives weights, and their weighted mean is the vector. A mask and a packed GRU give a whole batch the same results as a loop. *Evidence: in the table of four ways, the packed batch differs by rounding and is many times as fast as the loop.*
 
 # %% [markdown]
 # ## Lesson 3. Does the network beat counted words?
 #
-# *25 minutes.* The network sees order, sentences and word vectors. Counted words see none of these. Which is right more often?
+# *25 minutes.* The network sees order, sentences and word vectors. Counted words see almost none of this. Which is right more often?
 #
 # ### Train
 #
-# The word vectors start from vectors that were pretrained, without labels, on the descriptions of source packages that occur in none of our documents; the training changes them further. Three things work against learning a few thousand documents by heart: *dropout* sets some numbers of every vector to 0, *word dropout* reads some words as unknown, and *smoothed labels* ask for 0.9 of the true section and spread the rest over all eight.
+# The word vectors start from vectors that were pretrained, without labels, on the descriptions of source packages that occur in none of our documents; the training changes them further. Three things reduce overfitting: *dropout* sets some numbers of every vector to 0, *word dropout* reads some words as unknown, and *smoothed labels* put a probability of 0.9 on the true section and spread the rest over all eight.
 #
-# Here you train for two epochs at the learning rate 0.008. The records below come from up to five epochs, and compare rates.
+# Here you train for two epochs at the learning rate 0.008. The records below train for up to five epochs, at several rates.
 #
 # > **Predict.** What accuracy does the network reach on the held-out documents after two epochs?
 
@@ -546,9 +546,9 @@ plt.show()
 splits.answer(sum(ours > rival for ours, rival in compared["counted words, all documents"]))
 
 # %% [markdown] claims="04-bar 04-bar-rate 04-hierarchy 04-hierarchy-rate 04-hierarchy-both"
-# A dot is a split, the diamond is the mean of the five, and the bar is its 95 % interval. Leads within the grey band, less than half a point, do not count. With all documents, neither the hierarchy nor counting words has a clear lead. With a quarter, the hierarchy looks worse than counted words and better than the flat GRU.
+# A dot is a split, the diamond is the mean of the five, and the bar is its 95 % interval. Leads within the grey band, less than half a percentage point, do not count. With all documents, neither the hierarchy nor counted words have a clear lead: the bar contains zero. With a quarter, the hierarchy looks worse than counted words and better than the flat GRU.
 #
-# Are these gaps due to the architecture, or to the training? All networks used one learning rate, 0.004. Other records change the rate. Here are the accuracies with a quarter of the documents; compare each model's best:
+# Are these gaps due to the architecture, or to the training? All networks used the learning rate 0.004. Here are the accuracies at several rates, with a quarter of the documents; compare each model's best:
 
 
 # %%
@@ -580,11 +580,11 @@ for name in ("04-hierarchy-rate", "04-hierarchy-both", "04-bar-rate"):
     display(claims.evidence(name))
 
 # %% [markdown]
-# **With a quarter of the documents the rate matters more than the architecture.** From 0.002 to 0.008 the flat GRU gains eighteen points. At 0.008 it beats the hierarchy at 0.004, in every split. If both have 0.008, the best rate tried, the hierarchy is two points ahead, but its lead varies so much that five splits do not decide. In all five, the hierarchy is behind counted words at 0.004 and ahead of them at 0.008. With all documents, the hierarchy is one point ahead of the flat GRU at both rates.
+# **With a quarter of the documents the rate matters more than the architecture.** From 0.002 to 0.008 the flat GRU gains eighteen points. At 0.008 it beats the hierarchy at 0.004, in every split. With 0.008 for both, the best rate tried, the hierarchy is two points ahead, but its lead varies too much for five splits to decide. In each split, the hierarchy is behind counted words at 0.004 and ahead of them at 0.008. With all documents, the hierarchy is one point ahead of the flat GRU at both rates.
 #
 # So compare architectures only after you have tuned each of them. (Our comparison is not perfect: both curves still rise at the last rate, each split was trained once at each rate, and the five splits share training documents, so the intervals are too narrow.)
 #
-# **Answer.** With all documents, it has no clear lead over counted words. With a quarter of them it is behind or ahead, depending on the learning rate. *Evidence: five splits at two rates, in the tables above.*
+# **Answer.** With all documents, the network has no clear lead over counted words. With a quarter of them it is behind or ahead, depending on the learning rate. *Evidence: five splits at two rates.*
 
 # %% [markdown]
 # ## Lesson 4. Is attention an explanation?
@@ -616,9 +616,9 @@ _ = interact(show, package=Dropdown(options=picked, value=picked[40]))
 # %% [markdown]
 # ### A test that can fail
 #
-# If the most attended words decide the answer, then hiding them must lower the answer's probability more than hiding as many other words. (A hidden word is read as unknown.) A word's share of the document is $\alpha_i\alpha_{it}$. Its rivals are random words, and another way to score words.
+# If the most attended words decide the answer, then hiding them must lower the answer's probability more than hiding as many random words. (A hidden word is read as unknown.) A word's attention in the document is $\alpha_i\alpha_{it}$. We compare it with random scores and with another score:
 #
-# *Gradient × input.* Let $p$ be the probability of the model's answer and $x_{it}$ the vector of a word. To first order, $p$ loses $\nabla_{x_{it}}p\cdot x_{it}$ if the vector becomes 0. These products score words by what they do to the model's decision, not by a weight inside the model.
+# *Gradient × input.* Let $p$ be the probability of the model's answer and $x_{it}$ the vector of a word. To first order, $p$ loses $\nabla_{x_{it}}p\cdot x_{it}$ if the vector becomes 0. This product scores a word by its effect on the decision, not by a weight inside the model.
 #
 # ### Exercise 7: gradient times input
 #
@@ -645,7 +645,7 @@ def gradient_scores(p, vectors):
 check.gradient_times_input(gradient_scores)
 
 # %% [markdown]
-# > **Predict.** Hide the four most attended words of each document. By how much does the mean probability of the model's answer fall? And if you hide the four with the largest gradient × input?
+# > **Predict.** By how much does the mean probability of the model's answer fall if we hide the four most attended words of each document? And the four with the largest gradient × input?
 
 # %%
 by_weight = Prediction("lost by hiding the four most attended words", None)  # such as 0.5
@@ -684,24 +684,24 @@ by_weight.answer(curves["most attended"][0] - curves["most attended"][3])
 by_slope.answer(curves["gradient × input"][0] - curves["gradient × input"][3])
 
 # %% [markdown] claims="04-attention-points 04-gradient-explains"
-# The lower a curve, the better the ranking finds the words that decide. The gap between random and most attended words shows how much attention says about the decision. The gap between attention and the lowest curve shows how much it misses. The records have five splits, with 200 documents of each:
+# The lower a curve, the better the ranking finds the words that decide. The gap between random and attention shows how much attention says about the decision. The gap between attention and the lowest curve shows how much attention misses. The records have five splits, with 200 documents of each:
 
 # %%
 for name in ("04-attention-points", "04-gradient-explains"):
     display(claims.evidence(name))
 
 # %% [markdown]
-# In the records, hiding attended words lowered the probability more than hiding random words, and hiding by gradient × input lowered it most. One difference is the *sign*: an attended word may speak for the answer or against it, and hiding a word that speaks against the answer raises its probability. Test this on your run: |gradient × input| drops the sign. Compare its curve with those of gradient × input and of attention.
+# In the records, hiding attended words lowered the probability more than hiding random words, and hiding by gradient × input lowered it most. One difference is the *sign*: an attended word may speak for the answer or against it, and hiding a word that speaks against it raises its probability. Is the sign the reason for the lead? |gradient × input| drops the sign: see in your run whether it is still ahead of attention.
 #
-# *Integrated gradients* (Sundararajan et al. 2017) keep the sign and take the mean gradient along the line from the unknown word's vector to the word's own. Their scores sum to what the answer loses if all words become unknown. Compare this curve, too.
+# *Integrated gradients* (Sundararajan et al. 2017) keep the sign and take the mean gradient along the line from the unknown word's vector to the word's own. Their scores sum to what the answer's probability loses if all words become unknown.
 #
-# (A caution about all such tests: the model was trained on documents with few unknown words, and is asked here about documents with many.)
+# (A caution about all such tests: the model was trained on documents with few unknown words, and here reads many.)
 #
 # ### Exercise 8: the fewest words
 #
-# *Difficulty ●●●, 20 minutes.* How few words, hidden together, make the model answer *something else*? A ranking scores every word once. But once a word is hidden, others may matter more or less than before: if two words form a phrase, hiding one of them already destroys it.
+# *Difficulty ●●●, 20 minutes.* How few words, hidden together, make the model answer *something else*? A ranking scores every word once. But once a word is hidden, others may matter more or less than before: hiding one word of a phrase already destroys the phrase.
 #
-# Write a search. `answers` takes a list of $K$ sets of word numbers from 0 to $n-1$, and returns a tensor of probabilities $(K, C)$ with those words hidden. Return a set that changes the most probable class, as small as you can find. The check compares with this greedy search: in each round, hide the word that lowers the first answer's probability most. Your set may not be larger, and you may ask for about $4n^2$ sets in all.
+# Write a search. `answers` takes a list of $K$ sets of word numbers from 0 to $n-1$, and returns the probabilities $(K, C)$ with those words hidden. Return a set that changes the most probable class, as small as you can find (all words, if none does). The check compares with this greedy search: in each round, hide the word that lowers the original answer's probability most. Your set may not be larger, and you may ask for about $4n^2$ sets in all.
 #
 # <details><summary>Hint</summary>
 #
