@@ -13,7 +13,7 @@ y = s * s * x
 graph(autodiff.plan([w, x, b], [y]), {s: "s", y: "y"}, first=2)
 
 # %% [markdown]
-# This is $y=(wx+b)^2x$ as a [computation graph](glossary.md#computation-graph): boxes are tensors, ovals are operators, and a colour is a piece of memory. The picture shows the state after step 2. Press ▶|: $s^2$ is written over $s$, and $y$ over $s^2$. So the whole computation needs a single buffer of 8 000 bytes. You will write the code that decides this.
+# This is $y=(wx+b)^2x$ as a [computation graph](glossary.md#computation-graph): boxes are tensors, ovals are operators, and a colour is a piece of memory. The picture shows the state after step 2. Press ▶| twice: $s^2$ is written over $s$, and $y$ over $s^2$. So the whole computation needs a single buffer of 8 000 bytes. You will write the code that decides this.
 #
 # **You will be able to**
 #
@@ -30,7 +30,7 @@ graph(autodiff.plan([w, x, b], [y]), {s: "s", y: "y"}, first=2)
 #
 # | symbol | meaning |
 # |---|---|
-# | $x, y, h$ | [variables](glossary.md#variable-of-a-graph): tensors that have a type now and a value later |
+# | $x, y, h$ | [variables](glossary.md#variable-of-a-graph): tensors whose type is known before their value |
 # | $f$ | [operator](glossary.md#operator): reads variables and makes one |
 # | $g_v$ | $\partial L/\partial v$, the gradient of a loss $L$ with respect to $v$; it has $v$'s type |
 # | $n$ | length of a chain of operators |
@@ -179,7 +179,7 @@ for shape in ((2, 6), (1, 9)):
 # %% [markdown]
 # ### Exercise 2: an operator with its gradient
 #
-# *Difficulty ●●○, 10 minutes.* *Softplus*, $y=\log(1+e^x)$, is a ReLU with a round corner. Write two methods. `run` computes the values and writes them into the array `out`. `gradient` takes $g_y$ and returns $g_x$, in a list with one variable for each operand. Compute $g_x$ with functions of `autodiff`, because it becomes part of the graph.
+# *Difficulty ●●○, 10 minutes.* *Softplus*, $y=\log(1+e^x)$, is a ReLU with a round corner. Write two methods. `run` writes the values into the array `out`. `gradient` gets the variables $g_y$, $y$ and $x$, and returns a list with one gradient for each operand, here $[g_x]$. Compute $g_x$ with functions of `autodiff`, because it becomes part of the graph.
 #
 # <details><summary>Hint</summary>
 #
@@ -204,7 +204,7 @@ class Softplus(autodiff.Operator):
         # END SOLUTION
 
     def gradient(self, g, y, x):
-        """A list: of the one operand x, the gradient as a variable."""
+        """Return a list with one variable: the gradient with respect to x."""
         # BEGIN SOLUTION
         return [g * autodiff.sigmoid(x)]
         # END SOLUTION
@@ -216,7 +216,7 @@ check.softplus_operator(Softplus)
 
 # %%
 def softplus(x):
-    """Yours; until it is right, three operators, which overflow."""
+    """Yours; until it is right, three operators, which overflow for large x."""
     mine = once_right(check.softplus_operator, Softplus, None)
     return autodiff.apply(mine(), x) if mine else autodiff.log(1 + autodiff.exp(x))
 
@@ -224,7 +224,7 @@ def softplus(x):
 # %% [markdown]
 # ### The gradient is more graph
 #
-# You could also give each operator a second function that computes its gradient in NumPy. Then the backward pass would not be in the graph, and nobody could differentiate, change or optimize it. Your `gradient` returned variables instead. For $y=f(x_1,\dots,x_k)$ with $g_y$ known, $f$'s rule adds operators to the graph that compute
+# If each operator computed its gradient in NumPy, the backward pass would not be in the graph, and nobody could differentiate, change or optimize it. Your `gradient` returned variables instead. For $y=f(x_1,\dots,x_k)$ with $g_y$ known, $f$'s rule adds operators to the graph that compute
 #
 # $$g_{x_i} \mathrel{+}= \left(\frac{\partial f}{\partial x_i}\right)^{\!\top} g_y .$$
 #
@@ -248,7 +248,7 @@ guess.answer("operators added", len(autodiff.topological([y, gx])) - before)
 #
 # ### Exercise 3: extend the graph
 #
-# *Difficulty ●●○, 20 minutes.* For each `x` of `xs` return the variable $\partial y/\partial x$ of a scalar `y`. A variable `v` has `v.maker`, the application of an operator that makes it (`None` for an input). An application has `.operator`, `.inputs` and `.output`. `node.operator.gradient(g, node.output, *node.inputs)` returns a list with one variable, or `None` for "no dependence", for each operand. If a variable has several readers, add up their contributions. If `y` does not depend on an `x`, return zeros.
+# *Difficulty ●●○, 20 minutes.* For each `x` of `xs` return the variable $\partial y/\partial x$ of a scalar `y`. `autodiff.topological([y])` lists *applications*: each is one use of an operator, with `.operator`, `.inputs` and `.output`. For an application `node`, `node.operator.gradient(g, node.output, *node.inputs)` returns a list with one variable, or `None` for "no dependence", for each operand. If a variable has several readers, add up their contributions. If `y` does not depend on an `x`, return zeros.
 #
 # <details><summary>Hint</summary>
 #
@@ -360,7 +360,7 @@ for name, y in (("in NumPy", autodiff.apply(Cube(), x)), ("in the graph", x**3))
     )
 
 # %% [markdown]
-# The first derivatives agree, so every test of them passes. The second derivative is zero where $6x$ is right, and nothing warns. A loss that contains a gradient, such as the gradient penalty of Wasserstein GANs, would train nothing.
+# The first derivatives agree, so every test of them passes. The second derivative is zero where $6x$ is right, and nothing warns. A penalty on a gradient, as in Wasserstein GANs, would train nothing.
 #
 # **Answer.** The gradient is more graph: one rule for each operator, applied in reverse topological order. So a gradient can be differentiated, changed and optimized like everything else. *Evidence: your gradients equal PyTorch's at first and second order (largest differences above).*
 
@@ -369,7 +369,7 @@ for name, y in (("in NumPy", autodiff.apply(Cube(), x)), ("in the graph", x**3))
 #
 # *32 minutes.* Two programs compute the same value with the same operators, and one of them runs out of memory. What differs?
 #
-# > **Predict.** Below, $y=\sum_i e^{u_i}+\sum_i\sin u_i+\sum_i\tanh u_i+\sum_i\sigma(u_i)$, and $u$ has 250 000 numbers, 2 MB. Each elementwise result takes 2 MB; each sum is one number. A result is freed as soon as its last reader has run. Do not count $u$ itself. What is the lowest peak, in MB, and what is the highest that a bad order can cause?
+# > **Predict.** Below, $y=\sum_i e^{u_i}+\sum_i\sin u_i+\sum_i\tanh u_i+\sum_i\sigma(u_i)$, and $u$ has 250 000 numbers, 2 MB. Each elementwise result takes 2 MB; each sum is one number. No result overwrites another, and each is freed as soon as its last reader has run. Do not count $u$ itself. What is the lowest peak, in MB, and what is the highest that a bad order can cause?
 
 # %%
 guess["lowest peak, MB"] = ...
@@ -387,7 +387,7 @@ y = (autodiff.exp(a) + autodiff.sin(a)) * a
 graph(autodiff.plan([x], [y]), {a: "a", y: "y"}, first=3)
 
 # %% [markdown]
-# Given an order, a few lines run a graph. The function below counts how many readers each result still has, frees the result after the last one, and records the peak:
+# The function below runs a graph in a given order. It counts how many readers each result still has, frees the result after the last one, and records the peak:
 
 
 # %%
@@ -436,11 +436,11 @@ guess.answer("highest peak, MB", all_at_once[1] / 1e6)
 #
 # - **Free** a buffer when its last reader has run. `run_in` does this.
 # - **Share.** A reshape, a transpose or a slice reads the bytes of its operand in another way. It needs no buffer of its own.
-# - **Overwrite.** An operator may write its result over an operand *if nobody else will read that operand any more*.
+# - **Overwrite.** An operator may write its result over an operand *that no later operator reads*.
 #
 # ### Exercise 4: overwrite, with a guard
 #
-# *Difficulty ●●○, 12 minutes.* Given an order, decide for each application which operand it may overwrite: return a dictionary from application to operand. `node.operator.in_place` holds the positions of the operands that the operator can overwrite. An operand may be overwritten only if it has the result's type (`v.type`), is not among the caller's `inputs`, is not among the `outputs`, and *this application is its last reader*. Overwrite wherever this is allowed; if two operands qualify, choose one.
+# *Difficulty ●●○, 12 minutes.* `order` lists the applications (uses of operators) as they will run. Decide which operand each may overwrite: return a dictionary from application to operand. For an application `node`, `node.operator.in_place` holds the positions in `node.inputs` that the operator can overwrite. An operand may be overwritten only if it has the result's type (`v.type`), is not among the caller's `inputs`, is not among the `outputs`, and *this application is its last reader*. Overwrite wherever this is allowed; if two operands qualify, choose one.
 #
 # <details><summary>Hint</summary>
 #
@@ -503,7 +503,7 @@ for name, in_place in (("freed and shared", False), ("overwritten as well", True
 graph(plan, {h: "h", loss: "loss", wanted[1]: "∂W", wanted[2]: "∂V"}, first=4)
 
 # %% [markdown]
-# The plan is right to within a few kilobytes. Press *play* and watch the bars at the side: memory peaks on the backward pass, while results of the forward pass still wait for their readers. Boxes of one colour share a buffer; a struck-through box has been overwritten or freed.
+# The plan is right to within a few kilobytes. Press *play* and watch the bars at the side: memory peaks in the backward pass, when $h$ still waits for its readers beside three more results of its size. Boxes of one colour share a buffer; a struck-through box has been overwritten or freed.
 #
 # ### What breaks: no guard
 #
@@ -522,14 +522,14 @@ print("sin² in its place:  ", (np.sin(np.exp(point)) ** 2).round(4))
 # %% [markdown]
 # Without the guard the run needs half the memory, and the result is wrong. Its shape and dtype are right; its values are those of $\sin^2(e^x)$.
 #
-# **Answer.** Three decisions set the peak, all made before the run: the order of the operators, which results share bytes, and which results overwrite an operand that nobody reads any more. *Evidence: four sums peak at 2 MB or at 8 MB depending on the order alone, and `tracemalloc` confirms the planned peak.*
+# **Answer.** Three decisions set the peak, all made before the run: the order of the operators, which results share bytes, and which results overwrite an operand that no later operator reads. *Evidence: four sums peak at 2 MB or at 8 MB depending on the order alone, and `tracemalloc` confirms the planned peak.*
 
 # %% [markdown]
 # ## Lesson 3. How much time must we pay for less memory?
 #
 # *40 minutes.* Training keeps the results of the forward pass for the backward pass, and for deep networks these activations are most of the memory. Can we keep fewer?
 #
-# > **Predict.** A chain of 10 000 convolutions, each with a result of 1.56 MiB, needs 15 624 MiB to have all gradients. An article, one of this course's sources, reports 173 MiB: it discards results and recomputes them. How many times as long does the *forward* pass take: 1.1, 2, 10, 100 times?
+# > **Predict.** A chain of 10 000 convolutions, each with a result of 1.56 MiB, needs 15 624 MiB for its gradients. An article, one of this course's sources, reports 173 MiB: it discards results and recomputes them. How many *forward* passes does this cost in all: 1.1, 2, 10, 100?
 
 # %%
 guess["forward passes at 173 MiB"] = ...
@@ -556,7 +556,7 @@ segments(ways, n, first=6)
 #
 # ### Exercise 5: the schedule of segments
 #
-# *Difficulty ●●●, 25 minutes.* Write the schedule as a list of three kinds of actions: `Action("forward", i)` computes $x_i$ from $x_{i-1}$; `Action("backward", i)` computes the gradient of step $i$ and reads $x_{i-1}$; `Action("forget", i)` discards $x_i$. The backward actions come in the order $n,\dots,1$. $x_0$ is there from the beginning. At most $m+\lceil n/m\rceil$ results may be held, and each step may run forward at most twice.
+# *Difficulty ●●●, 25 minutes.* Write the schedule for `steps` $=n$ and `segments` $=m$ as a list of three kinds of actions: `Action("forward", i)` computes $x_i$ from $x_{i-1}$; `Action("backward", i)` computes the gradient of step $i$ and reads $x_{i-1}$; `Action("forget", i)` discards $x_i$. The backward actions come in the order $n,\dots,1$. $x_0$ is there from the beginning, and $x_n$ is not needed. At most $m+\lceil n/m\rceil$ results, $x_0$ included, may be held, and each step may run forward at most twice.
 #
 # <details><summary>Hint</summary>
 #
@@ -590,7 +590,7 @@ check_runs.sqrt_schedule(my_schedule)
 # %% [markdown]
 # ### On real convolutions
 #
-# Your schedule drives a chain of convolutions, and `tracemalloc` measures its memory. The gradient must not depend on what was discarded.
+# Your schedule runs a chain of convolutions, and `tracemalloc` measures its memory. The gradient must not depend on what was discarded.
 
 # %%
 n = P.small_chain
@@ -659,11 +659,11 @@ guess.answer("forward passes at 173 MiB", forward)
 # %% [markdown]
 # So 173 MiB in place of 15 GiB cost at least 2.4 forward passes.
 #
-# The article that reports 173 MiB explains them by blocks of $\sqrt n$ (see the table at the end). Equal blocks alone cannot get there: they need at least $2\sqrt n-1=199$ results, 311 MiB. Only the curve of the best places reaches 173 MiB. For the two forward passes that equal blocks cost, the best places need 222 MiB.
+# The article explains its 173 MiB by blocks of $\sqrt n$ (see the table at the end). Equal blocks alone cannot get there: they need at least $2\sqrt n-1=199$ results, 311 MiB. Only the curve of the best places reaches 173 MiB. With two forward passes, as many as equal blocks take, the best places need 222 MiB.
 #
 # ### The clock
 #
-# The backward pass of a convolution computes two gradients, each about as expensive as its forward pass. With everything kept, a training step costs three units; with $p$ forward passes it costs $2+p$. So $\sqrt n$ segments should take a third longer. Compare prediction (filled) and measurement (hollow) on the chain of 144:
+# The backward pass of a convolution computes two gradients, each about as expensive as its forward pass. With everything kept, a training step costs three units; with $p$ forward passes it costs $2+p$. So $\sqrt n$ segments should take up to a third longer. Compare prediction (filled) and measurement (hollow) on the chain of 144:
 
 # %%
 workspace = peaks["all kept"] - n
@@ -687,7 +687,7 @@ draw.memory_against_time(
 plt.show()
 
 # %% [markdown] claims="09-segments-time"
-# Horizontally, each measured point lies within three results of the predicted one. Vertical gaps are timing noise and costs that the model ignores. The record below repeats the comparison of $\sqrt n$ segments with everything kept, ten times on each of two chains. In both, segments cost less than the third that the model predicts; in the chain of small convolutions they cost more than our margin of a tenth.
+# Horizontally, each measured point lies within three results of the predicted one. Vertical gaps are timing noise and the model's simplifications. The record below compares $\sqrt n$ segments with everything kept, ten times on each of two chains. In both, segments take less than a third longer; only with small convolutions do they take more than a tenth longer, our margin.
 
 # %%
 claims.evidence("09-segments-time")
@@ -698,7 +698,7 @@ claims.evidence("09-segments-time")
 # %% [markdown]
 # ## Lesson 4. What may a compiler change, and what must it keep?
 #
-# *28 minutes.* A graph says *what* to compute, not *how*. A [pass](glossary.md#pass) replaces it by a cheaper graph. Which passes keep your values, and where does the graph not say enough?
+# *28 minutes.* A graph says *what* to compute, not *how*. A [pass](glossary.md#pass) rewrites it into a cheaper graph. Which passes keep your values, and where does the graph not say enough?
 #
 # ### Same mathematics, other numbers
 #
@@ -742,11 +742,11 @@ print(f"equal: {np.array_equal(first, second)}; largest relative difference "
       f"{np.abs(first - second).max() / np.abs(first).max():.0e}")  # fmt: skip
 
 # %% [markdown]
-# The order of a product is another rewriting that is exact in mathematics and rounds differently. Compare the ratio of the two times with the ratio of the counts: a count of multiplications is not a time. (Notebook [07](07_roofline.ipynb) measures what else takes time.)
+# Reordering a product, too, is exact in mathematics and rounds differently. Compare the ratio of the times with the ratio of the counts: a count of multiplications is not a time. (Notebook [07](07_roofline.ipynb) measures what else takes time.)
 #
 # ### Same numbers, fewer bytes: fusion
 #
-# Elementwise operators each read their operands from memory and write a result there. [Fused](glossary.md#fusion) into one loop, the intermediate values stay in registers, and every element gets the same operations in the same order. The pass writes C:
+# Each elementwise operator reads its operands from memory and writes its result there. In one [fused](glossary.md#fusion) loop, intermediate values stay in registers, and every element gets the same operations in the same order. The pass `fuse` writes C:
 
 # %%
 COEFFICIENTS = (0.5, -1.0, 2.0, 0.25)
@@ -758,7 +758,7 @@ for coefficient in COEFFICIENTS:  # x⁵ and less by Horner's rule: four product
 print(fused.maker.operator.source())
 
 # %% [markdown]
-# What is the strongest rival in plain NumPy? We can write all results over one array, which needs no new ones. And we can do that *in blocks* of 8 192 numbers: a block stays in the processor's cache, so main memory sees each number once, as with the fused loop.
+# What is the strongest rival in plain NumPy? It writes all results over one array, *in blocks* of 8 192 numbers: a block stays in the processor's cache, so main memory sees each number once, as with the fused loop.
 
 
 # %%
@@ -797,7 +797,7 @@ for count in (1, 400, 40_000, P.numbers):
 claims.evidence("09-fused-blocks")
 
 # %% [markdown]
-# Compare the columns. With 40 000 numbers, which fit into a cache, blocks gain nothing over one array. With two million, which do not fit, blocks gain: this part of the gain is traffic with main memory. The fused loop is faster still, although it moves no more bytes from main memory than the blocks do. NumPy also writes seven intermediate results to the cache and reads them again, and makes nine calls for each block; we did not separate the two. With 400 numbers the fused loop loses. It takes about as long for one number, so most of this time is the call's and not the loop's.
+# Compare the columns. With 40 000 numbers, which fit into a cache, blocks gain nothing over one array. With two million, which do not fit, blocks gain: this part of the gain is traffic with main memory. The fused loop is faster still, although it moves no more bytes from main memory than the blocks do. NumPy also writes seven intermediate results to the cache and reads them again, and makes nine calls for each block; we did not separate these two costs. With 400 numbers the fused loop loses. It takes about as long for one number, so the call takes most of the time, not the loop.
 #
 # ### What the graph does not say: state
 #
@@ -819,7 +819,7 @@ for name, given in (("as listed", []), ("order_updates", [passes.order_updates])
         guess.answer("10 w", values[1])
 
 # %% [markdown]
-# Without help, the update runs first because it is listed first, and $10w$ is 20 where the graph means 10. A [control dependency](glossary.md#control-dependency) is an edge without data: *start this operator after that one has finished*. The pass `order_updates` adds one from each reader of a state to its update.
+# Without help, the update runs first because it is listed first, and $10w$ reads the new $w$; in a training step it should read the old one. A [control dependency](glossary.md#control-dependency) is an edge without data: *start this operator after that one has finished*. The pass `order_updates` adds one from each reader of a state to its update.
 #
 # ### Exercise 6: momentum
 #
@@ -845,12 +845,12 @@ def my_momentum(w, v, g, rate):
 check_runs.momentum(my_momentum)
 
 # %% [markdown]
-# A whole training step is now one graph: a network with a hidden layer of 16, its loss, its gradients, your updates, and the dependencies between them. The data are a ring of points within a cloud.
+# A whole training step is now one graph: a network with a hidden layer of 16, its loss, its gradients, your updates, and the dependencies between them. It learns to tell a ring of points from the cloud around it.
 
 
 # %%
 def without_momentum(w, v, g, rate):
-    """In place of yours: gradient descent, with as long steps as momentum comes to."""
+    """In place of yours: gradient descent at ten times the rate, as momentum adds up to."""
     return [autodiff.add_update(w, -10 * rate * g)]
 
 
@@ -875,7 +875,7 @@ print(f"loss {losses[0]:.3f} -> {losses[-1]:.3f}; {right.mean():.1%} of the poin
       f"{max(labels.mean(), 1 - labels.mean()):.1%} by always saying the same")  # fmt: skip
 
 # %% [markdown]
-# Loops are the second thing that a graph of operators does not say. The [appendix](A5_more_of_graphs.ipynb) differentiates loops. It also orders a graph, finds what it computes twice, and runs it on several ranks.
+# A graph of operators has no loops either. The [appendix](A5_more_of_graphs.ipynb) adds and differentiates them. It also orders a graph, finds what it computes twice, and runs it on several ranks.
 #
 # **Answer.** A compiler may make any change that keeps each value bit for bit: fusion does, and so do planned buffers. A change that is exact only in mathematics needs your consent. The order of updates must be *in* the graph, or the compiler cannot respect it. *Evidence: equal bits after fusion, different bits after reordering a product, 20 in place of 10 without a control dependency.*
 
