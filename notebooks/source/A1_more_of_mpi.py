@@ -59,7 +59,7 @@ pair = comm.Split(0 if rank < 2 else 1)  # ranks 0 and 1
 # %% [markdown]
 # ## How ranks come to life
 #
-# A new process finds its `rank` and the `size` in environment variables, but knows nothing else of the other ranks. In lines of text over a socket it asks its *parent*, the process that started it. The protocol is PMI, the *process management interface*. The parent is usually `mpiexec` or Slurm's `srun`. Here this kernel is the parent: `start` starts two more ranks, answers them, and records the conversation.
+# A new process finds its `rank` and the `size` in environment variables, but knows nothing else of the other ranks. It asks its *parent*, the process that started it, in lines of text over a socket. The protocol is PMI, the *process management interface*. The parent is usually `mpiexec` or Slurm's `srun`. Here it is the notebook's kernel: `start` starts two more ranks, answers them, and records the conversation.
 #
 # > **Predict.** How many requests does rank 0 make until it ends?
 
@@ -74,9 +74,9 @@ rows = [f"| `{asked}` | `{told}` |" for asked, told in folded(born.of(0))]
 Markdown("\n".join(["| rank 0 asks | its parent answers |", "|---|---|", *rows]))
 
 # %% [markdown]
-# First the rank and its parent agree on a version of the protocol. `PMI_process_mapping` says which ranks share a host: in `(0,1,2)` the numbers are the first host, the number of hosts, and the number of ranks on each. These two share memory, so all they need is a barrier: the parent answers `barrier_in` when all ranks have sent it. (`kvsname` names the parent's store of keys and values; `rc=-1` means that a key is not in it.)
+# First the rank and its parent agree on a version of the protocol. `PMI_process_mapping` says which ranks share a host: in `(0,1,2)` the numbers are the first host, the number of hosts, and the number of ranks on each. These two share memory, so they need no addresses, only a barrier: the parent answers `barrier_in` when all ranks have sent it. (`kvsname` names the parent's store of keys and values; `rc=-1` means that a key is not in it.)
 #
-# On several hosts ranks cannot send each other anything before they know each other's addresses. Here three ranks are *told* that each is on a host of its own. Read each rank's lane from the left:
+# On several hosts ranks need each other's addresses before they can send. Here three ranks are *told* that each is on a host of its own. Read each rank's lane from the left:
 
 # %%
 apart = start(3, hosts=3)
@@ -85,30 +85,30 @@ conversation(apart, title="Three ranks leave each other their addresses")
 plt.show()
 
 # %% [markdown]
-# Each rank stores its address with the parent (`put`), in several pieces, and waits at a barrier (hatched). When the last rank has come, the parent releases all ranks, and they ask for the addresses (`get`). The pattern is an allgather.
+# Each rank stores its address with the parent (`put`), in several pieces, and waits at a barrier (hatched). When the last rank arrives, the parent releases all ranks, and they ask for the addresses (`get`). The pattern is an allgather.
 #
 # ### Exercise 1: be the parent
 #
-# *Difficulty ●●○, 10 minutes.* Write the parent's answers. `serve` is given the rank that asks, its request, a dictionary `words`, a list `waiting`, and the number of ranks. `words` and `waiting` are empty at first and keep what you put into them. Return `{rank: text}`, the text for each rank that gets an answer now:
+# *Difficulty ●●○, 10 minutes.* Write the parent's answers. `serve` gets the `rank` that asks, its `request`, a dictionary `words`, a list `waiting`, and `size`, the number of ranks. `words` and `waiting` are empty at first and keep what you put into them. Return `{rank: text}`, the text for each rank that gets an answer now:
 #
 # | request | answer |
 # |---|---|
 # | `{"cmd": "put", "key": ..., "value": ...}` | `cmd=put_result rc=0`, when you have stored the value |
-# | `{"cmd": "get", "key": ...}` | `cmd=get_result rc=0 value=`, followed by the value that any rank stored under that key |
-# | `{"cmd": "barrier_in"}` | nothing, until all ranks have come; then `cmd=barrier_out rc=0` to each of them |
+# | `{"cmd": "get", "key": ...}` | `cmd=get_result rc=0 value=`, followed by the value stored under that key by any rank |
+# | `{"cmd": "barrier_in"}` | `{}` until all ranks have sent it; then `cmd=barrier_out rc=0` to each of them |
 #
 # There may be several barriers, one after another, and there may be a single rank.
 #
 # <details><summary>Hint</summary>
 #
-# While ranks are missing the answer is `{}`. When the last has come, empty `waiting` for the next time. `dict.fromkeys(ranks, text)` gives the same text to several ranks.
+# When the last rank arrives, empty `waiting` for the next barrier. `dict.fromkeys(ranks, text)` gives the same text to several ranks.
 #
 # </details>
 
 
 # %% exercise="serve"
 def serve(rank, request, words, waiting, size):
-    """Return {rank: text}: who is told what."""
+    """Return {rank: text}, for each rank that gets an answer now."""
     # BEGIN SOLUTION
     if request["cmd"] == "put":
         words[request["key"]] = request["value"]
@@ -128,7 +128,7 @@ def serve(rank, request, words, waiting, size):
 check.serve(serve)
 
 # %% [markdown]
-# Now start four ranks whose parent answers by your function:
+# Now start four ranks whose parent answers with your function:
 
 # %%
 mine = start(4, serve, hosts=4)
@@ -167,7 +167,7 @@ print(f"{len(documents)} documents, {sum(map(len, documents)) / 1000:.0f} kB of 
 print(documents[0][:200])
 
 # %% [markdown]
-# > **Predict.** Four ranks count. In the MPI program rank 0 adds up the counts of all ranks: how many messages is that? In MapReduce ranks 1 to 3 ask rank 0 for one document at a time: how many requests and answers are that?
+# > **Predict.** Four ranks count. In the MPI program rank 0 adds up the counts of all ranks: how many messages does this take? In MapReduce ranks 1 to 3 ask rank 0 for one document at a time: how many requests and answers does this take together?
 
 # %%
 guess["messages, MPI"] = ...
@@ -210,7 +210,7 @@ guess.answer("messages, MPI", len(by_mpi.messages))
 guess.answer("messages, MapReduce", len(by_mapreduce.messages))
 
 # %% [markdown]
-# In the MPI program ranks 1 to 3 send one message each: their counts. In MapReduce each document takes a request and an answer, and each worker asks once more to learn that none is left. Then a collective (not counted) brings all pairs of a word to one rank. So workers are busy while documents are left, and a failed task can be repeated:
+# In the MPI program ranks 1 to 3 send one message each: their counts. In MapReduce each document takes a request and an answer, and each worker asks once more to learn that none is left. Then a collective (not counted) brings all pairs of a word to one rank. Because workers ask, all are busy while documents are left, and a failed task can be repeated:
 
 
 # %%
@@ -229,7 +229,7 @@ if rank == 2:
     print(f"my mapper failed {len(failures)} times, and the result is the same")
 
 # %% [markdown]
-# A worker's report of a failure is also its next request, so the scheduler gave rank 2 the same document again until its mapper succeeded. If rank 2 had failed in the MPI program, rank 0 would have waited for its message for ever. MapReduce fits one pass over much data. MPI fits iterations with much communication, such as training and simulation. The framework's scheduler is the queue of notebook 01, which also repeats failed tasks:
+# A worker's report of a failure is also its next request, so the scheduler gave rank 2 the same document again until its mapper succeeded. If rank 2 had failed in the MPI program, rank 0 would have waited for its message forever. MapReduce fits one pass over much data. MPI fits iterations with much communication, such as training and simulation. The framework's scheduler is notebook 01's queue; it also repeats failed tasks:
 
 # %%
 from helpers import mapreduce as framework
@@ -239,7 +239,7 @@ print(inspect.getsource(framework._schedule))
 # %% [markdown]
 # ### Exercise 2: in how many documents?
 #
-# *Difficulty ●○○, 5 minutes.* A word's *document frequency* is the number of documents that contain it, however often it occurs in each. Write `mapper_df` and `reducer_df`; words are what `text.split()` gives.
+# *Difficulty ●○○, 5 minutes.* A word's *document frequency* is the number of documents that contain it, however often. Write `mapper_df` and `reducer_df`; words are what `text.split()` gives.
 #
 # <details><summary>Hint</summary>
 #
@@ -290,9 +290,9 @@ else:
 #
 # - exchange first, then compute;
 # - start the exchange, compute, and wait for its end with `Waitall`;
-# - do the same, but after each piece of work ask with `Testall` whether the messages have arrived.
+# - do the same, but after each of eight pieces of work ask with `Testall` whether the messages have arrived.
 #
-# > **Predict.** Divide the time of `Waitall` by the time of the exchange alone: about 0 if the bytes move while the ranks compute, about 1 if they do not. What is it in the second way, and in the third?
+# > **Predict.** Divide the time of `Waitall` by the time of the exchange alone: the ratio is about 0 if the bytes moved before `Waitall`, about 1 if they did not. What is it in the second way, and in the third?
 
 # %%
 guess["Waitall ÷ exchange"] = ...
@@ -337,11 +337,11 @@ guess.answer("Waitall ÷ exchange, with Testall", float(best[2, 0] / best[0, 0])
 Markdown("\n".join([*table, "", "(the best of 15 rounds)"]))
 
 # %% [markdown]
-# If `Waitall` takes as long as the exchange alone, few bytes moved while the ranks computed. If `Waitall` after `Testall` takes nearly 0 ms, and *everything* takes as long as in the first way or longer, the bytes moved during the calls of `Testall`: the processor copies them when the program calls MPI, and computes nothing meanwhile. Then a non-blocking call hides no transfer inside this machine. Between machines it can, with a network card that moves bytes by itself.
+# If `Waitall` takes as long as the exchange alone, few bytes moved while the ranks computed. If `Waitall` after `Testall` takes nearly 0 ms, and yet *everything* takes no less than in the first way, the bytes moved inside `Testall`: the processor copied them instead of computing. Then a non-blocking call hides no transfer inside this machine. Between machines it can, if the network card moves bytes by itself.
 #
 # ### A collective that does not block
 #
-# A non-blocking call can hide the wait for a late rank. `comm.Iallreduce(mine, total)` starts a sum and returns a request; leave both arrays alone until its `Wait` has returned. Below, rank 3 comes 60 ms late to each of two sums. In the first the other ranks call `Allreduce` and then compute for 40 ms. In the second they call `Iallreduce`, compute for 40 ms, and then call `Wait`.
+# A non-blocking call can hide the wait for a late rank. `comm.Iallreduce(mine, total)` starts a sum and returns a request; leave both arrays alone until its `Wait` has returned. Below, rank 3 comes 60 ms late to each of two sums. For the first sum the other ranks call `Allreduce` and then compute for 40 ms. For the second they call `Iallreduce`, compute for 40 ms, and then call `Wait`.
 #
 # > **Predict.** How many ms does rank 0 spend in `Allreduce`, and how many in the `Wait` after `Iallreduce`?
 
@@ -371,11 +371,11 @@ for name in ("Allreduce", "Wait"):
     guess.answer(f"ms in {name}", took[name])
 
 # %% [markdown]
-# The second time, ranks 0 to 2 computed before rank 3 came, and waited (hatched) only for the rest of the 60 ms. Training does this to average one layer's gradients while it computes another layer's.
+# For the second sum, ranks 0 to 2 computed before rank 3 came, and waited (hatched) only for the rest of the 60 ms. Training averages one layer's gradients in this way while it computes another layer's.
 #
 # ## One-sided communication
 #
-# A *window* opens a piece of a rank's memory to the other ranks. These read it with `Get`, write it with `Put`, and with `Fetch_and_op` read and change it in one call. Its owner makes no matching call. Here a counter on rank 0 replaces the server of notebook 01's queue: a rank that is done takes the next number, a task. Rank 1 is slow.
+# A *window* opens a piece of a rank's memory to the other ranks. They read it with `Get`, write it with `Put`, and read and change it in one call with `Fetch_and_op`. Its owner makes no matching call. Here a counter on rank 0 replaces the server of notebook 01's queue: a rank that is done takes the next number as its task. Rank 1 is slow.
 
 # %%
 # %%ranks
@@ -396,7 +396,7 @@ window.Free()
 print("I took", taken)
 
 # %% [markdown]
-# Rank 0 took tasks like the others; no rank was a server. Whether a request takes time of the owner's processor depends on the library and the network. A network card with RDMA (*remote direct memory access*) changes the memory by itself. Without such a card some libraries wait until the owner calls MPI.
+# Rank 0 took tasks like the others; no rank was a server. Whether a request takes the owner's processor time depends on the library and the network. A network card with RDMA (*remote direct memory access*) changes the memory by itself. Without such a card some libraries wait until the owner calls MPI.
 #
 # ## What the sources say, what we measured
 
