@@ -505,7 +505,7 @@ for name, layer in (("attention", attention), ("the layer below it", below)):
 #
 # The word vectors start from vectors that were pretrained, without labels, on the descriptions of source packages that occur in none of our documents; the training changes them further. Three things reduce overfitting: *dropout* sets some numbers of every vector to 0, *word dropout* reads some words as unknown, and *smoothed labels* put a probability of 0.9 on the true section and spread the rest over all eight.
 #
-# Here you train for two epochs at the learning rate 0.008. The records below train for up to five epochs, at several rates.
+# Here you train for two epochs at the learning rate 0.008. The records below used up to five epochs, and several rates.
 #
 # > **Predict.** What accuracy does the network reach on the held-out documents after two epochs?
 
@@ -546,7 +546,7 @@ plt.show()
 splits.answer(sum(ours > rival for ours, rival in compared["counted words, all documents"]))
 
 # %% [markdown] claims="04-bar 04-bar-rate 04-hierarchy 04-hierarchy-rate 04-hierarchy-both"
-# A dot is a split, the diamond is the mean of the five, and the bar is its 95 % interval. Leads within the grey band, less than half a percentage point, do not count. With all documents, neither the hierarchy nor counted words have a clear lead: the bar contains zero. With a quarter, the hierarchy looks worse than counted words and better than the flat GRU.
+# A dot is a split, the diamond is the mean of the five, and the bar is its 95 % interval. Leads within the grey band, less than half a percentage point, do not count. With all documents, neither the hierarchy nor counted words have a clear lead: the mean lies in the grey band. With a quarter, the hierarchy is behind counted words in every split, though the bar contains zero, and ahead of the flat GRU.
 #
 # Are these gaps due to the architecture, or to the training? All networks used the learning rate 0.004. Here are the accuracies at several rates, with a quarter of the documents; compare each model's best:
 
