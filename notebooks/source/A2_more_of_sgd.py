@@ -1,7 +1,7 @@
 # %% [markdown]
 # # More of SGD: cut the model, save and resume, survive a failure
 #
-# An appendix to notebook [02](02_sgd_sync_async.ipynb). Each section, and the project, needs only the set-up; the checkpoint also needs the cell that defines `averaged`.
+# An appendix to notebook [02](02_sgd_sync_async.ipynb). Each section, and the project, needs only the set-up.
 #
 # **You will be able to**
 #
@@ -39,6 +39,13 @@ from helpers.predictions import Prediction
 # %load_ext helpers.cluster
 settings = {"batch": 8, "rate": 0.02, "momentum": 0.9, "seed": 0, "timeout": 90}
 cluster = Cluster(n=4, preload=("torch",))
+
+
+def averaged(model):
+    for parameter in model.parameters():
+        dist.all_reduce(parameter.grad, op=dist.ReduceOp.AVG)
+    return model
+
 
 # %%
 # %%ranks --timeout 120
@@ -187,12 +194,6 @@ check_on.accumulate(accumulate, cluster=cluster)
 
 
 # %%
-def averaged(model):
-    for parameter in model.parameters():
-        dist.all_reduce(parameter.grad, op=dist.ReduceOp.AVG)
-    return model
-
-
 def in_parts(count, function):
     """On each rank: the gradient of 32 digits in so many batches."""
     data, net = lenet.digits(), LeNet(seed=0)

@@ -186,7 +186,7 @@ if check.long_broadcast.passed(long_broadcast, cluster=cluster):
     guess.answer("the faster broadcast of 4 MB", faster)
 
 # %% [markdown]
-# The tree takes $\lceil\log_2 N\rceil$ steps of $K$ bytes, chunks take $2(N-1)$ steps of $K/N$ bytes. Your curve need not cross the tree's: the ranks of one machine share its memory, and all ranks together send more in chunks (the left bars).
+# The tree takes $\lceil\log_2 N\rceil$ steps of $K$ bytes, chunks take $2(N-1)$ steps of $K/N$ bytes. Where your curve crosses the tree's, if it does, depends on the machine.
 #
 # ## Links
 #
