@@ -1,7 +1,6 @@
 """The API: launches write in place, and whatever does not fit is refused with what was expected."""
 
 import gc
-import importlib.util
 import os
 import subprocess
 import sys
@@ -13,7 +12,6 @@ import pytest
 
 from helpers import cuda
 from helpers.cuda import Module, gpu
-from helpers.cuda.gpu import nvrtc
 from helpers.machine.cache import cache_folder
 from tests.cluster.ways import PART
 
@@ -262,25 +260,3 @@ def test_the_portable_fiber_switch_gives_the_same(monkeypatch):
         x = np.arange(64, dtype=np.float32)
         module["reverse"][1, 64](x)
         assert np.array_equal(x, np.arange(64)[::-1])
-
-
-@pytest.mark.skipif(bool(nvrtc.missing()), reason="no NVRTC")
-def test_cudas_own_headers_are_found_by_cuda_home(tmp_path, monkeypatch):
-    text = "#include <cuda_fp16.h>\n__global__ void f(float *x) { x[0] = TWO; }"
-    for name in ("CUDA_HOME", "CUDA_PATH", "CONDA_PREFIX"):
-        monkeypatch.delenv(name, raising=False)
-    find = importlib.util.find_spec  # as if the package with the headers were not here
-    hide = lambda name: None if name == "nvidia" else find(name)  # noqa: E731
-    monkeypatch.setattr(importlib.util, "find_spec", hide)
-    if not nvrtc.include_folders():
-        plain = Module(text, {"TWO": 2}, device="cpu")  # runs, and says that nobody verified it
-        assert "NVRTC finds no cuda_fp16.h" in plain.note
-        assert "CUDA_HOME" in plain.note
-        assert not plain.resources
-    (tmp_path / "include").mkdir()
-    (tmp_path / "include" / "cuda_fp16.h").write_text("struct __half { unsigned short bits; };\n")
-    monkeypatch.setenv("CUDA_HOME", str(tmp_path))
-    assert nvrtc.include_folders()[0] == str(tmp_path / "include")
-    verified = Module(text, {"TWO": "2 * 1"}, device="cpu")
-    assert verified.note == ""
-    assert verified.resources["f"].registers > 0
