@@ -24,14 +24,6 @@ def test_codes_and_ticks_stand_apart():
         assert all(a.x1 < b.x0 for a, b in pairwise(sorted(shown, key=lambda b: b.x0)))
 
 
-def test_exchanges_and_waits_draw_what_they_are_given():
-    ax = plots.exchanges({"a": 0.1, "b": 0.02}, {"a": 0.09, "b": 0.02}, "x")
-    assert sorted(bar.get_width() for bar in ax.patches) == pytest.approx([20, 100])
-    left, right = plots.waits(3, [0.3, 0.2, 0.1], {1: 0.25}, chosen=1)
-    assert left.lines[0].get_ydata() == pytest.approx([300, 200, 100])
-    assert right.lines[0].get_ydata() == pytest.approx([10, 10, 10])
-
-
 def test_links_draw_what_got_there():
     given = {"pace": 0.01}
     rows = [
@@ -58,15 +50,6 @@ def test_links_draw_what_got_there():
         assert line.get_ydata()[[0, -1]] == pytest.approx(ends)
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["10 Mbit/s", "1 Gbit/s"]
     assert "digits" in ax.get_title() + ax.get_title(loc="left")
-
-
-def test_stragglers_are_drawn_worker_by_worker():
-    drawn, real = np.array([[0.01, 0.02], [0.03, 0.01]]), np.full((5, 2), 0.015)
-    left, right = plots.stragglers({"drawn": drawn, "real": real})
-    assert left.lines[0].get_ydata() == pytest.approx([10, 30])
-    assert left.lines[1].get_ydata() == pytest.approx([20, 10])
-    assert right.lines[1].get_ydata() == pytest.approx([15] * 5)
-    assert [t.get_text() for t in right.get_legend().get_texts()] == ["worker 1", "worker 2"]
 
 
 def test_no_straggler_is_above_the_picture():

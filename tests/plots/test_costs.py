@@ -42,12 +42,6 @@ def test_a_prediction_at_many_sizes_is_drawn_at_those(ax):
     assert many == sorted(set(many))
 
 
-def test_lines_by_ranks(ax):
-    costs.times_by_ranks([2, 4], {"tree": [1, 2], "ring": [3, 4]}, ax)
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["tree", "ring"]
-    assert len(ax.lines) == 2
-
-
 def stripes(ax) -> list[str]:
     grey = ("#f1f1f1",)
     return [to_hex(p.get_facecolor()) for p in ax.patches if p.get_fill()

@@ -1,7 +1,6 @@
 from dataclasses import replace
 
 import matplotlib
-import numpy as np
 import pytest
 
 from helpers.data_parallel.history import History
@@ -15,14 +14,6 @@ def run(updates: int, gradients: int) -> History:
     for i in range(updates):
         history.record(0.1 * (i + 1), 2.0 / (i + 1), staleness=i % 3, worker=1 + i % 3)
     return history
-
-
-def test_losses_have_seconds_on_the_left_and_updates_on_the_right():
-    history = run(30, 1800)
-    left, right = plots.losses([history])
-    assert left.lines[0].get_xdata()[-1] == pytest.approx(3.0)
-    assert right.lines[0].get_xdata()[-1] == 30
-    assert np.allclose(left.lines[0].get_ydata(), history.losses)  # 60 gradients are 1 update
 
 
 def test_four_losses_leave_the_panels_their_width():
@@ -39,13 +30,6 @@ def test_four_losses_leave_the_panels_their_width():
     box = legend.get_window_extent()
     assert not any(box.overlaps(ax.get_tightbbox()) for ax in axes)
     assert figure.bbox.width >= box.x1
-
-
-def test_staleness_counts_every_gradient():
-    left, right = plots.staleness(run(30, 30))
-    assert sum(bar.get_height() for bar in left.patches) == 30
-    assert len(left.get_legend().get_texts()) == 3
-    assert [bar.get_height() for bar in right.patches] == [0, 1, 2]
 
 
 def test_crossing_draws_more_ranks_than_cores_open():
@@ -65,8 +49,3 @@ def test_crossing_says_that_the_machine_was_busy():
     points = [Point(2, b, 1e-3, 1e-3, 2e-3, 3e-3, share=0.5) for b in (1, 8)]
     left, _ = plots.crossing(points, cores=2)
     assert "BUSY" in left.figure.get_suptitle()
-
-
-def test_schemes_name_all_three():
-    words = [text.get_text() for text in plots.schemes().texts]
-    assert {"synchronous, no server", "synchronous, a server", "asynchronous"} <= set(words)

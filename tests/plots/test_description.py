@@ -59,7 +59,6 @@ def not_numbers(ax):
          'Line "limit": level at 3.'),
         (lambda ax: [ax.broken_barh([(0, 1)], (0, 1)), ax.set_yticks([0, 1], ["rank 0", "rank 1"])],
          "Rows: rank 0, rank 1."),
-        (lambda ax: ax.set_yticks([0, 1], ["0", "1"]), "An empty figure."),
         (marks, "A map of 2 × 3 values, from 0 to 5. Written in it: here."),
         (photograph, "the source. A picture of 4 × 5 points."),
         (lambda ax: ax.figure.colorbar(ax.pcolormesh(np.ones((2, 2))), ax=ax),
@@ -71,39 +70,18 @@ def test_what_a_figure_says(ax, draw, said):
     assert describe(ax.figure) == said
 
 
-def test_panels_are_counted():
-    figure = Figure()
-    for panel in figure.subplots(1, 2):
-        panel.plot([1, 2], [1, 2])
-    figure.suptitle("Two")
-    assert describe(figure).startswith("Two. Panel 1 of 2: Line")
-
-
 def test_a_title_is_the_figures_and_the_panels():
     figure = Figure()
     left, right = figure.subplots(1, 2)
-    left.set(xlabel="N", ylabel="s")
-    assert title(figure) == "", "axes, and no title"
     left.set_title("Strong: one picture")
     right.set_title("Weak.", loc="left")
     assert title(figure) == "Strong: one picture; Weak"
     figure.suptitle("Speedup")
     assert title(figure) == "Speedup; Strong: one picture; Weak"
+    assert describe(figure).startswith("Speedup. Panel 1 of 2: Strong: one picture.")
     for panel in (4, 5):
         figure.add_subplot(1, 5, panel).set_title(f"panel {panel}")
     assert title(figure) == "", "too many for a caption"
-
-
-def test_axes_are_what_by_what_in_each_panel():
-    figure = Figure()
-    left, right = figure.subplots(1, 2)
-    assert axes(figure) == ""
-    left.set(ylabel="bytes")
-    assert axes(figure) == "bytes"
-    right.set(xlabel="N", ylabel="s")
-    assert axes(figure) == "bytes; s by N"
-    left.set(xlabel="N", ylabel="s")
-    assert axes(figure) == "s by N"
 
 
 def test_a_formula_is_no_caption(ax):
@@ -115,8 +93,8 @@ def test_what_is_long_is_cut_at_a_word(ax):
     for index in range(40):
         ax.plot([0, 1], [0, index], label=f"a line with a long name {'x' * 80} {index}")
     text = describe(ax.figure)
-    assert "28 more lines" in text or len(text) <= LONGEST
     assert len(text) <= LONGEST
+    assert text.endswith(" …")
 
 
 @pytest.mark.notebook

@@ -18,14 +18,6 @@ POINTS = [Point("dot & co", 2e6, 8e6, 1e-3), Point("gemm", 2e9, 1e7, 0.05)]
 PEAKS, BANDS = {"peak": 1e11}, {"memory": 2e10, "L1": 4e11}
 
 
-def test_convergence_draws_each_run_and_the_given_count():
-    ax = graphs.convergence({"one": [1.0, 0.1], "two": [1.0, 0.5, 0.2]}, 0.85, 200)
-    labels = ax.get_legend_handles_labels()[1]
-    assert {"one", "two", "K = 200, as in the source"} <= set(labels)
-    assert ax.get_yscale() == "log"
-    assert [len(line.get_xdata()) for line in ax.lines[1:3]] == [2, 3]
-
-
 def test_time_against_bytes_is_in_milliseconds():
     rows = [{"version": "4", "bytes": 1e6, "seconds": 1e-3}]
     ax = graphs.time_against_bytes(rows, 1e9)
@@ -56,12 +48,6 @@ def test_neighbourhood_tells_its_kinds_by_more_than_colour_and_in_words():
     assert "stroke-dasharray" in looks["above"]
     alone = graphs.neighbourhood(csr_array(np.zeros((1, 1))), ["a"], [1.0], 0).data
     assert 'aria-label="a and its surroundings. It has none"' in alone
-
-
-def test_a_node_without_neighbours_stands_in_the_middle():
-    page = graphs.neighbourhood(csr_array(np.zeros((3, 3))), ["a", "b", "c"], [1 / 3] * 3, 1).data
-    (x, y) = re.search(r'<circle[^>]*cx="([^"]*)"[^>]*cy="([^"]*)"', page).groups()
-    assert (float(x), float(y)) == (0.0, 0.0)
 
 
 def test_names_of_two_equal_peaks_do_not_cover_each_other():

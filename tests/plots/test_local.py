@@ -24,13 +24,6 @@ def test_the_fastest_is_ringed():
     assert not any("measured" in line.get_label() for line in ax.lines)
 
 
-def test_drift_draws_what_it_gets():
-    ax = draw.drift(
-        [("H = 2", np.arange(3), [0, 1, 0], None), ("b", np.arange(3), [1, 2, 3], [1, 1, 1])]
-    )
-    assert [line.get_label() for line in ax.lines if line.get_linestyle() == "-"] == ["H = 2", "b"]
-
-
 def plane():
     rng = np.random.default_rng(0)
     flat = rng.normal(size=(3, 5, 2)) @ rng.normal(size=(2, 9))
@@ -57,4 +50,3 @@ def test_the_page_holds_every_path():
         "b": (3, 3, 2),
     }
     assert values["met"] == {"a": [2, 4]}
-    assert "http" not in html.replace("http://www.w3.org/2000/svg", "")

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from matplotlib.colors import to_hex
 
-from helpers.pipeline import Costs, Schedule, families, simulate
+from helpers.pipeline import Costs, families, simulate
 from helpers.pipeline.model import Timeline
 from helpers.plots import pipeline as draw
 from helpers.plots import style
@@ -50,16 +50,6 @@ def test_a_recorded_step_says_so_and_is_in_milliseconds():
     assert max(p.get_x() + p.get_width() for p in ax.patches) == pytest.approx(1e3 * line.span)
 
 
-def test_what_is_kept_is_drawn_as_it_is_counted():
-    lines = [simulate(make(4, 8)) for make in (families.gpipe, families.one_f_one_b)]
-    ax = draw.held(lines)
-    assert [max(curve.get_ydata()) for curve in ax.lines] == [8, 4]
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == [
-        "GPipe, at most 8",
-        "1F1B, at most 4",
-    ]
-
-
 def test_all_boxes_of_a_kind_bear_a_number_or_none():
     boxes = simulate(families.gpipe(1, 2)).boxes  # F0 F1 B0 B1
     ends = (0.01, 10.0, 20.0, 30.0)
@@ -67,18 +57,6 @@ def test_all_boxes_of_a_kind_bear_a_number_or_none():
             for box, begin, end in zip(boxes, (0.0, *ends), ends, strict=False)]  # fmt: skip
     ax = draw.lanes(Timeline(families.gpipe(1, 2), tuple(made), False))
     assert [text.get_text() for text in ax.texts] == ["0", "1"]  # of the backward passes
-
-
-def test_a_step_is_a_bar_of_its_length():
-    ax = draw.spans({"GPipe": 33.0, "1F1B": 37.0}, "a message takes 0.25 forward passes")
-    assert [bar.get_width() for bar in ax.patches] == [33, 37]
-    assert [text.get_text() for text in ax.texts] == ["33", "37"]
-    assert "0.25" in title(ax)
-
-
-def test_bubbles_are_points_beside_lines():
-    ax = draw.bubbles({"4 ranks": [0.5, 0.3]}, {"4 ranks": [0.6, 0.4]}, [3, 7])
-    assert [list(curve.get_ydata()) for curve in ax.lines] == [[0.6, 0.4], [0.5, 0.3]]
 
 
 def test_the_player_has_every_run_once_recorded_ones_first():
@@ -95,8 +73,3 @@ def test_the_player_has_every_run_once_recorded_ones_first():
         data["names"][kind] for kind in sorted(kinds)
     ]
     assert data["inks"] == [ink(colour) for colour in data["colours"]]
-
-
-def test_a_schedule_with_markup_in_its_name_stays_text():
-    line = simulate(Schedule.written("<b>mine</b>", ["F0 B0"]))
-    assert "<b>mine" not in pipelines([line]).data

@@ -1,4 +1,3 @@
-import pytest
 import torch
 
 from helpers.attention.explain import Weights
@@ -35,17 +34,6 @@ def test_norms_by_lag_tell_their_curves_by_markers_too():
     assert len({line.get_marker() for line in drawn} - {"", "None"}) == 4
     legend = ax.get_legend().get_lines()
     assert len({line.get_marker() for line in legend}) == 5  # and the bound, which has none
-
-
-def test_deletion_and_differences_draw_what_they_are_given():
-    ax = attention.deletion({"random": [1.0, 0.9], "most attended": [1.0, 0.5]}, (0, 8))
-    assert [line.get_ydata()[1] for line in ax.lines] == [0.9, 0.5]
-    ax = attention.differences({"a": [(0.9, 0.7), (0.8, 0.8)], "b": [(0.5, 0.6), (0.4, 0.6)]}, 0.01)
-    _, interval, mean, folds, *_ = ax.lines
-    assert list(folds.get_xdata()) == pytest.approx([0.2, 0.0])
-    assert mean.get_xdata()[0] == pytest.approx(0.1)
-    assert interval.get_xdata()[0] < 0 < interval.get_xdata()[1]
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["a", "b"]
 
 
 def test_norms_and_their_bounds_share_a_colour():

@@ -4,9 +4,7 @@ import pytest
 
 from helpers.plots import sharded as draw
 from helpers.sharded import zero
-from helpers.sharded.mesh import Layout
 from helpers.sharded.messages import Span
-from helpers.sharded.planner import Plan
 
 
 def test_bars_stack_to_the_bytes_of_each_stage_and_marks_are_what_was_counted():
@@ -30,14 +28,6 @@ def test_spans_stand_where_they_were_recorded_in_two_lanes():
     assert [bar.get_width() for bar in ax.patches] == pytest.approx([15, 8, 15])
     assert len({bar.get_y() for bar in ax.patches}) == 3
     assert ax.get_xlabel().endswith("[ms]")
-
-
-def test_a_plan_is_a_bar_of_its_parts_with_the_measured_step_beside_it():
-    plan = Plan(Layout(2, 2, 2), 0.3, 0.04, 0.01, 0.05, 0.1, memory=1e6)
-    ax = draw.steps([plan], [0.55])
-    assert sum(bar.get_width() for bar in ax.patches) == pytest.approx(1e3 * plan.seconds)
-    assert list(ax.lines[0].get_xdata()) == [550]
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["2 × 2 × 2"]
 
 
 def test_a_pair_is_cut_by_columns_and_by_rows():

@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from helpers.plots.timeline import HEIGHT, _gaps, timeline
+from helpers.plots.timeline import HEIGHT, timeline
 from helpers.plots.timeline_html import timeline_html
 from helpers.tracing import Trace, build
 
@@ -122,10 +122,3 @@ def test_a_short_call_is_a_box_wide_enough_to_be_seen():
     width = min(width for _, width, _ in boxes(ax)[False])
     pixels = ax.transData.transform([(0, 0), (width, 0)])[:, 0]
     assert pixels[1] - pixels[0] >= 4
-
-
-def test_a_messages_label_stands_between_lanes_where_no_box_lies():
-    for lanes in range(2, 7):
-        for share in _gaps(lanes):
-            height = HEIGHT / 2 + share * (lanes - HEIGHT)  # below the middle of the first lane
-            assert height % 1 == pytest.approx(0.5)
