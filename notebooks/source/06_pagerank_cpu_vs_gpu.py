@@ -10,7 +10,7 @@
 # - keep the rank that nodes without links would lose, and stop iterating at the right moment;
 # - cut a graph into blocks for several processes, and predict what they must exchange.
 #
-# **You need** matrix-vector products; for lesson 3 also a cluster of MPI processes, as in [01_mpi_basics](01_mpi_basics.ipynb). *Time:* 150 minutes, in three lessons; each runs after the set-up alone. *Cores:* two are enough, with 2.5 GB of memory. *GPU:* optional. **The source** is a text that we check here by experiment: *Doing Deep Learning in Parallel with PyTorch*.
+# **You need** matrix-vector products; for lesson 3 also a cluster of MPI processes, as in [01_mpi_basics](01_mpi_basics.ipynb). *Time:* 150 minutes, in three lessons; each runs after the set-up alone. *Cores:* two are enough, with 2 GB of memory. *GPU:* optional. **The source** is a text that we check here by experiment: *Doing Deep Learning in Parallel with PyTorch*.
 #
 # | symbol | meaning | shape or unit |
 # |---|---|---|
