@@ -1,7 +1,6 @@
 """The passes that are no fast math keep every bit: infinities, NaN and the signs of zeros too."""
 
 import numpy as np
-import pytest
 
 from helpers import autodiff
 from helpers.autodiff import passes
@@ -78,18 +77,9 @@ def test_a_fused_loop_keeps_every_bit_of_arithmetic():
         assert_same_bits(xs, outputs, passes.fuse(outputs, xs), random, f"seed {seed}")
 
 
-x = autodiff.variable("x", (2,))
-CHANGES = {  # what fast math is allowed, and nothing else
-    "like terms": (passes.fast_math.collect_terms, x - x, [np.inf, 1.0]),
-    "far apart": (passes.fast_math.collect_terms, x + 1e20 - 1e20, [1.0, 1.0]),
-}
-
-
-@pytest.mark.parametrize("name", CHANGES)
-def test_fast_math_changes_values_and_has_to_be_asked_for(name):
-    each, y, value = CHANGES[name]
-    new = each([y], [x])
-    with np.errstate(all="ignore"):
-        before, after = (autodiff.function([x], v)(np.array(value))[0] for v in ([y], new))
-    assert not np.array_equal(before, after, equal_nan=True)
-    assert each.__name__ not in passes.__all__
+def test_fast_math_changes_values_and_has_to_be_asked_for():
+    x = autodiff.variable("x")
+    y = [x + 1e20 - 1e20]
+    new = passes.fast_math.collect_terms(y, [x])
+    assert [autodiff.function([x], v)(np.array(1.0))[0] for v in (y, new)] == [0, 1]
+    assert "collect_terms" not in passes.__all__

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 
 from helpers import autodiff as ad
 
@@ -27,17 +26,6 @@ def test_inverse_by_newton_and_its_gradient(n):
     assert n == 1 or steps > 3
     np.testing.assert_allclose(x.value, expected, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(g.value, -expected.T @ G @ expected.T, rtol=1e-9, atol=1e-11)
-
-
-def test_second_order_of_what_ran_at_once():
-    A, V = np.diag([2.0, 3.0]) + 0.1, np.array([[1.0, 2.0], [0.5, -1.0]])
-    a = ad.eager(A)
-    (g,) = ad.gradients(ad.sum(inverse(a)[0]), [a])
-    (hv,) = ad.gradients(ad.sum(g * V), [a])
-    t = torch.tensor(A, requires_grad=True)
-    (gt,) = torch.autograd.grad(torch.linalg.inv(t).sum(), t, create_graph=True)
-    (expected,) = torch.autograd.grad((gt * torch.tensor(V)).sum(), t)
-    np.testing.assert_allclose(hv.value, expected.numpy(), rtol=1e-8)
 
 
 def test_a_recorded_path_runs_again_as_it_was():

@@ -91,16 +91,6 @@ def test_equal_to_one_process_to_the_bit(three):
                 assert np.array_equal(ours, theirs), way
 
 
-def test_near_to_one_process_with_all_the_data():
-    """The mean of parts of equal size is the mean of all: the same but for the last digits."""
-    inputs, _, _weights, gradients = network()
-    run = ad.function(inputs, gradients)
-    parts = [run(*data(part)) for part in range(3)]
-    whole = run(*(np.concatenate(each) for each in zip(*map(data, range(3)), strict=True)))
-    for k, expected in enumerate(whole):
-        np.testing.assert_allclose(sum(p[k] for p in parts) / 3, expected, rtol=1e-10, atol=1e-14)
-
-
 @pytest.mark.mpi
 def test_the_network_is_busy_while_gradients_are_computed(three):
     for _, events in three:

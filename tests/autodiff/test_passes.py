@@ -125,9 +125,3 @@ def test_products_turn_to_the_vector():
 def test_a_rule_that_changes_a_type_is_refused():
     with pytest.raises(TypeError, match=r"expects float64 \(n, 4\); got"):
         rewriting.rebuild([-x], lambda node, operands: autodiff.sum(operands[0]))
-
-
-def test_a_function_applies_passes_in_order():
-    run = autodiff.function([x], [x + 1 - 2 + x], passes=[passes.fast_math.collect_terms])
-    assert [str(node.operator) for node in run.order][1] == "multiply"
-    assert run(np.full((1, 4), 3.0))[0].tolist() == [[5] * 4]
