@@ -99,18 +99,6 @@ def test_all_right_ways_agree(documents):
             torch.testing.assert_close(way(model, documents), expected, atol=1e-5, rtol=0)
 
 
-def test_gradients_in_float64_agree_with_finite_differences():
-    model, batch = make(), Batch.of([[[2, 3, 4], [5]], [[6]]])
-    names = ["word.pool.context", "sentence.pool.represent.weight", "word.gru.weight_hh_l0_reverse"]
-    chosen = [dict(model.named_parameters())[name] for name in names]
-
-    def loss(*values):
-        tensors = dict(zip(names, values, strict=True))
-        return torch.func.functional_call(model, tensors, (batch,))
-
-    assert torch.autograd.gradcheck(loss, chosen)
-
-
 def test_weights_sum_to_one_and_leave_padding_out():
     reading = make().read(Batch.of([[[2, 3, 4], [5]], [[6]]]))
     torch.testing.assert_close(reading.words.sum(1), torch.ones(3).double())

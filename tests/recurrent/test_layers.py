@@ -50,30 +50,6 @@ def biased(layer, block, value):
     return layer
 
 
-def test_update_gate_at_one_copies_the_state():
-    layer = biased(GRU(3, 4), 1, 200.0)
-    h0 = torch.randn(1, 2, 4)
-    output, final = layer(torch.randn(5, 2, 3), h0)
-    assert final.equal(h0)
-    assert output.equal(h0.expand(5, 2, 4))
-
-
-def test_reset_at_one_and_update_at_zero_is_the_plain_rnn():
-    layer = biased(biased(GRU(3, 4), 0, 200.0), 1, -200.0)
-    plain = RNN(3, 4)
-    plain.load_state_dict({k: v[8:] for k, v in layer.state_dict().items()})
-    x, h0 = torch.randn(5, 2, 3), torch.randn(1, 2, 4)
-    assert_same(layer(x, h0), plain(x, h0))
-
-
-def test_reset_at_zero_forgets_the_state_in_the_candidate():
-    """Row A17: r close to 0, not to 1, is what forgets."""
-    layer = biased(biased(GRU(3, 4), 0, -200.0), 1, -200.0)
-    x = torch.randn(1, 2, 3)
-    one, other = (layer(x, torch.randn(1, 2, 4))[0] for _ in range(2))
-    assert one.equal(other)
-
-
 def test_ablations_are_the_special_cases():
     full = GRU(3, 4)
     x, h0 = torch.randn(5, 2, 3), torch.randn(1, 2, 4)
