@@ -11,7 +11,7 @@ def wanted(seed: int, ours: str, name: str, array: str, n: int = 8192) -> tuple[
     from sklearn.datasets import load_sample_image
 
     from helpers.cuda import Module
-    from helpers.cuda.contention import turns
+    from helpers.cuda.record import turns
 
     rng, found = np.random.default_rng(seed), []
     grey = load_sample_image(ours).mean(axis=2).astype(np.uint8).ravel()

@@ -1,14 +1,22 @@
-"""Figures of computation graphs: memory against time."""
+"""What is kept of a computation graph, and what is computed again: memory against time.
+
+In a browser test find the parts of ``segments`` by ``data-testid``: ``segments`` (the whole),
+``segments-way`` (a menu), ``segments-count`` (a slider), ``segments-said``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from helpers.plots.style import ensure_axes, few_decades
+from helpers.plots.style import BLUE, ORANGE, VERMILION, ensure_axes, few_decades
+from helpers.plots.web.page import embed
 
 if TYPE_CHECKING:
+    from IPython.display import HTML
     from matplotlib.axes import Axes
+
+    from helpers.autodiff.checkpoint import Action
 
 
 def memory_against_time(
@@ -51,3 +59,39 @@ def memory_against_time(
     few_decades(ax.xaxis)
     ax.legend()
     return ax
+
+
+KINDS = ("forward", "backward", "forget")
+
+
+def segments(ways: Mapping[str, Mapping[int, Sequence[Action]]], steps: int, first: int) -> HTML:
+    """Return schedules of a chain to slide through: segments, or the optimum.
+
+    Time runs to the right, one step forward or back each; a bar is an x that is held, from when it
+    was computed until it is forgotten.
+
+    Parameters
+    ----------
+    ways : mapping
+        A way to choose what is kept, such as "segments" → number of them → its schedule.
+    steps : int
+        n, the length of the chain; up to 64.
+    """
+    from IPython.display import HTML
+
+    if not 1 <= steps <= 64:
+        raise ValueError(f"segments draws chains of 1 to 64 steps; got {steps}")
+    if any(first not in schedules for schedules in ways.values()):
+        raise ValueError(f"segments expects a schedule for {first} in each way; got {list(ways)}")
+    coded = {
+        way: {str(count): [[KINDS.index(a.kind), a.step] for a in schedule]
+              for count, schedule in schedules.items()}
+        for way, schedules in ways.items()
+    }  # fmt: skip
+    data = {
+        "ways": coded,
+        "steps": steps,
+        "first": first,
+        "colours": {"held": BLUE, "forward": ORANGE, "backward": VERMILION},
+    }
+    return HTML(embed("segments.js", "segments.css", data))

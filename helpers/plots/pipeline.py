@@ -1,4 +1,10 @@
-"""Pipelines: who works on which micro-batch when, and how many activations are kept meanwhile."""
+"""Pipelines: who works on which micro-batch when, and how many activations are kept meanwhile.
+
+In a browser test find the parts of ``pipelines`` by ``data-testid`` (inside ``pipeline``):
+``pipeline-schedule`` (a menu), ``pipeline-ranks``, ``pipeline-micro`` and ``pipeline-memory``
+(sliders), ``pipeline-origin`` ("recorded on 4 ranks; ..." or "model of 8 ranks, ..."),
+``pipeline-status``, and those of ``web/player.js`` (``pipeline-play``, ``pipeline-step``, ...).
+"""
 
 from __future__ import annotations
 
@@ -6,8 +12,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from helpers.plots.style import BLUE, GREEN, ORANGE, PURPLE, YELLOW, edge, ensure_axes, ink
+from helpers.plots.web.page import embed
 
 if TYPE_CHECKING:
+    from IPython.display import HTML
     from matplotlib.axes import Axes
 
     from helpers.pipeline.model import Timeline
@@ -126,3 +134,48 @@ def bubbles(
     ax.set_ylim(0, 1)
     ax.legend(fontsize=11, ncols=2)
     return ax
+
+
+def pipelines(timelines: Sequence[Timeline]) -> HTML:
+    """Return a player of steps; its sliders begin at 4 ranks and 8 micro-batches, or the nearest.
+
+    Of two timelines for the same schedule and sizes the first is shown.
+    """
+    from IPython.display import HTML
+
+    found: dict[tuple, dict] = {}
+    for line in timelines:
+        schedule = line.schedule
+        found.setdefault((schedule.name, schedule.ranks, schedule.micro), _coded(line))
+    data = {
+        "runs": list(found.values()),
+        "ranks": 4,
+        "micro": 8,
+        "colours": list(COLOURS.values()),
+        "edges": [edge(colour) for colour in COLOURS.values()],
+        "inks": [ink(colour) for colour in COLOURS.values()],
+        "names": [NAMES[kind] for kind in COLOURS],
+    }
+    return HTML(embed("pipeline.js", "pipeline.css", data))
+
+
+def _coded(line: Timeline) -> dict:
+    schedule, per, kinds = line.schedule, 1000 / line.span, list(COLOURS)
+    boxes = [
+        [
+            *(box.rank, kinds.index(box.action.kind), box.action.micro, box.action.chunk),
+            round((box.begin - line.begin) * per),
+            round((box.end - line.begin) * per),
+        ]
+        for box in line.boxes
+    ]
+    return {
+        "name": schedule.name,
+        "ranks": schedule.ranks,
+        "micro": schedule.micro,
+        "chunks": schedule.chunks,
+        "recorded": line.recorded,
+        "note": line.note,
+        "idle": round(line.bubble, 4),
+        "boxes": boxes,
+    }

@@ -79,7 +79,7 @@ style.use()
 # The next cell records two short trainings and draws them. Coloured bars are gradients being computed; between them a rank waits. A gradient takes 30 ms, on rank 3 it takes 120 ms. Above, all ranks wait for each other in every step. Below, rank 0 is a server that answers each worker at once. **Click *play*.** Which of the two computes more gradients, and whose gradients are out of date when they arrive?
 
 # %%
-from helpers.plots.waiting_html import waiting
+from helpers.plots.data_parallel import waiting
 
 slow = settings | {"batch": 2, "pace": 30e-3, "slow": {3: 4.0}}
 ways = {"synchronous": (MPIAllreduce, 6), "asynchronous": (Asynchronous, 48)}

@@ -59,8 +59,8 @@ from helpers.exercises import autodiff_runs as check_runs
 from helpers.exercises.predictions import Predictions
 from helpers.plots import graph as draw
 from helpers.plots import style
+from helpers.plots.graph import segments
 from helpers.plots.graph_html import graph
-from helpers.plots.segments_html import segments
 from helpers.timing import measure
 
 

@@ -24,7 +24,7 @@ from helpers.exercises.predictions import Predictions
 from helpers.machine import usable_cores
 from helpers.plots import local as draw
 from helpers.plots import style
-from helpers.plots.replicas_html import replicas
+from helpers.plots.local import replicas
 
 
 # %% tags=["parameters"]

@@ -21,7 +21,7 @@ from helpers.pipeline import Costs, Schedule, ScheduleError, check, families, ru
 from helpers.pipeline import model as formulas
 from helpers.plots import pipeline as draw
 from helpers.plots import style
-from helpers.plots.pipeline_html import pipelines
+from helpers.plots.pipeline import pipelines
 
 # %load_ext helpers.cluster
 style.use()

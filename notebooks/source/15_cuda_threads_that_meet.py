@@ -25,7 +25,7 @@ from sklearn.datasets import load_sample_image
 
 from helpers.claims import evidence
 from helpers.cuda import Module
-from helpers.cuda.contention import turns as serialized
+from helpers.cuda.record import turns as serialized
 from helpers.exercises import cuda as check
 from helpers.exercises import cuda_attention as check_attention
 from helpers.plots import cuda as plots

@@ -6,8 +6,8 @@ import pytest
 
 from helpers import autodiff
 from helpers.autodiff import checkpoint
+from helpers.plots.graph import segments
 from helpers.plots.graph_html import graph
-from helpers.plots.segments_html import segments
 
 pytestmark = pytest.mark.browser
 
@@ -17,15 +17,6 @@ def plan():
     x, W = autodiff.variable("x", shape=(4, 3)), autodiff.variable("W", shape=(3, 2))
     h = autodiff.tanh(x @ W)  # 1 matmul, 2 tanh over it
     return autodiff.plan([x, W], [autodiff.sum(h * h)])
-
-
-@pytest.fixture
-def page(browser):
-    page = browser.new_page(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
-    page.errors = []
-    page.on("pageerror", lambda error: page.errors.append(str(error)))
-    yield page
-    page.close()
 
 
 def test_memory_fills_and_empties_as_the_plan_says(page, plan):
@@ -48,7 +39,6 @@ def test_memory_fills_and_empties_as_the_plan_says(page, plan):
         page.get_by_test_id("graph-frame").inner_text()
         == f"step {len(plan.steps)} of {len(plan.steps)}"
     )
-    assert page.errors == []
 
 
 def test_a_graph_opens_at_the_step_that_was_asked_for(page, plan):
@@ -56,7 +46,6 @@ def test_a_graph_opens_at_the_step_that_was_asked_for(page, plan):
     assert page.get_by_test_id("graph-frame").inner_text() == f"step 2 of {len(plan.steps)}"
     label = page.get_by_test_id("graph-memory").get_attribute("aria-label")
     assert label.startswith(f"memory: {plan.live[1]} of")
-    assert page.errors == []
 
 
 def test_boxes_and_ovals_answer_to_the_pointer_and_to_keys(page, plan):
@@ -76,7 +65,6 @@ def test_boxes_and_ovals_answer_to_the_pointer_and_to_keys(page, plan):
     for node in page.locator(".sheet svg g").all():
         assert node.get_attribute("role") == "button"
         assert node.get_attribute("aria-label")
-    assert page.errors == []
 
 
 def test_without_scripts_the_graph_is_there(browser, plan):
@@ -106,7 +94,6 @@ def test_the_slider_of_segments_reaches_every_schedule(page):
     page.get_by_test_id("segments-way").select_option("best")
     found = checkpoint.cost(16, ways["best"][15])
     assert f"best: 15. At most {found.peak} of 16" in said.inner_text()
-    assert page.errors == []
 
 
 def test_few_held_results_of_many_leave_the_zero_free(page):

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from helpers.cuda import Module
-from helpers.cuda.contention import turns
+from helpers.cuda.record import turns
 from helpers.sharded.running_softmax import merge
 
 SIZES = [(64, 64, 64), (50, 70, 90), (16, 40, 130), (1, 1, 1)]
@@ -26,26 +26,17 @@ def product(products, name, down, across, threads, size):
     grid = -(-n // across), -(-m // down)
     record = products[name][grid, threads].record(a, b, c, m, k, n, blocks=[])
     np.testing.assert_allclose(c, a @ b, rtol=1e-4, atol=1e-4)
+    asked = 4 * (m * k * -(-n // across) + k * n * -(-m // down) + m * n)
+    assert record.requested_bytes(space="global") == asked
     return record
 
 
-def asked(size, down, across):
-    m, k, n = size
-    return 4 * (m * k * -(-n // across) + k * n * -(-m // down) + m * n)
-
-
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("outputs", [1, 2, 4])
-def test_a_tile_of_a_is_loaded_once_for_several_of_b(products, outputs, size):
-    record = product(products, f"coarse_product<{outputs}>", 16, 16 * outputs, (16, 16), size)
-    assert record.requested_bytes(space="global") == asked(size, 16, 16 * outputs)
-
-
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("side", [16, 32])
-def test_a_square_tile(products, side, size):
-    record = product(products, f"square_product<{side}>", side, side, (side, side), size)
-    assert record.requested_bytes(space="global") == asked(size, side, side)
+def test_each_product_loads_its_tiles_once(products, size):
+    for outputs in (1, 2, 4):
+        product(products, f"coarse_product<{outputs}>", 16, 16 * outputs, (16, 16), size)
+    for side in (16, 32):
+        product(products, f"square_product<{side}>", side, side, (side, side), size)
 
 
 def test_a_number_of_a_is_read_from_shared_memory_once_for_all_outputs_of_a_thread(products):
@@ -61,7 +52,6 @@ def test_a_number_of_a_is_read_from_shared_memory_once_for_all_outputs_of_a_thre
 def test_a_square_of_outputs_for_each_thread(products, side, size):
     name, high = f"register_product<{side}>", 16 * side
     record = product(products, name, high, high, (16, 16), size)
-    assert record.requested_bytes(space="global") == asked(size, high, high)
     reads = record.count(array="left", kind="read") + record.count(array="right", kind="read")
     steps = -(-size[0] // high) * -(-size[2] // high) * -(-size[1] // 16) * 16  # of all blocks
     assert reads == steps * 256 * 2 * side

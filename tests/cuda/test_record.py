@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from helpers import cuda
-from helpers.cuda import Module, contention
+from helpers.cuda import Module
 from helpers.cuda.ladder import Convolution
+from helpers.cuda.record import turns
 
 H, W, K = 64, 96, 5
 
@@ -167,4 +168,4 @@ def test_requests_of_one_line_have_numbers_of_their_own():
     requests = {(e["block"], e["thread"] // 32, e["occurrence"]) for e in events}
     assert len(requests) == access.requests == 2 * 2 * 2
     assert {number for *_, number in requests} == {0, 1}
-    assert contention.turns(record, array="y") == 2 * 2 * (4 + 8)
+    assert turns(record, array="y") == 2 * 2 * (4 + 8)

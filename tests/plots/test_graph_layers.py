@@ -7,8 +7,8 @@ import pytest
 
 from helpers import autodiff
 from helpers.autodiff import checkpoint
+from helpers.plots.graph import segments
 from helpers.plots.graph_html import PITCH, described, graph, layered
-from helpers.plots.segments_html import segments
 from tests.plots.embedded import values
 
 

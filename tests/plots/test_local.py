@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from helpers.plots import local as draw
-from helpers.plots.replicas_html import replicas
+from helpers.plots.local import replicas
 
 
 def test_the_fastest_is_ringed():

@@ -9,7 +9,7 @@ from helpers.pipeline import Costs, families, simulate
 from helpers.pipeline.model import Timeline
 from helpers.plots import pipeline as draw
 from helpers.plots import style
-from helpers.plots.pipeline_html import pipelines
+from helpers.plots.pipeline import pipelines
 from helpers.plots.style import ink
 from tests.plots.embedded import values
 

@@ -7,8 +7,8 @@ import pytest
 from helpers.cluster import Cluster
 from helpers.first_words import Exchange, Start
 from helpers.plots.conversation import conversation
+from helpers.plots.data_parallel import waiting
 from helpers.plots.ring_html import pass_round, ring
-from helpers.plots.waiting_html import waiting
 from tests.plots.embedded import values
 
 
