@@ -9,6 +9,9 @@ library only: a machine with a GPU and no more than PyTorch can write records to
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import itertools
 import json
 import math
 import re
@@ -32,14 +35,12 @@ from helpers.machine import Facts, machine, versions
 
 __all__ = [
     "Record",
-    "RecordError",
     "Row",
+    "SchemaError",
     "load",
-    "machine",
     "newest",
     "record",
     "validate",
-    "versions",
     "write",
 ]
 
@@ -50,8 +51,8 @@ Filled = Annotated[str, {"minLength": 1}]
 Date = Annotated[str, {"pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"}]
 
 
-class RecordError(ValueError):
-    """A record that breaks the schema; the message says where and what was expected."""
+class SchemaError(ValueError):
+    """Data that break a schema; the message says where and what was expected."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Row:
 
     ``unit`` belongs to both (``"1"`` for a pure number). ``peer_value`` stays None where the peer
     is absent on this machine. ``parameters`` (sizes, ranks, dtype) identify the case within its
-    name. Raises RecordError for what is not a finite number, or for a peer's value without a name.
+    name. Raises SchemaError for what is not a finite number, or for a peer's value without a name.
     """
 
     name: Filled
@@ -71,23 +72,13 @@ class Row:
     parameters: dict = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not self.name or not self.unit:
-            raise RecordError(
-                f"Row: expected a name and a unit; got {self.name!r} and {self.unit!r}"
-            )
-        for key in ("value", "peer_value"):
-            number = getattr(self, key)
-            if number is not None or key == "value":
-                object.__setattr__(self, key, _number(number, f"Row({self.name!r}).{key}"))
+        for key, value in vars(self).items():
+            object.__setattr__(self, key, _plain(value))
+        check(vars(self), Row, f"Row({self.name!r})")
         if self.peer_value is not None and not self.peer:
-            raise RecordError(
+            raise SchemaError(
                 f"Row({self.name!r}): peer_value={self.peer_value!r} needs a peer's name, got ''"
             )
-        if not isinstance(self.parameters, Mapping):
-            raise RecordError(
-                f"Row({self.name!r}).parameters: expected a dict, got {self.parameters!r}"
-            )
-        object.__setattr__(self, "parameters", _plain(dict(self.parameters)))
 
     @property
     def ratio(self) -> float | None:
@@ -119,7 +110,7 @@ class Record:
 
     @classmethod
     def from_dict(cls, data: Mapping, where: str = "record") -> Record:
-        """Make a Record of its JSON form; RecordError names the place that breaks the schema."""
+        """Make a Record of its JSON form; SchemaError names the place that breaks the schema."""
         validate(data, where)
         suites = {name: tuple(Row(**row) for row in rows) for name, rows in data["suites"].items()}
         kept = {key: data[key] for key in ("machine", "versions", "date", "command")}
@@ -135,10 +126,6 @@ def record(suites: Mapping[str, Iterable[Row]], command: str) -> Record:
     """Return ``suites``, measured just now on this machine, as a Record."""
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     kept = {name: tuple(rows) for name, rows in suites.items()}
-    for name, rows in kept.items():
-        for row in rows:
-            if not isinstance(row, Row):
-                raise RecordError(f"suite {name!r}: expected a Row, got {row!r}")
     return Record(machine(), versions(), now, command, kept)
 
 
@@ -149,28 +136,25 @@ def write(record: Record, folder: str | Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     slug = re.sub(r"[^a-z0-9]+", "-", record.machine["name"].lower()).strip("-") or "machine"
     stem = f"{slug}-{record.date.replace(':', '')}"
-    for copy in range(1, 1000):
+    for copy in itertools.count(1):
         path = folder / (f"{stem}.json" if copy == 1 else f"{stem}-{copy}.json")
-        try:
-            with path.open("x", encoding="utf-8") as file:
-                file.write(text)
-        except FileExistsError:
-            continue
-        return path
-    raise FileExistsError(f"{folder} holds 999 records named {stem}")
+        with contextlib.suppress(FileExistsError), path.open("x", encoding="utf-8") as file:
+            file.write(text)
+            return path
+    raise AssertionError("unreachable")
 
 
 def load(folder: str | Path, suite: str | None = None) -> list[Record]:
     """Return every record under ``folder``, newest first; with ``suite``, those that hold it.
 
-    An absent folder holds no records; a file that is not a record raises RecordError.
+    An absent folder holds no records; a file that is not a record raises SchemaError.
     """
     found = []
     for path in sorted(Path(folder).rglob("*.json")):
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
         except json.JSONDecodeError as error:
-            raise RecordError(f"{path}: not JSON: {error}") from error
+            raise SchemaError(f"{path}: not JSON: {error}") from error
         found.append(Record.from_dict(data, str(path)))
     kept = [one for one in found if suite is None or suite in one.suites]
     return sorted(kept, key=lambda one: one.date, reverse=True)
@@ -182,7 +166,7 @@ def newest(
     """Return what the newest record of a suite says that holds it, or None.
 
     ``find(record, rows)`` is asked of the newest record first, until it returns something true.
-    RecordError if a file under ``folder`` is not a record.
+    SchemaError if a file under ``folder`` is not a record.
 
     >>> newest(GPU_RECORDS, "cuda", lambda record, rows: record.gpu)  # doctest: +SKIP
     'NVIDIA H200'
@@ -192,27 +176,15 @@ def newest(
 
 
 def validate(data: Any, where: str = "record") -> dict:
-    """Return ``data`` if it follows the schema; RecordError says where it does not."""
+    """Return ``data`` if it follows the schema; SchemaError says where it does not."""
     version = data.get("schema") if isinstance(data, Mapping) else VERSION
     if version != VERSION:
-        raise RecordError(f"{where}.schema: expected {VERSION}, got {version!r}")
+        raise SchemaError(f"{where}.schema: expected {VERSION}, got {version!r}")
     given = data if not isinstance(data, Mapping) else {k: data[k] for k in data if k != "schema"}
-    try:
-        check(given, Record, where)
-    except SchemaError as error:
-        raise RecordError(str(error)) from None
+    check(given, Record, where)
     if "python" not in data["versions"]:
-        raise RecordError(f"{where}.versions: 'python' is missing")
+        raise SchemaError(f"{where}.versions: 'python' is missing")
     return data
-
-
-def _number(value: Any, where: str) -> float:
-    """Return a Python number for a Python, NumPy or torch scalar; refuse everything else."""
-    value = _plain(value)
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not number or not math.isfinite(value):
-        raise RecordError(f"{where}: expected a finite number, got {value!r}")
-    return value
 
 
 def _plain(value: Any) -> Any:
@@ -246,10 +218,6 @@ RULES = {  # whether a value keeps to a rule, and what is said where not
     "pattern": (lambda value, wanted: re.search(wanted, value), "a string like {}"),
     "minimum": (lambda value, least: value >= least, "a number of at least {}"),
 }
-
-
-class SchemaError(ValueError):
-    """Data that break a schema; the message says where and what was expected."""
 
 
 def check(data: Any, kind: Any, where: str) -> None:
@@ -290,7 +258,7 @@ def _keys(data: Mapping, kind: Any, where: str) -> dict[str, Any]:
     """Return the type of each key of the data; refuse keys that are unknown or missing."""
     if kind in (dict, Any) or get_origin(kind) is dict:
         return dict.fromkeys(data, (*get_args(kind), Any, Any)[1])
-    known = get_type_hints(kind, include_extras=True)
+    known = _hints(kind)
     if is_typeddict(kind):
         needed = [name for name, one in known.items() if get_origin(one) is not NotRequired]
     else:
@@ -302,3 +270,8 @@ def _keys(data: Mapping, kind: Any, where: str) -> dict[str, Any]:
         if key not in known:
             raise SchemaError(f"{where}: unknown key {key!r}; expected one of {sorted(known)}")
     return {key: known[key] for key in data}
+
+
+@functools.cache
+def _hints(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind, include_extras=True)
