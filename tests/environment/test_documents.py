@@ -3,12 +3,10 @@
 import ast
 import datetime
 import re
-import tomllib
 
 import pytest
 import yaml
 
-import helpers
 from helpers.paths import ROOT
 from tools.notebooks import is_appendix
 from tools.site.sources import PARTS, USE, leading_somewhere
@@ -19,7 +17,6 @@ WORDS = 1000  # of the README
 SAID_IN = ["tools/work.py", "tools/first.py", "helpers/at_work.py", "helpers/exercises/core.py"]
 SAID_IN += ["helpers/board.py", "tools/board/*.py", "tools/contest/*.py"]
 SAID_IN += [f"helpers/{package}/**/*.py" for package in ("cluster", "machine", "cuda", "torch_mpi")]
-PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 SOURCES = sorted(path.stem for path in (ROOT / "notebooks" / "source").glob("*.py"))
 
 
@@ -197,4 +194,3 @@ def test_the_citation_has_the_keys_and_the_version():
     assert {"message", "title", "authors", "type"} <= set(data)
     assert data["license"] == ["BSD-3-Clause", "CC-BY-4.0"]
     datetime.date.fromisoformat(data["date-released"])
-    assert data["version"] == PYPROJECT["project"]["version"] == helpers.__version__

@@ -52,50 +52,41 @@ def test_every_direct_requirement_is_pinned_within_its_range(pins, target):
         assert requirement.specifier.contains(next(iter(pin.specifier)).version), requirement
 
 
-def closure(known, system, python, extras=None) -> tuple[set[str], list[str]]:
-    """Walk the metadata from the direct requirements as they hold on one system.
-
-    Returns the names that are needed there, and the requirements whose metadata is not known yet.
-    """
+def closure(known, system, python, extras=None) -> set[str]:
+    """Return the names that the direct requirements need on one system, by their metadata."""
     there = lock.environment(system, python)
-    needed, missing = set(), []
     todo = [(requirement, "") for requirement in lock.direct(extras)]
-    seen = set()
+    needed, seen = set(), set()
     while todo:
         requirement, extra = todo.pop()
         name = canonicalize_name(requirement.name)
-        if requirement.marker and not requirement.marker.evaluate({**there, "extra": extra}):
-            continue
-        if name not in known:
-            missing.append(str(requirement).split(";")[0].strip())
+        holds = not requirement.marker or requirement.marker.evaluate({**there, "extra": extra})
+        if not holds or name not in known:
             continue
         needed.add(name)
         for wanted in ("", *requirement.extras):
             if (name, wanted) in seen:
                 continue
             seen.add((name, wanted))
-            for line in known[name].get("requires_dist", ()):
-                inner = Requirement(line)
-                if name == "torch" and re.match("nvidia-|cuda-|triton", inner.name):
-                    continue
-                todo.append((inner, wanted))
-    return needed, missing
+            for inner in map(Requirement, known[name]):
+                if name != "torch" or not re.match("nvidia-|cuda-|triton", inner.name):
+                    todo.append((inner, wanted))
+    return needed
 
 
 def test_what_is_installed_needs_nothing_outside_the_lock(pins):
     """The lock is closed: walking the installed metadata meets pinned names only."""
     known = {
-        canonicalize_name(found.name): {"requires_dist": found.requires or []}
-        for found in metadata.distributions()
+        canonicalize_name(found.name): found.requires or [] for found in metadata.distributions()
     }
     python = f"3.{sys.version_info[1]}"
-    needed, _ = closure(known, "linux-x86_64", python)
+    needed = closure(known, "linux-x86_64", python)
     assert needed <= set(pins)
-    readers, _ = closure(known, "linux-x86_64", python, lock.READER)
+    readers = closure(known, "linux-x86_64", python, lock.READER)
     group = lock.groups(lock.LOCK.read_text(encoding="utf-8"))
     assert {name for name in readers if group[name] == "rest"} == set()
     assert {name for name, its in group.items() if not its} - readers <= ELSEWHERE
-    drivers, _ = closure(known, "linux-x86_64", python, [*lock.READER, "gpu"])
+    drivers = closure(known, "linux-x86_64", python, [*lock.READER, "gpu"])
     assert {name for name, its in group.items() if its == "gpu"} <= drivers
 
 
@@ -224,8 +215,6 @@ triton==3.7.1 ; python_full_version < '3.15' and sys_platform == 'linux'
 
 
 def test_this_machine_takes_the_lock_as_it_is(tmp_path):
-    import sys
-
     python = f"{sys.version_info[0]}.{sys.version_info[1]}"
     command = wheels.command(tmp_path, wheels.this_system(), python, "")
     assert command[command.index("-c") + 1] == str(lock.LOCK)

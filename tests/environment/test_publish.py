@@ -76,16 +76,6 @@ def test_a_version_whose_tag_is_on_another_commit_is_out(copy, how):
         publish.unreleased(copy)
 
 
-def test_the_command_refuses_before_it_makes_anything(copy, monkeypatch, capsys):
-    text = (copy / "CHANGELOG.md").read_text()
-    (copy / "CHANGELOG.md").write_text("## Not yet released\n\n" + text)
-    refuse = publish.unreleased
-    monkeypatch.setattr(publish, "unreleased", lambda: refuse(copy))
-    monkeypatch.setattr(publish, "committed", lambda: pytest.fail("it went on"))
-    assert publish.main([]) == 1
-    assert "release: CHANGELOG.md has '## Not yet released'" in capsys.readouterr().err
-
-
 def test_what_is_not_committed_is_refused_by_name(copy):
     publish.committed(copy)
     (copy / "new.txt").touch()

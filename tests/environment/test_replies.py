@@ -61,14 +61,6 @@ def test_where_no_reply_comes_the_limit_holds(timeout):
     assert timeout * 0.99 <= time.monotonic() - start
 
 
-def test_a_second_call_changes_nothing():
-    replies.install()
-    once = AsyncZMQSocketChannel.get_msg
-    replies.install()
-    assert AsyncZMQSocketChannel.get_msg is once
-    assert not hasattr(once.__wrapped__, "__wrapped__")
-
-
 def test_whoever_executes_a_notebook_here_has_it(tmp_path, monkeypatch):
     installed = []
     monkeypatch.setattr(replies, "install", lambda: installed.append(1))

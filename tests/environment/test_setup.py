@@ -14,27 +14,14 @@ import pytest
 from tools import lock
 
 LOCK = lock.LOCK.read_text(encoding="utf-8")
-UTILITIES = (
-    "cat",
-    "cksum",
-    "cp",
-    "date",
-    "dirname",
-    "grep",
-    "mkdir",
-    "mv",
-    "rm",
-    "sed",
-    "sh",
-    "tail",
-)
-UTILITIES += ("uname",)
+UTILITIES = "cat cksum cp date dirname grep mkdir mv rm sed sh tail uname"
 
 # An interpreter of which setup.sh sees the version, whether it makes environments, and pip's calls.
 PYTHON = """#!/bin/sh
 case "$1" in
 -V) echo "Python {version}" ;;
 -c) case "$2" in *sys.executable*) echo "$0" ;; *) exit {probe} ;; esac ;;
+tools/first.py | tools/kernels.py) echo "$1" >>"{log}" ;;
 tools/aside.py) if [ "$2" = copy ]; then cp -R "$3" "$4"; fi ;;
 tools/probe.py) echo "$*" >>"{log}"; echo "{index}"; [ -z "{index}" ] ;;
 -m) shift; case "$1" in
@@ -60,7 +47,7 @@ class Machine:
         for name in ("requirements.txt", "requirements-openmpi.txt", "pyproject.toml"):
             shutil.copy(lock.ROOT / name, self.root)
         shutil.copy(lock.ROOT / "tools" / "setup.sh", self.root / "tools")
-        for name in UTILITIES:
+        for name in UTILITIES.split():
             (self.programs / name).symlink_to(shutil.which(name))
         self.program("c++", "#!/bin/sh\nexit 0\n")
 
@@ -120,6 +107,8 @@ def test_it_installs_the_lock_and_then_does_nothing(machine):
     done = machine.setup()
     assert done.returncode == 0, done.stderr
     assert not machine.locked
+    said = machine.log.read_text().splitlines()
+    assert {"tools/first.py", "tools/kernels.py"} <= set(said), "which have tests of their own"
     torch, *halves, course = machine.calls()
     assert " -c requirements.txt " in torch
     assert torch.endswith("torch==" + next(iter(lock.parse(LOCK)["torch"].specifier)).version)
@@ -133,35 +122,9 @@ def test_it_installs_the_lock_and_then_does_nothing(machine):
     assert (done.returncode, done.stdout, machine.calls()) == (0, "", [])
 
 
-def test_what_its_pythons_and_kernels_load_at_their_start_is_installed(machine):
-    """As README promises; `tools/first.py` and `tools/kernels.py` have tests of their own."""
-    machine.python()
-    program = machine.programs / "python3"
-    text = program.read_text().replace(
-        'case "$1" in', f'echo "$1" >>"{machine.log}.all"\ncase "$1" in', 1
-    )
-    machine.program("python3", text)
-    assert machine.setup().returncode == 0
-    said = machine.log.with_name(machine.log.name + ".all").read_text().splitlines()
-    assert "tools/first.py" in said
-    assert "tools/kernels.py" in said
-
-
-def test_an_updated_lock_is_installed(machine):
-    machine.python()
-    machine.setup()
-    machine.calls()
-    with (machine.root / "requirements.txt").open("a") as file:
-        file.write("colorama==0.4.6\n")
-    assert machine.setup().returncode == 0
-    assert len(machine.calls()) == 4
-    assert "colorama" in machine.wanted()
-
-
 def test_what_is_there_already_is_not_installed_again(machine):
     """Such as after a change of pyproject.toml, and without a network."""
-    machine.python(dry="Requirement already satisfied", reach=1)
-    machine.python("python3", dry="Requirement already satisfied", reach=0)
+    machine.python(dry="Requirement already satisfied")
     machine.setup()
     machine.calls()
     (machine.root / "pyproject.toml").open("a").write("\n")
@@ -187,13 +150,6 @@ def test_a_reader_gets_the_rest_with_the_first_command_that_needs_it(machine):
         file.write("colorama==0.4.6\n")
     machine.setup()
     assert machine.wanted() == {*group, "colorama"}
-
-
-def test_the_rest_at_once_installs_once(machine):
-    machine.python()
-    machine.setup("all")
-    assert machine.wanted() == set(lock.groups(LOCK))
-    assert len(machine.calls()) == 4
 
 
 def test_who_has_a_gpu_gets_what_drives_it_and_cuda(machine):
@@ -249,24 +205,25 @@ def test_an_index_that_does_not_answer_is_asked_once(machine):
     assert not (machine.root / ".venv").exists()
 
 
-def test_python_is_missing(machine):
+@pytest.mark.parametrize(
+    ("there", "words"),
+    [
+        ({}, ["The course needs Python 3.11, 3.12 or 3.13, and there is none here"]),
+        (
+            {"python3": ("3.10.4", 3), "python": ("3.14.0", 3)},
+            ["Python 3.10.4 at {}/python3", "Python 3.14.0 at {}/python"],
+        ),
+        (
+            {"python3.11": ("3.11.7", 4)},
+            ["{}/python3.11 cannot make virtual environments", "apt install python3-venv"],
+        ),
+    ],
+)
+def test_without_a_python_that_fits_a_sentence_says_why(machine, there, words):
+    for name, (version, probe) in there.items():
+        machine.python(name, version, probe=probe)
     said = sentence(machine.setup())
-    assert said.startswith("The course needs Python 3.11, 3.12 or 3.13, and there is none here")
-
-
-def test_python_is_too_old_or_too_new(machine):
-    machine.python("python3", "3.10.4", probe=3)
-    machine.python("python", "3.14.0", probe=3)
-    said = sentence(machine.setup())
-    assert f"Python 3.10.4 at {machine.programs}/python3" in said
-    assert f"Python 3.14.0 at {machine.programs}/python" in said
-
-
-def test_python_cannot_make_environments(machine):
-    machine.python("python3.11", probe=4)
-    said = sentence(machine.setup())
-    assert f"{machine.programs}/python3.11 cannot make virtual environments" in said
-    assert "apt install python3-venv" in said
+    assert all(word.format(machine.programs) in said for word in words)
 
 
 def test_the_first_that_fits_is_taken(machine):
@@ -350,33 +307,31 @@ def test_a_set_up_that_is_killed_costs_no_environment(machine):
     assert not (machine.root / ".venv.old").exists()
 
 
-def test_a_half_made_environment_is_made_anew(machine):
-    machine.python()
-    (machine.root / ".venv" / "bin").mkdir(parents=True)
-    (machine.root / ".venv" / "rest").touch()
-    done = machine.setup()
-    assert "half-made" in done.stdout
-    assert done.returncode == 0
-    assert not (machine.root / ".venv" / "rest").exists()
-
-
-def test_an_environment_whose_python_is_gone_is_made_anew(machine):
-    machine.python()
-    machine.setup()
+def without_python(machine):
     (machine.root / ".venv" / "bin" / "python").unlink()
     (machine.root / ".venv" / "bin" / "python").symlink_to("/nowhere/python3.11")
-    done = machine.setup()
-    assert "its Python is gone: making it anew" in done.stdout
-    assert done.returncode == 0
 
 
-def test_a_moved_folder_is_made_anew(machine):
+def moved(machine):
+    machine.root = machine.root.rename(machine.root.with_name("moved"))
+
+
+@pytest.mark.parametrize(
+    ("happens", "words"),
+    [
+        (without_python, "is half-made, or its Python is gone: making it anew"),
+        (moved, "was made in another folder"),
+    ],
+)
+def test_an_environment_that_cannot_be_used_is_made_anew(machine, happens, words):
     machine.python()
     machine.setup()
-    machine.root = machine.root.rename(machine.root.with_name("moved"))
+    (machine.root / ".venv" / "rest").touch()
+    happens(machine)
     done = machine.setup()
-    assert "was made in another folder" in done.stdout
+    assert words in done.stdout
     assert done.returncode == 0
+    assert not (machine.root / ".venv" / "rest").exists()
 
 
 def test_another_python_or_another_torch_is_made_anew(machine):

@@ -173,12 +173,6 @@ def test_what_was_narrowed_or_broke_off_is_no_record_of_a_part(part):
     assert records.load(part.folder) == []
 
 
-def test_an_unknown_part_is_named(capsys):
-    with pytest.raises(SystemExit):
-        test_all.main(["slrum"])
-    assert capsys.readouterr().err.startswith("there is no part 'slrum'; there are quick, claims")
-
-
 def test_a_part_runs_alone_what_asks_for_it(monkeypatch):
     selected = []
 
