@@ -15,12 +15,10 @@ from helpers.cluster.start.slurm.commands import SlurmError, Told, choose
     [
         (Ssh, {"hosts": "ab"}, r"hosts='ab': expected names of hosts, such as"),
         (Ssh, {"hosts": ["-oProxyCommand=x"]}, r"hosts=\('-oPro.*: expected names"),
-        (Ssh, {"hosts": ["a b"]}, r"hosts=\('a b',\): expected names of hosts"),
         (Slurm, {"time_limit": "an hour"}, r"time_limit='an hour': expected minutes"),
         (Slurm, {"time_limit": -5}, r"time_limit=-5: expected minutes"),
         (Slurm, {"partition": ""}, r"partition='': expected a name"),
         (Slurm, {"options": "--nodes=2"}, r"options='--nodes=2': expected options"),
-        (Slurm, {"options": [2]}, r"options=\(2,\): expected options of sbatch"),
     ],
 )
 def test_bad_arguments(way, options, message):
@@ -45,26 +43,11 @@ def test_a_way_to_start_that_is_none():
         Cluster(2, start="slurm")
 
 
-def test_what_slurm_is_told():
-    asked = Slurm("long", time_limit=5, options=["--nodes=2"]).arguments()
-    assert asked == ["--partition=long", "--time=5", "--nodes=2"]
-
-
-def test_without_slurm_one_sentence_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr("helpers.cluster.start.slurm.mpi_library", lambda: "")
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(StartError, match=r"no program srun here: Slurm\(\) is for a login"):
-        Cluster(2, start=Slurm())
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize(
     ("offered", "library", "chosen"),
     [
         ("none pmi2 pmix pmix_v4", "Open MPI 5.0.8", "pmix"),
         ("none pmi2 pmix_v4 pmix_v3", "Open MPI 5.0.8", "pmix_v4"),
-        ("none pmi2 pmix", "Intel MPI 2021", "pmi2"),
         ("none cray_shasta", "", "cray_shasta"),
         ("none pmix", "", "pmix"),
     ],

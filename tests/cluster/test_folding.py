@@ -60,39 +60,31 @@ def test_long_output_of_many_ranks_is_a_choice():
     assert len(heads) == page.count("</details>") == 32
     assert "&lt;b&gt;\nred</pre>" in page
     assert folding.as_text(found).count("\n") == 3 * 32 - 1
+    for few in (["a\n" * 99] * 32, [f"{i}\n" * 99 for i in range(8)]):
+        assert not folding.too_long(folding.groups(replies(*few)))
 
 
-@pytest.mark.parametrize("texts", [["a\n" * 99] * 32, [f"{i}\n" * 99 for i in range(8)]])
-def test_few_outputs_stay_open(texts):
-    assert not folding.too_long(folding.groups(replies(*texts)))
-
-
-def test_a_picture_is_unfolded_with_its_rank():
-    content = {"data": {"image/png": "iVBO\n", "text/plain": '<Figure "1">'}, "metadata": {}}
-    page = folding.as_html([([3], [("display", content)])])
-    assert '<img alt="&lt;Figure &quot;1&quot;&gt;" src="data:image/png;base64,iVBO">' in page
-    content["metadata"] = {"image/png": {"alt": "Line: 3 at 1."}}
-    assert '<img alt="Line: 3 at 1." ' in folding.as_html([([0], [("display_data", content)])])
-    content["metadata"]["image/png"]["kept"] = []
-    page = folding.as_html([([0], [("display_data", content)])])
-    assert '<img class="course-figure" alt="Line: 3 at 1." ' in page
-    content["metadata"]["image/png"]["kept"] = [[0, 0.25, 1, 1]]
-    page = folding.as_html([([0], [("display_data", content)])])
-    assert '<img data-kept="[[0, 0.25, 1, 1]]" alt="Line: 3 at 1." ' in page
-
-
-@pytest.mark.parametrize(("said", "of"), [({"kept": []}, ' class="course-figure"'), ({}, "")])
-def test_a_figure_in_svg_is_dark_only_if_nothing_in_it_keeps_its_colours(said, of):
-    content = {"data": {"image/svg+xml": "<svg/>"}, "metadata": {"image/svg+xml": said}}
-    assert f"<div{of}><svg/></div>" in folding.as_html([([0], [("display_data", content)])])
-
-
-def test_a_photograph_in_an_svg_is_kept_by_an_image():
-    said = {"kept": [[0, 0, 1, 0.5]], "alt": "a cat & more"}
-    content = {"data": {"image/svg+xml": "<svg/>"}, "metadata": {"image/svg+xml": said}}
-    page = folding.as_html([([0], [("display_data", content)])])
-    image = 'alt="a cat &amp; more" src="data:image/svg+xml;base64,PHN2Zy8+"'
-    assert f'<img data-kept="[[0, 0, 1, 0.5]]" {image}>' in page
+@pytest.mark.parametrize(
+    ("kind", "said", "shown"),
+    [
+        ("png", None, '<img alt="&lt;Figure &quot;1&quot;&gt;" src="data:image/png;base64,iVBO">'),
+        ("png", {"alt": "Line: 3 at 1."}, '<img alt="Line: 3 at 1." '),
+        ("png", {"alt": "Line", "kept": []}, '<img class="course-figure" alt="Line" '),
+        ("png", {"alt": "Line", "kept": [[0, 0.25, 1, 1]]},
+         '<img data-kept="[[0, 0.25, 1, 1]]" alt="Line" '),
+        ("svg+xml", {"kept": []}, '<div class="course-figure"><svg/></div>'),
+        ("svg+xml", {}, "<div><svg/></div>"),
+        ("svg+xml", {"kept": [[0, 0, 1, 0.5]], "alt": "a cat & more"},  # a photograph in it
+         '<img data-kept="[[0, 0, 1, 0.5]]" alt="a cat &amp; more" '
+         'src="data:image/svg+xml;base64,PHN2Zy8+">'),
+    ],
+)  # fmt: skip
+def test_a_picture_keeps_its_words_and_is_dark_only_where_it_keeps_no_colours(kind, said, shown):
+    data = {f"image/{kind}": "iVBO\n" if kind == "png" else "<svg/>"}
+    content = {"data": data | {"text/plain": '<Figure "1">'}, "metadata": {}}
+    if said is not None:
+        content["metadata"] = {f"image/{kind}": said}
+    assert shown in folding.as_html([([3], [("display", content)])])
 
 
 NAME = "\x1b[31mValueError\x1b[39m: rank"
