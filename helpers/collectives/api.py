@@ -52,11 +52,6 @@ def allreduce(
     -------
     numpy.ndarray
         The sum, of the same shape and dtype; the same bits on every rank.
-
-    Raises
-    ------
-    TypeError, ValueError
-        On every rank, for bad arguments and for calls that differ between ranks.
     """
     n = ranks_of(comm)
     with same_call("allreduce", comm) as passes:
@@ -71,13 +66,7 @@ def allreduce(
 
 
 def reduce(array: npt.ArrayLike, comm: MPI.Intracomm, root: int = 0) -> np.ndarray | None:
-    """Add up arrays of one shape over all ranks by a tree, on one of them; None on the others.
-
-    Raises
-    ------
-    TypeError, ValueError
-        On every rank, for bad arguments and for calls that differ between ranks.
-    """
+    """Add up arrays of one shape over all ranks by a tree, on one of them; None on the others."""
     n = ranks_of(comm)
     with same_call("reduce", comm) as passes:
         root = rank_in(n, root)
@@ -94,11 +83,6 @@ def broadcast(array: np.ndarray, comm: MPI.Intracomm, root: int = 0) -> np.ndarr
     ----------
     array : numpy.ndarray
         Of one shape and dtype on every rank, as in ``MPI_Bcast``; overwritten but on ``root``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        On every rank, for bad arguments and for calls that differ between ranks.
     """
     n = ranks_of(comm)
     with same_call("broadcast", comm) as passes:
@@ -125,11 +109,6 @@ def scatter(
         The whole, on ``root``; None elsewhere.
     out : numpy.ndarray
         Where this rank's part goes. Only the root knows its shape, and may leave it out.
-
-    Raises
-    ------
-    TypeError, ValueError
-        On every rank, for bad arguments and for calls that differ between ranks.
     """
     n, rank = ranks_of(comm), comm.Get_rank()
     with same_call("scatter", comm) as passes:
@@ -151,13 +130,7 @@ def scatter(
 
 
 def gather(array: npt.ArrayLike, comm: MPI.Intracomm, root: int = 0) -> np.ndarray | None:
-    """Lay all ranks' arrays end to end along the first axis, on one rank; None on the others.
-
-    Raises
-    ------
-    TypeError, ValueError
-        On every rank, for bad arguments and for calls that differ between ranks.
-    """
+    """Lay all ranks' arrays end to end along the first axis, on one rank; None on the others."""
     n, rank = ranks_of(comm), comm.Get_rank()
     with same_call("gather", comm) as passes:
         root = rank_in(n, root)
@@ -169,13 +142,7 @@ def gather(array: npt.ArrayLike, comm: MPI.Intracomm, root: int = 0) -> np.ndarr
 
 
 def allgather(array: npt.ArrayLike, comm: MPI.Intracomm) -> np.ndarray:
-    """Lay all ranks' arrays end to end along the first axis, on every rank (by a ring).
-
-    Raises
-    ------
-    TypeError, ValueError
-        On every rank, for bad arguments and for calls that differ between ranks.
-    """
+    """Lay all ranks' arrays end to end along the first axis, on every rank (by a ring)."""
     n = ranks_of(comm)
     with same_call("allgather", comm) as passes:
         part = np.atleast_1d(numbers(array))

@@ -24,7 +24,7 @@ from helpers.timing import seconds
 
 @dataclass(frozen=True)
 class Link:
-    """What a message costs.
+    """What a message costs; no figure is negative.
 
     Parameters
     ----------
@@ -34,11 +34,6 @@ class Link:
         Seconds for each byte sent.
     gamma : float
         Seconds for each byte added to what was there.
-
-    Raises
-    ------
-    ValueError
-        For a negative figure.
     """
 
     name: str
@@ -95,13 +90,13 @@ def path(algorithm: str, ranks: int, pieces: int = 1, hosts: Hosts | None = None
     return chosen.path(ranks, pieces, **where)
 
 
-def steps(algorithm: str, ranks: int, pieces: int = 1, hosts: Hosts | None = None) -> int:
-    """Return how many messages must follow one another; without ``hosts``, all ranks share one.
+def steps(algorithm: str, ranks: int, pieces: int = 1) -> int:
+    """Return how many messages must follow one another.
 
     >>> steps("ring", 8), steps("tree", 8), steps("recursive_doubling", 8), steps("chain", 8)
     (14, 6, 3, 14)
     """
-    return path(algorithm, ranks, pieces, hosts).steps
+    return path(algorithm, ranks, pieces).steps
 
 
 def sent(algorithm: str, ranks: int, hosts: Hosts | None = None) -> float:
@@ -116,32 +111,13 @@ def sent(algorithm: str, ranks: int, hosts: Hosts | None = None) -> float:
     return chosen.sent(ranks, **chosen.on_hosts(one_host(ranks) if hosts is None else hosts))
 
 
-def allreduce(
-    algorithm: str,
-    ranks: int,
-    link: Link,
-    pieces: int = 1,
-    hosts: Hosts | None = None,
-    between: Link | None = None,
-) -> Cost:
-    """Return what an allreduce costs when all messages take ``link``.
+def allreduce(algorithm: str, ranks: int, link: Link, pieces: int = 1) -> Cost:
+    """Return what an allreduce costs when all messages take ``link``; all ranks share a host.
 
-    Parameters
-    ----------
-    link : Link
-        What joins two ranks.
-    pieces : int
-        Into how many messages the array, or each rank's part, is cut.
-    hosts : tuple of int, optional
-        The host of every rank, for an algorithm that tells hosts apart; None: they share one.
-    between : Link, optional
-        What joins two hosts, for such an algorithm; None: ``link`` too.
+    ``pieces``: into how many messages the array, or each rank's part, is cut. Where ranks lie on
+    several hosts, see :func:`helpers.collectives.placement.seconds`.
     """
-    way = path(algorithm, ranks, pieces, hosts)
-    return _cost(way, link) + (_cost(way.between, between or link) if way.between else Cost(0, 0))
-
-
-def _cost(way: CriticalPath, link: Link) -> Cost:
+    way = path(algorithm, ranks, pieces)
     return Cost(way.messages * link.alpha, way.sent * link.beta + way.added * link.gamma)
 
 
@@ -149,14 +125,7 @@ def _cost(way: CriticalPath, link: Link) -> Cost:
 class Machine:
     """Nodes of several ranks (GPUs) each, joined by another link inside than between them.
 
-    Parameters
-    ----------
-    nodes, per_node : int
-        How many nodes, and ranks in each; 1 or more.
-    inside, between : Link
-        What joins the ranks of a node, and what joins nodes.
-    ports : int
-        How many links of ``between``'s bandwidth a node has to the network.
+    ``ports`` is how many links of ``between``'s bandwidth a node has to the network.
     """
 
     nodes: int
@@ -226,19 +195,8 @@ def fit(samples: Iterable[tuple[float, float]], name: str = "fitted", gamma: flo
     """Fit α and β to single messages.
 
     Minimises the *relative* error, so that short messages count as much as long ones; neither
-    figure may become negative.
-
-    Parameters
-    ----------
-    samples : iterable of (float, float)
-        Bytes and seconds of each message.
-    gamma : float
-        Seconds for each byte added, measured elsewhere.
-
-    Raises
-    ------
-    ValueError
-        For fewer than two different sizes, and for times that are not above 0.
+    figure may become negative. ``samples`` are the bytes and seconds of each message, of two sizes
+    at least; ``gamma`` was measured elsewhere.
     """
     import numpy as np
     from scipy.optimize import nnls

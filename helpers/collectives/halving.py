@@ -13,21 +13,7 @@ def schedule(ranks: int) -> Schedule:
 
     Partners exchange halves at distance N/2, quarters at N/4, and so on, until rank r has the sums
     of chunk r; then they exchange what they have, in reverse order.
-
-    Parameters
-    ----------
-    ranks : int
-        A power of two.
-
-    Returns
-    -------
-    Schedule
-        With origin "model".
-
-    Raises
-    ------
-    ValueError
-        For another number of ranks.
+    ValueError unless there are a power of two ranks.
     """
     if ranks < 1 or ranks & (ranks - 1):
         raise ValueError(f"halving and doubling expects a power of two ranks; got {ranks}")

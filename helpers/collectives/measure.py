@@ -73,17 +73,8 @@ def ping_pong(
 def ring_steps(sizes: Sequence[int] = SIZES, repeats: int = 9) -> list[tuple[int, float]]:
     """Time a step in which all ranks send to the right at the same time.
 
-    Where ranks share cores, or links, this is what a message costs inside a collective.
-
-    Parameters
-    ----------
-    sizes : sequence of int
-        Of each rank's message, in bytes.
-
-    Returns
-    -------
-    list of (int, float)
-        Bytes, and seconds of one step, the same on every rank.
+    Where ranks share cores, or links, this is what a message costs inside a collective. Return the
+    bytes of each rank's message, and the seconds of one step, the same on every rank.
     """
     comm = world()
     n, rank = comm.Get_size(), comm.Get_rank()
@@ -114,13 +105,8 @@ def addition(size: int = 1 << 20, repeats: int = 20) -> float:
 def share(seconds: float = 0.1) -> float:
     """On every rank: compute for a while, all at once, and compare with what the cores could give.
 
-    Times on a busy machine are not to be believed.
-
-    Returns
-    -------
-    float
-        The part of the cores that the ranks got, the same on every rank. 1: all that so many ranks
-        can use; 0.5: other programs had half of it.
+    Return the part of the cores that the ranks got, the same on every rank. 1: all that so many
+    ranks can use; 0.5: other programs had half of it, and times are not to be believed.
     """
     comm = world()
     comm.Barrier()
@@ -153,7 +139,8 @@ def allreduce_times(
     """Time allreduces of float32 arrays, in place.
 
     The algorithms take turns within each repetition, so that whatever else disturbs the machine
-    disturbs all of them.
+    disturbs all of them. Return, for each algorithm, seconds for each of ``sizes``; None on ranks
+    that took no part.
 
     Parameters
     ----------
@@ -163,11 +150,6 @@ def allreduce_times(
         Of the arrays, in bytes.
     ranks : int, optional
         How many take part, the first ones; the others sleep. None: all.
-
-    Returns
-    -------
-    dict of str to list of float, or None
-        For each algorithm seconds for each of ``sizes``; None on ranks that took no part.
     """
     whole = world()
     taking_part = ranks is None or whole.Get_rank() < ranks
@@ -202,12 +184,8 @@ def function_times(
 ) -> dict[str, list[float]]:
     """Time allreduces that somebody has written, in turns; every rank calls.
 
-    Parameters
-    ----------
-    functions : mapping of str to callable
-        A name → ``function(array, comm)``, whose result is not looked at.
-    sizes : sequence of int
-        Of the arrays of float32, in bytes.
+    Each is ``function(array, comm)``, whose result is not looked at; ``sizes`` are those of the
+    arrays of float32, in bytes.
     """
     whole = comm or world()
     times: dict[str, list[float]] = {name: [] for name in functions}

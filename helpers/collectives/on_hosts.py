@@ -22,24 +22,8 @@ def recorded(
 ) -> tuple[Link, Link, dict[str, list[float]]]:
     """Return what the newest record says of links of one rate, four hosts, two ranks on each.
 
-    Parameters
-    ----------
-    rate : float
-        Of the links, bit/s.
-    sizes : sequence of int
-        Of the arrays, in bytes.
-
-    Returns
-    -------
-    between, inside : Link
-        As fitted to ping-pongs between two hosts, and within one.
-    seconds : dict of str to list of float
-        For each algorithm the seconds for each size.
-
-    Raises
-    ------
-    ValueError
-        If no record has that rate, or one of the sizes.
+    The links between and inside hosts, as fitted to ping-pongs, and for each algorithm the seconds
+    for each size. ``rate`` is in bit/s, ``sizes`` in bytes; ValueError for what no record has.
     """
     rows = [row for row in _rows(folder) if row.parameters.get("rate") == rate]
     links = {row.name: row for row in rows if row.name.startswith("a message")}
@@ -65,22 +49,8 @@ def growing(
 ) -> tuple[list[int], dict[str, list[float]], dict[str, list[float]]]:
     """Return recorded times of one array on more and more hosts, one rank each.
 
-    Parameters
-    ----------
-    rate : float
-        Of the links, bit/s.
-
-    Returns
-    -------
-    hosts : list of int
-        How many, ascending.
-    measured, predicted : dict of str to list of float
-        For each algorithm seconds for each number.
-
-    Raises
-    ------
-    ValueError
-        If no record has that rate.
+    How many hosts, ascending, then for each algorithm seconds for each number, measured and
+    predicted. ``rate`` is the links', in bit/s; ValueError for one that no record has.
     """
     rows = [
         row

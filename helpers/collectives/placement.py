@@ -24,25 +24,11 @@ def seconds(
     inside: Link,
     between: Link,
 ) -> list[float]:
-    """Predict an allreduce of ranks that lie on several hosts.
+    """Predict an allreduce of ranks that lie on several hosts: seconds for arrays of some bytes.
 
-    Parameters
-    ----------
-    sizes : sequence of int
-        Of the arrays, in bytes.
-    hosts : tuple of int
-        The host of each rank, in the order of ranks.
-    inside, between : Link
-        A message between two ranks of a host, and between two hosts that have their links to
-        themselves.
+    ``hosts`` has the host of each rank; ``inside`` and ``between`` are a message between two ranks
+    of a host, and between two hosts that have their links to themselves.
 
-    Raises
-    ------
-    ValueError
-        For an algorithm that does not exist.
-
-    Examples
-    --------
     Two ranks on each of two hosts, 1 MB/s between them. Side by side, one pair of neighbours in the
     ring sends out of each host; dealt out in turn, both do, through the same link:
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from helpers.collectives.registry import ALGORITHMS, COLLECTIVES, added, find
-from helpers.collectives.schedule import Schedule, from_trace, perform
+from helpers.collectives.schedule import Schedule, from_trace
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,14 +22,8 @@ Log = dict[tuple[str, int, int], list]
 def record(names: Sequence[str], ranks: Sequence[int], pieces: Sequence[int] = (1,)) -> Log:
     """On every rank: run each collective on groups of ranks, and record this rank's calls.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Of :data:`helpers.collectives.registry.COLLECTIVES`.
-    ranks : sequence of int
-        Sizes of the groups; each is the first so many ranks of ``MPI.COMM_WORLD``.
-    pieces : sequence of int
-        Into how many messages arrays are cut, where the collective can cut them.
+    A group is the first so many ranks of ``MPI.COMM_WORLD``; ``pieces`` says into how many messages
+    arrays are cut, where the collective can cut them.
     """
     from mpi4py import MPI
 
@@ -52,20 +46,14 @@ def record(names: Sequence[str], ranks: Sequence[int], pieces: Sequence[int] = (
         for name in names:
             for p in pieces if cuttable(name) else (1,):
                 comm.recorder.start()
-                perform(name, comm, p)
+                find(name, COLLECTIVES).perform(comm, p)
                 logs[name, n, p] = [tuple(call) for call in comm.recorder.stop()]
         group.Free()
     return logs
 
 
 def sent(algorithms: Sequence[str], K: int) -> dict[str, tuple[int, int]]:
-    """On every rank: count what it sends in an allreduce, by the trace; the ring's parts uncut.
-
-    Parameters
-    ----------
-    K : int
-        Bytes of the array, which is of float32: a multiple of 4.
-    """
+    """On every rank: count what it sends in an allreduce of K bytes, the ring's parts uncut."""
     return {
         name: sent_by(lambda x, comm: ALGORITHMS[name].start(x, comm, added, 1), K)  # noqa: B023
         for name in algorithms
@@ -73,15 +61,10 @@ def sent(algorithms: Sequence[str], K: int) -> dict[str, tuple[int, int]]:
 
 
 def sent_by(function: Callable[[np.ndarray, MPI.Intracomm], object], K: int) -> tuple[int, int]:
-    """On every rank: count what it sends from rank to rank while a function runs, by the trace.
+    """On every rank: count the messages and bytes that it sends while a function runs.
 
-    Parameters
-    ----------
-    function : callable
-        Takes an array of ones and the communicator of all ranks. What MPI's own collectives send
-        is not seen.
-    K : int
-        Bytes of the array, which is of float32: a multiple of 4.
+    It takes K bytes of float32 ones, K a multiple of 4, and the communicator of all ranks. What
+    MPI's own collectives send is not seen.
     """
     import numpy as np
     from mpi4py import MPI

@@ -17,13 +17,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from helpers.collectives.parts import FIRST_TAG, Communicator, Hosts, lengths, one_host, split
+from helpers.collectives.parts import FIRST_TAG, Hosts, lengths, one_host, split
 from helpers.collectives.registry import COLLECTIVES, find
 from helpers.tracing.trace import Event, Message, Trace, rounds
 
-__all__ = ["COLLECTIVES", "Schedule", "Transfer", "from_trace", "model", "perform"]
+__all__ = ["COLLECTIVES", "Schedule", "Transfer", "from_trace", "model"]
 
-NUMBER = 8  # bytes: `perform` moves one float64 for each chunk
+NUMBER = 8  # bytes: `Collective.perform` moves one float64 for each chunk
 
 
 class Transfer(NamedTuple):
@@ -96,31 +96,12 @@ class Schedule:
         return sent
 
 
-def perform(name: str, comm: Communicator, pieces: int = 1, hosts: Hosts | None = None) -> None:
-    """Run the collective on ``comm``, with rank 0 as root and one number for each chunk.
-
-    ``pieces``: into how many messages the array (for the ring's calls, each rank's part) is cut;
-    scatter and gather always have one part a rank. Without ``hosts``, MPI is asked where they
-    count.
-    """
-    find(name, COLLECTIVES).perform(comm, pieces, hosts)
-
-
 def model(name: str, ranks: int, pieces: int = 1, hosts: Hosts | None = None) -> Schedule:
     """Return the schedule of a collective for any number of ranks, found without running them.
 
-    Parameters
-    ----------
-    name : str
-        One of :data:`COLLECTIVES`.
-    ranks, pieces : int
-        1 or more, see :func:`perform`.
-
-    Raises
-    ------
-    ValueError
-        For a collective that does not exist, for numbers below 1, and for an algorithm whose calls
-        never end.
+    ``pieces``: into how many messages the array (for the ring's calls, each rank's part) is cut;
+    scatter and gather always have one part a rank. ValueError for an algorithm whose calls never
+    end.
     """
     if ranks < 1 or pieces < 1:
         raise ValueError(
@@ -172,7 +153,7 @@ def from_trace(name: str, trace: Trace, pieces: int = 1, origin: str = "trace") 
 
 
 def _carried(message: Message, name: str, chunks: int) -> range:
-    """Return the chunks that a message of :func:`perform` carries, by its tag and its bytes."""
+    """Return the chunks that a message carries, by its tag and its bytes."""
     first, (count, rest) = message.tag - FIRST_TAG, divmod(message.bytes, NUMBER)
     if rest or not 0 < count <= chunks - first:
         raise ValueError(
