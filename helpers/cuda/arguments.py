@@ -83,6 +83,8 @@ def bind(signature: Signature, given: tuple, device: str) -> list[Argument]:
 
 def _number(parameter: Parameter, value: object) -> Argument:
     dtype = np.dtype(parameter.dtype)
+    if parameter.components > 1 or dtype.names:
+        return _compound(parameter, value)
     return Argument(parameter, value=fitting(value, dtype).tobytes())
 
 
@@ -101,6 +103,23 @@ def fitting(value: Any, dtype: np.dtype) -> np.ndarray:
     if not fits:
         raise ValueError(f"{value} does not fit {dtype.name}")
     return found
+
+
+def _compound(parameter: Parameter, value: object) -> Argument:
+    """Bind a ``float3`` or a struct that is passed by value: a sequence, or a record of NumPy's."""
+    dtype = np.dtype(parameter.dtype)
+    try:
+        content = np.array(
+            tuple(value) if dtype.names and isinstance(value, list) else value, dtype
+        )
+        if content.shape != (() if dtype.names else (parameter.components,)):
+            raise ValueError
+        if dtype.kind in "iu":
+            [fitting(one, dtype) for one in np.asarray(value).tolist()]
+    except (TypeError, ValueError, OverflowError):
+        what = f"a record of {dtype}" if dtype.names else f"{parameter.components} numbers"
+        raise ValueError(f"expected {what}, got {_describe(value)}") from None
+    return Argument(parameter, value=content.tobytes())
 
 
 def _pointer(parameter: Parameter, value: Any, device: str) -> Argument:

@@ -1,10 +1,12 @@
-"""C's types as NumPy has them: numbers, vectors, and the macros that stand for them."""
+"""C's types as NumPy has them: numbers, vectors, structs, and what names stand for them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+import numpy as np
 
 from helpers.cuda.errors import CompileError
 
@@ -25,6 +27,8 @@ SCALARS = {
     "unsigned long long": "uint64",
     "size_t": "uint64",
     "bool": "bool",
+    "half": "float16",
+    "__half": "float16",
     **{f"{kind}{bits}_t": f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
 }
 VECTORS = {
@@ -41,11 +45,13 @@ VECTORS = {
     "longlong": "int64",
     "ulonglong": "uint64",
 }
-QUALIFIERS = ("const", "volatile", "signed")
+QUALIFIERS = ("const", "volatile", "signed", "struct", "enum")
 # C type → NumPy dtype of one component, and how many it has. A float4* takes a float32 array.
 DTYPES: dict[str, tuple[str, int]] = {
     **{name: (dtype, 1) for name, dtype in SCALARS.items()},
     **{f"{name}{n}": (dtype, n) for name, dtype in VECTORS.items() for n in (1, 2, 3, 4)},
+    **dict.fromkeys(("half2", "__half2"), ("float16", 2)),
+    "dim3": ("uint32", 3),
 }
 
 
@@ -55,9 +61,10 @@ class Parameter:
 
     name: str
     c_type: str
-    dtype: str  # of the number or an element
+    dtype: str | np.dtype  # of the number or an element; structured for a struct
     pointer: bool  # whether it takes an array
     const: bool
+    components: int = 1  # numbers in one value: 3 of a float3
 
 
 def strip_comments(source: str) -> str:
@@ -86,11 +93,77 @@ def code(source: str) -> str:
     return text.replace("\\\n", " \n")
 
 
+def structs(source: str, defines: Mapping[str, object] | None = None) -> dict[str, np.dtype]:
+    """Return the plain structs as dtypes; those with members that NumPy lacks are left out."""
+    text, macros = code(source), macros_of(source, defines)
+    found: dict[str, np.dtype] = {}
+    head = r"\b(?:struct|class)\s+(?:(?:alignas|__align__)\s*\([^)]*\)\s*)?(\w*)\s*\{"
+    for match in re.finditer(head, text):
+        inside, after = _block(text, match.end())
+        members: list | None = []
+        for declaration in _without_functions(inside).split(";"):
+            if declaration.strip() and members is not None:
+                members = _members(re.sub(r"=[^,]*", "", declaration), macros, found, members)
+        alias = re.match(r"\s*(\w*)\s*;", text[after:])
+        for name in (match[1], alias[1] if alias else ""):
+            if name and members:
+                found[name] = np.dtype(members, align=True)
+    return found
+
+
+def _block(text: str, begin: int) -> tuple[str, int]:
+    """Return what stands from ``begin`` to the brace that closes it, and where it ends."""
+    depth = 1
+    for match in re.finditer(r"[{}]", text[begin:]):
+        depth += 1 if match[0] == "{" else -1
+        if not depth:
+            return text[begin : begin + match.start()], begin + match.end()
+    return text[begin:], len(text)
+
+
+def _without_functions(inside: str) -> str:
+    """Leave only the members of a struct that take room."""
+    while "{" in inside:
+        shorter = re.sub(r"[^;{}]*\)[^;{}()]*\{[^{}]*\}", ";", inside)  # a function with its body
+        shorter = re.sub(r"\{[^{}]*\}", "", shorter) if shorter == inside else shorter
+        inside = shorter
+    inside = re.sub(r"\b(?:public|private|protected)\s*:", " ", inside)
+    inside = re.sub(r"[^;]*\([^;]*\)[^;]*;", ";", inside)
+    return re.sub(r"\b(?:static|using|typedef)\b[^;]*;", ";", inside)
+
+
+def _members(
+    declaration: str, macros: dict[str, str], known: dict[str, np.dtype], before: list
+) -> list | None:
+    """Append the members of one declaration, such as ``float x, y[3]``; None if NumPy has none."""
+    match = re.fullmatch(r"\s*((?:\w+\s+)+?)(\w+(?:\[\w+\])?(?:\s*,\s*\w+(?:\[\w+\])?)*)\s*",
+                         declaration)  # fmt: skip
+    if not match:
+        return None
+    base = base_type(match[1], macros)
+    dtype, count = known.get(base) or DTYPES.get(base, (None, 1))[0], DTYPES.get(base, ("", 1))[1]
+    if dtype is None:
+        return None
+    added = []
+    for item in match[2].split(","):
+        name, _, size = item.strip().partition("[")
+        number = macros.get(size[:-1], size[:-1]) if size else "1"
+        if not number.isdigit():
+            return None
+        shape = ((int(number),) if size else ()) + ((count,) if count > 1 else ())
+        added.append((name, dtype, shape) if shape else (name, dtype))
+    return [*before, *added]
+
+
 def macros_of(source: str, defines: Mapping[str, object] | None) -> dict[str, str]:
-    """Return the text that a source's macros, and those of a launch, have for a name."""
+    """Return the text that macros, ``typedef``, ``using`` and ``enum`` have for a name."""
     text = strip_comments(source)
     found = dict(re.findall(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+(.+?)[ \t]*$", text, re.M))
     found.update({name: str(value) for name, value in (defines or {}).items()})
+    found.update((b, a) for a, b in re.findall(r"\btypedef\s+([\w\s]+?)\s+(\w+)\s*;", text))
+    found.update(re.findall(r"\busing\s+(\w+)\s*=\s*([\w\s]+?)\s*;", text))
+    enum = r"\benum\s+(?:class\s+|struct\s+)?(\w+)\s*(?::\s*([\w\s]+?)\s*)?\{"
+    found.update((name, below or "int") for name, below in re.findall(enum, text))
     return found
 
 
@@ -119,7 +192,13 @@ def base_type(text: str, macros: dict[str, str]) -> str:
     return " ".join(words) or "int"
 
 
-def parameter_of(text: str, kernel: str, line: int, macros: dict[str, str]) -> Parameter:
+def parameter_of(
+    text: str,
+    kernel: str,
+    line: int,
+    macros: dict[str, str],
+    known: dict[str, np.dtype],
+) -> Parameter:
     """Read one parameter of a kernel."""
     plain = text.split("=")[0].strip()  # without a default value, which a launch does not use
     match = re.fullmatch(  # float *x, float x[], float x[M][N], float (*x)[N]
@@ -131,14 +210,16 @@ def parameter_of(text: str, kernel: str, line: int, macros: dict[str, str]) -> P
     plain = re.sub(r"\b(__restrict__|__restrict|restrict)\b", " ", declared)
     stars = plain.count("*") + bool(brackets)
     base = base_type(plain.replace("*", " "), macros)
-    dtype, components = DTYPES.get(base, ("", 1))
-    if stars > 1 or "&" in plain or not dtype or (components > 1 and not stars):
+    if stars > 1 or "&" in plain or base not in (DTYPES | known):
         raise CompileError(
             f"line {line}: parameter `{text}` of kernel {kernel} is of a type that no array and no "
-            f"number has; expected one of {', '.join(SCALARS)}, or a pointer to one of these or to "
-            "a vector such as float4"
+            f"number has; expected one of {', '.join(SCALARS)}, a vector such as float4, a struct "
+            "of these, or a pointer to one"
             + (f" (for rows and columns write *{name}, or {name}[][width])" if stars > 1 else "")
         )
     c_type = " ".join(declared.split()) + (" *" if brackets else "")
     const = bool(re.search(r"\bconst\b", plain.split("*")[0]))
-    return Parameter(name, c_type, dtype, stars == 1, const)
+    if base in known:
+        return Parameter(name, c_type, known[base], stars == 1, const)
+    dtype, components = DTYPES[base]
+    return Parameter(name, c_type, dtype, stars == 1, const, components)

@@ -140,7 +140,12 @@ class Launch:
 
     def _bind(self, arguments: tuple) -> list[Argument]:
         signature = self.kernel.signature
-        threads = self.block[0] * self.block[1] * self.block[2]
+        threads, most = self.block[0] * self.block[1] * self.block[2], signature.most_threads
+        if most is not None and threads > most:
+            raise LaunchError(
+                f"block {self.block} has {threads} threads; the __launch_bounds__ of kernel "
+                f"{signature.name} allow at most {most}"
+            )
         bound = bind(signature, arguments, self.kernel.module.device)
         used = self.kernel.resources.registers if self.kernel.resources else 0
         if threads > (most := most_threads(used)):

@@ -95,7 +95,7 @@ class Module:
         if not self.signatures and not self.templates:
             raise CompileError(f"{self.name} defines no kernel: no function is marked __global__")
         self.resources: dict[str, nvrtc.Resources] = {}
-        self.note = ""
+        self.note = self.log = ""
         if device == "gpu" and check:
             raise LaunchError("accesses are checked on the CPU: check=True needs device='cpu'")
         on_gpu = device == "gpu" or (device == "auto" and not check and not missing())
@@ -114,7 +114,6 @@ class Module:
             from helpers.cuda.gpu.driver import GpuBackend  # which needs cuda-bindings
 
             return GpuBackend(self)
-        refused.check_includes(self.source)
         verified = verify and self._check_as_cuda(arch)
         instances = [name for name in self.signatures if "<" in name]
         try:
@@ -138,7 +137,19 @@ class Module:
             )
             self.note = nvrtc.NOTE if self.resources else self.note
             return False
-        self.resources = self.compile_for(arch).resources
+        try:
+            compiled = self.compile_for(arch)
+        except CompileError as error:
+            header = re.search(r'(?:could not|cannot) open source file "([^"]+)"', str(error))
+            if not header:
+                raise
+            self.note = (
+                f"The source was not checked as CUDA C: NVRTC finds no {header[1]} (CUDA's own "
+                "headers come with its toolkit, found by CUDA_HOME, or with the package "
+                "nvidia-cuda-runtime)."
+            )
+            return False
+        self.log, self.resources = compiled.log, compiled.resources
         return True
 
     def _instance(self, name: str) -> source_text.Signature:
@@ -184,11 +195,11 @@ class Module:
         if name not in self.constants:
             known = ", ".join(self.constants) or "none"
             raise LaunchError(f"{self.name} has no constant {name!r}; it has: {known}")
-        wanted = self.constants[name]
+        wanted = self.constants[name].dtype
         if wanted is None:
             raise LaunchError(
                 f"constant {name} is of a type that NumPy does not have; expected a number, a "
-                "vector such as float4, or an array of one"
+                "vector such as float4, a named struct of these, or an array of one"
             )
         if hasattr(array, "data_ptr"):
             array = array.detach().cpu().numpy()

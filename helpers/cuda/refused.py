@@ -7,16 +7,22 @@ import re
 from helpers.cuda.c_types import code, strip_comments
 from helpers.cuda.errors import CompileError
 
-LIBRARY = ("assert", "float", "limits", "math", "stddef", "stdint", "stdio", "stdlib", "string")
 HEADERS = (
-    *("cuda_runtime.h", "device_launch_parameters.h", "limits", "type_traits"),
-    *(each for name in LIBRARY for each in (f"{name}.h", f"c{name}")),
+    *("cuda_fp16.h", "cooperative_groups.h", "cooperative_groups/reduce.h", "cuda_runtime.h"),
+    *("device_launch_parameters.h", "assert.h", "cassert", "float.h", "cfloat", "limits"),
+    *("limits.h", "climits", "math.h", "cmath", "stddef.h", "cstddef", "stdint.h", "cstdint"),
+    "math_constants.h",
+    *("stdio.h", "cstdio", "stdlib.h", "cstdlib", "string.h", "cstring", "type_traits"),
 )
+
+
 INSTEAD = {  # what no launch from Python has, and what to write in its place
     r"\bmain\s*\(": "this is a whole program: leave main() out, and launch its kernels from "
     "Python by kernel[grid, block](...), which copies the arrays to the device and back",
     r"<<<": "a launch stands in Python here: write kernel[grid, block](...) for "
     "kernel<<<grid, block>>>(...); kernels that launch kernels (dynamic parallelism) are not taken",
+    r"\b(?:texture\s*<|cuda(?:Texture|Surface)Object_t\b|(?:tex|surf)[123]D\w*\s*[<(])": "textures"
+    " and surfaces are not taken: pass the array and read its element, image[y * width + x]",
 }
 
 

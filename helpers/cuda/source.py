@@ -6,14 +6,18 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from helpers.cuda.c_types import (
     DTYPES,
     Parameter,
     base_type,
     code,
     macros_of,
+    number_of,
     parameter_of,
     strip_comments,
+    structs,
 )
 from helpers.cuda.errors import CompileError
 
@@ -25,9 +29,18 @@ class Signature:
     name: str
     parameters: tuple[Parameter, ...]
     line: int  # of the source, from 1
+    most_threads: int | None = None  # of a block, by __launch_bounds__
 
     def __str__(self) -> str:
         return f"{self.name}({', '.join(f'{p.c_type} {p.name}' for p in self.parameters)})"
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A ``__constant__`` variable."""
+
+    name: str
+    dtype: str | np.dtype | None  # of one element; None where NumPy has no such type
 
 
 def kernels(
@@ -36,6 +49,7 @@ def kernels(
     instances: Sequence[str] = (),
 ) -> dict[str, Signature]:
     """Return the signatures of all ``__global__`` functions, and of wanted template instances."""
+    _no_kernels_of_macros(source)
     found: dict[str, Signature] = {}
     for signature in _declared(source, defines, instances):
         known = found.get(signature.name, signature)
@@ -46,6 +60,17 @@ def kernels(
                 f"{known.line}): a launch finds its kernel by name, so give each its own"
             )
     return found
+
+
+def _no_kernels_of_macros(source: str) -> None:
+    text = strip_comments(source)
+    for match in re.finditer(r"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:\\\n|[^\n])*)", text, re.M):
+        if "__global__" in match[2] and re.search(rf"\b{match[1]}\b", code(source)):
+            line = text.count("\n", 0, match.start()) + 1
+            raise CompileError(
+                f"line {line}: the macro {match[1]} makes kernels, and kernels are read from the "
+                "text as it stands: write them out, or make a template of them"
+            )
 
 
 def templates(source: str) -> dict[str, tuple[str, ...]]:
@@ -68,13 +93,31 @@ def _heads(text: str) -> list[Head]:
     return found
 
 
+def _namespace(text: str, position: int) -> str | None:
+    """Return the namespace that a place in the text lies in."""
+    rooms: list[str | None] = []
+    for brace in re.finditer(r"[{}]", text[:position]):
+        if brace[0] == "{":
+            named = re.search(r"\bnamespace\s*([\w:]*)\s*$", text[: brace.start()])
+            rooms.append((named[1] or "without a name") if named else None)
+        elif rooms:
+            rooms.pop()
+    return next((room for room in rooms if room), None)
+
+
 def _declared(
     source: str, defines: Mapping[str, object] | None, instances: Sequence[str]
 ) -> list[Signature]:
     text, macros = code(source), macros_of(source, defines)
+    known = structs(source, defines)
     found = []
     for match, names in _heads(text):
         line = text.count("\n", 0, match.start()) + 1
+        if room := _namespace(text, match.start()):
+            raise CompileError(
+                f"line {line}: kernel {match['name']} stands in a namespace ({room}), and a launch "
+                "finds only kernels that stand outside: move it out, its functions may stay"
+            )
         inside = _until_parenthesis(text, match.end(), line)
         wanted = [i for i in instances if i.split("<")[0] == match["name"]] if names else [None]
         for instance in wanted:
@@ -82,16 +125,21 @@ def _declared(
             types = macros | dict(zip(names, map(str.strip, given), strict=False))
             name = instance or match["name"]
             parameters = tuple(
-                parameter_of(part, name, line, types) for part in _split(inside) if part != "void"
+                parameter_of(part, name, line, types, known)
+                for part in _split(inside)
+                if part != "void"
             )
-            found.append(Signature(name, parameters, line))
+            bounds = re.search(r"__launch_bounds__\s*\(", match[0])
+            given_bounds = _until_parenthesis(match[0], bounds.end(), line) if bounds else ""
+            most = number_of(given_bounds.split(",")[0], types) if bounds else None
+            found.append(Signature(name, parameters, line, most))
     return found
 
 
-def constants(source: str, defines: Mapping[str, object] | None = None) -> dict[str, str | None]:
-    """Return each ``__constant__`` variable's dtype, None where NumPy has no such type."""
-    macros, text = macros_of(source, defines), code(source)
-    found: dict[str, str | None] = {}
+def constants(source: str, defines: Mapping[str, object] | None = None) -> dict[str, Constant]:
+    """Return the ``__constant__`` variables."""
+    macros, known, text = macros_of(source, defines), structs(source, defines), code(source)
+    found = {}
     for match in re.finditer(r"[^;{}]*\b__constant__\b", text):
         rest, depth = "", 0
         for letter in text[match.end() :]:  # without what stands in braces: values, or members
@@ -105,9 +153,12 @@ def constants(source: str, defines: Mapping[str, object] | None = None) -> dict[
         names = r"\w+\s*(?:\[[^]]*\]\s*)*"
         declared = re.fullmatch(rf"\s*((?:\w+\s+)+?)({names}(?:,\s*{names})*)", plain)
         if declared:
-            dtype = DTYPES.get(base_type(declared[1], macros), (None,))[0]
+            base = base_type(declared[1], macros)
+            dtype = known.get(base) or DTYPES.get(base, (None,))[0]
+            if declared[1].split() == ["struct"]:  # one without a name
+                dtype = None
             for name in re.findall(r"(\w+)\s*(?:\[[^]]*\]\s*)*(?:,|$)", declared[2]):
-                found[name] = dtype
+                found[name] = Constant(name, dtype)
     return found
 
 

@@ -66,10 +66,63 @@ def test_shared_arrays_of_a_template_are_recorded_and_guarded():
         module["f"][1, 32](zeros(np.float32))
 
 
-def test_a_vector_is_so_many_numbers_of_an_array():
-    text = "__global__ void f(float *y, const float3 *v) { y[threadIdx.x] = v[threadIdx.x].z; }"
-    y = run(text, zeros(np.float32), np.arange(96, dtype=np.float32))
-    assert y.tolist() == (3 * LANES + 2).tolist()
+def test_half_precision_is_rounded_as_numpy_rounds_it():
+    text = """
+    #include <cuda_fp16.h>
+    __global__ void f(__half *sum, half *product, __half *quotient, float *wide, half *narrow,
+                      const __half *a, const __half *b, half c) {
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        sum[i] = a[i] + b[i];
+        product[i] = __hmul(a[i], b[i]) * c;
+        quotient[i] = a[i] / b[i];
+        wide[i] = __half2float(a[i]);
+        narrow[i] = __float2half(1.0001f * __half2float(b[i]));
+    }
+    __global__ void pairs(half2 *x) { x[1] = __hfma2(x[1], x[1], x[0]); }
+    """
+    rng = np.random.default_rng(0)
+    bits = rng.integers(0, 1 << 16, (2, 4096), dtype=np.uint16)
+    bits[:, :8] = [[0, 1, 0x3FF, 0x400, 0x7BFF, 0x7C00, 0x8001, 0xFC00]] * 2  # the edges
+    a, b = bits.view(np.float16)
+    made = [zeros(np.float16, 4096) for _ in range(3)]
+    wide, narrow = zeros(np.float32, 4096), zeros(np.float16, 4096)
+    run(text, *made, wide, narrow, a, b, 3.0, grid=32, block=128)
+    with np.errstate(all="ignore"):
+        wanted = [a + b, (a * b) * np.float16(3), a / b]
+        scaled = (np.float32(1.0001) * b.astype(np.float32)).astype(np.float16)
+    for got, want in zip(
+        [*made, wide, narrow], [*wanted, a.astype(np.float32), scaled], strict=True
+    ):
+        assert np.array_equal(got, want, equal_nan=True)
+    x = np.arange(8, dtype=np.float16)
+    run(text, x, kernel="pairs", block=1)
+    assert x.tolist() == [0, 1, 2 * 2 + 0, 3 * 3 + 1, 4, 5, 6, 7]
+
+
+def test_structs_vectors_and_names_of_types():
+    text = """
+    typedef float real;
+    using index_type = unsigned int;
+    struct Particle { float x, y[2]; int id; };
+    __global__ void f(Particle *p, Particle one, const float3 *v, float3 by, real *out,
+                      index_type n) {
+        int i = threadIdx.x;
+        p[i].x = one.x + i;
+        p[i].y[1] = one.y[1];
+        p[i].id = one.id;
+        out[i] = v[i].x * by.x + v[i].y * by.y + v[i].z * by.z + min(n, 5);
+    }
+    """
+    particle = np.dtype([("x", "f4"), ("y", "f4", 2), ("id", "i4")])
+    out, v = zeros(np.float32), np.arange(96, dtype=np.float32)
+    one = np.array((1, (2, 3), 4), particle)
+    p = run(text, zeros(particle), one[()], v, (1, 2, 3), out, 9)
+    assert p["x"].tolist() == (1 + LANES).tolist()
+    assert set(p["y"][:, 1]) == {3}
+    assert set(p["id"]) == {4}
+    assert np.array_equal(out, v.reshape(32, 3) @ [1, 2, 3] + 5)
+    with pytest.raises(cuda.LaunchError, match=r"`float3 by`.* expected 3 numbers, got tuple"):
+        run(text, zeros(particle), one[()], v, (1, 2), out, 9)
 
 
 def test_all_atomics():
@@ -98,10 +151,9 @@ def test_all_atomics():
     assert z[0] == 16
 
 
-@pytest.mark.parametrize("check", [True, False])
-def test_lanes_that_come_together(check):
+def test_lanes_that_come_together():
     text = """
-    __global__ void f(int *slot, int *counter, int *sums, unsigned *alike, double *swapped) {
+    __global__ void f(int *slot, int *counter) {
         int i = threadIdx.x;
         if (i % 2) {
             unsigned together = __activemask();
@@ -110,21 +162,43 @@ def test_lanes_that_come_together(check):
             base = __shfl_sync(together, base, leader);
             slot[i] = base + __popc(together & ((1u << i) - 1));
         }
-        __syncwarp();
-        sums[i] = __reduce_add_sync(~0u, i) - __reduce_max_sync(~0u, i);
-        sums[i] += __reduce_min_sync(~0u, -i);
-        alike[i] = __match_any_sync(~0u, i / 8);
-        swapped[i] = __shfl_xor_sync(~0u, 0.5 * i, 1);
     }
     """
-    counter, sums = zeros(np.int32, 1), zeros(np.int32)
-    alike, swapped = zeros(np.uint32), zeros(np.float64)
-    slot = run(text, zeros(np.int32), counter, sums, alike, swapped, check=check)
+    slot = run(text, zeros(np.int32), counter := zeros(np.int32, 1))
     assert counter[0] == 16
     assert sorted(slot[1::2]) == list(range(16))
-    assert set(sums) == {496 - 31 - 31}
-    assert alike.tolist() == [255 << (i // 8 * 8) for i in range(32)]
-    assert swapped.tolist() == (0.5 * (LANES ^ 1)).tolist()
+
+
+def test_cooperative_groups():
+    text = """
+    #include <cooperative_groups.h>
+    #include <cooperative_groups/reduce.h>
+    namespace cg = cooperative_groups;
+    __global__ void f(float *sums, int *ranks, unsigned *votes) {
+        __shared__ float s[64];
+        cg::thread_block block = cg::this_thread_block();
+        cg::thread_block_tile<16> tile = cg::tiled_partition<16>(block);
+        int i = block.thread_rank();
+        s[i] = i;
+        block.sync();
+        sums[i] = cg::reduce(tile, s[i ^ 1], cg::plus<float>());
+        votes[i] = tile.ballot(tile.thread_rank() < 4);
+        if (i % 4 == 0) {
+            cg::coalesced_group here = cg::coalesced_threads();
+            ranks[i] = 100 * here.size() + here.thread_rank();
+        }
+        cg::sync(block);
+        ranks[i] += tile.shfl(tile.meta_group_rank(), 0);
+    }
+    """
+    ranks, votes = zeros(np.int32, 64), zeros(np.uint32, 64)
+    sums = run(text, zeros(np.float32, 64), ranks, votes, block=64)
+    assert sums.tolist() == np.repeat(np.arange(64).reshape(4, 16).sum(1), 16).tolist()
+    assert set(votes) == {15}
+    wanted = np.arange(64) // 16 + np.where(
+        np.arange(64) % 4 == 0, 800 + np.arange(64) % 32 // 4, 0
+    )
+    assert ranks.tolist() == wanted.tolist()
 
 
 def test_arithmetic_that_cuda_has_and_c_has_not():
@@ -148,6 +222,45 @@ def test_arithmetic_that_cuda_has_and_c_has_not():
     x = run(text, zeros(np.int32, 7), y, block=1)
     assert x.tolist() == [1, -1, 0x3F800000, -(2**31), 63 + 3 + 4, 3, 2]
     assert np.allclose(y, [np.sin(1), 1024, 0.75, 1])
+
+
+def test_what_declarations_look_like():
+    text = r"""
+    #define WIDTH 4 /* two \
+                       lines */
+    #if 0
+    __global__ void dead(float **x) {}
+    #endif
+    struct Pair { float a; int b; };
+    __device__ float one(float x) { return x; }
+    __global__ void f(float *x);
+    void __global__ __launch_bounds__(32, 1) f(float *x) {
+        __shared__ __align__(16) float s[WIDTH];
+        extern __shared__ __align__(8) char bytes[];
+        __builtin_assume(x != nullptr);
+        float (*function)(float) = one;
+        Pair by = {2, 3};
+        s[threadIdx.x] = by.a * by.b;
+        if (!threadIdx.x) { bytes[7] = '"'; printf("} // %d", by.b); }
+        __syncthreads();
+        x[threadIdx.x] = function(s[threadIdx.x]) + (bytes[7] == '"');
+    }
+    extern "C" {
+    __global__ void __maxnreg__(64) g(int *x, \
+                                      long unsigned int n, int more = 3) {
+        atomicCAS_block(x, 0, 1);
+        x[1] = n; x[2] = more;
+    }
+    }
+    """
+    with Module(text, device="cpu", check=True, verify=False) as module:
+        assert sorted(module) == ["f", "g"]
+        x, y = np.zeros(4, np.float32), np.zeros(3, np.int32)
+        module["f"][1, 4, 8](x)
+        assert x.tolist() == [7] * 4
+        module["g"][1, 1](y, 8, 9)
+        assert y.tolist() == [1, 8, 9]
+        assert module["f"].source.lstrip().startswith("void __global__")
 
 
 def test_any_name_of_a_kernel():
@@ -181,9 +294,17 @@ def test_five_kernels_of_40_kilobytes_each_and_arrays_outside_functions():
         ("__global__ void f(unsigned *x) { x[0] = __vadd4(x[0], x[1]); }", "it has no __vadd4"),
         ('__global__ void f(int *x) { asm("mov.u32 %0, %%laneid;" : "=r"(x[0])); }', "asm"),
         ('__global__ void f(int *x) { asm volatile("bar.sync 0;"); }', "inline PTX.*`bar.sync 0;`"),
-        ("__global__ void f(float **x) {}", r"`float \*\*x` of kernel f"),
-        ("struct P { float x; };\n__global__ void f(P *p) {}", r"line 2: .*`P \*p` of kernel f"),
-        ("__global__ void f(float3 by) {}", "`float3 by` of kernel f"),
+        (
+            "#include <cooperative_groups.h>\n__global__ void f(float *x) {\n"
+            "  auto grid = cooperative_groups::this_grid();\n  grid.sync();\n}",
+            r"(?s)line 4: .*no sync\(\) of a grid",
+        ),
+        (
+            "__global__ void f(int *x) {}\n__global__ void f(float *x) {}",
+            r"line 2: another kernel is called f \(line 1\)",
+        ),
+        ("__global__ void f(cudaTextureObject_t t) {}", "`cudaTextureObject_t t` of kernel f"),
+        ("__global__ void f(int (*x)(int)) {}", r"parameter `int \(\*x\)\(int\)` of kernel f"),
     ],
 )
 def test_what_is_missing_is_named(text, missing):

@@ -14,13 +14,39 @@ EXPRESSIONS = {
     "NAN": ("y[0] = NAN != NAN; y[1] = INT_MAX > 0;", "float", [1, 1]),
     "M_PI": ("y[0] = M_PI; y[1] = FLT_MAX;", "float", [F(np.pi), np.finfo(F).max]),
     "int8_t": ("int8_t a = 200; uint16_t b = 7; y[0] = a; y[1] = b;", "int", [-56, 7]),
+    "__dp4a": (
+        "y[0] = __dp4a(0x01ff0203, 0x02020202, 5); y[1] = __dp4a(0xff000001u, 2u, 1u);",
+        "int",
+        [5 + 2 * (1 - 1 + 2 + 3), 3],
+    ),
+    "rhypotf": ("y[0] = rhypotf(3, 4); y[1] = norm3df(1, 2, 2);", "float", [F(0.2), 3]),
+    "math_constants.h": (
+        "\n#include <math_constants.h>\n__global__ void f(float *y) { y[0] = CUDART_INF_F; "
+        "y[1] = CUDART_PI_F; }",
+        "float",
+        [np.inf, F(np.pi)],
+    ),
+    "half": (
+        "\n#include <cuda_fp16.h>\n__global__ void f(float *y) { half2 v = {1.0f, 2.0f};\n"
+        "half2 e = h2exp(v); half2 m = __hmax2(v, __float2half2_rn(1.5f));\n"
+        "y[0] = __high2float(m) + __low2float(m); y[1] = __low2float(e) == (float)hexp(1.0f); }",
+        "float",
+        [3.5, 1],
+    ),
+    "atomicAdd of half": (
+        "\n#include <cuda_fp16.h>\n__global__ void f(float *y) { __shared__ half s; "
+        "__shared__ half2 p;\ns = 1.0f; p = __float2half2_rn(0.5f); atomicAdd(&s, half(2.0f));\n"
+        "atomicAdd(&p, __float2half2_rn(1.0f)); y[0] = s; y[1] = __high2float(p); }",
+        "float",
+        [3, 1.5],
+    ),
 }
 
 
 @pytest.mark.parametrize("name", EXPRESSIONS)
 def test_what_nvcc_takes_without_a_word(name):
     body, c_type, want = EXPRESSIONS[name]
-    text = f"__global__ void f({c_type} *y) {{ {body} }}"
+    text = body if "__global__" in body else f"__global__ void f({c_type} *y) {{ {body} }}"
     y = np.zeros(2, {"float": F, "int": np.int32}[c_type])
     with Module(text, device="cpu", check=True) as module:
         module["f"][1, 1](y)
@@ -29,7 +55,7 @@ def test_what_nvcc_takes_without_a_word(name):
 
 
 def test_headers_of_the_c_library_keep_the_compilers_report():
-    names = ("math.h", "cmath", "stdint.h", "stdio.h", "stdlib.h", "limits.h", "cuda_runtime.h")
+    names = ("math.h", "cmath", "stdint.h", "stdio.h", "stdlib.h", "limits.h")
     text = "".join(f"#include <{name}>\n" for name in names)
     text += "__global__ void f(float *y) { y[0] = sinf(y[0]); }"
     with Module(text, device="cpu") as module:
@@ -52,11 +78,14 @@ def test_parameters_of_two_dimensions():
                 module[f"f{x}"][1, (4, 5)](array)
 
 
+POINT = np.dtype([("a", "f4"), ("n", "i4")], align=True)
 CONSTANTS = {
     "after the type": ("float __constant__ c[2];", "c[1]", np.array([1, 5], F)),
     "const behind": ("__constant__ float const c[2] = {1, 2};", "c[1]", np.array([1, 5], F)),
     "several": ("__constant__ float b[2], c[2];", "b[0] + c[1]", np.array([1, 5], F)),
     "several with values": ("__constant__ int b = 0, c[2] = {1, 2};", "b + c[1]", np.int32([1, 5])),
+    "struct": ("struct P { float a; int n; };\n__constant__ P c;", "c.a * c.n",
+               np.array((2.5, 2), POINT)),
     "aligned": ("static __constant__ __align__(16) float c[4];", "c[3]", np.array([0, 0, 0, 5], F)),
     "two dimensions": ("#define S 2\n__constant__ float c[S][S];", "c[1][0]",
                        np.array([[0, 0], [5, 0]], F)),
@@ -75,6 +104,21 @@ def test_constants_however_they_are_declared(name):
     assert y[0] == 5
 
 
+def test_launch_bounds_are_read_and_enforced():
+    text = (
+        "#define A 4\n#define B (A * 4)\n__global__ void __launch_bounds__((A) * (B + 0), (1)) "
+        "f(int *y) { y[threadIdx.x] = 1; }"
+    )
+    with Module(text, device="cpu") as module:
+        y = np.zeros(128, np.int32)
+        module["f"][1, 64](y)
+        assert y.sum() == 64
+        with pytest.raises(
+            cuda.LaunchError, match=r"has 128 threads; .* kernel f allow at most 64"
+        ):
+            module["f"][1, 128](y)
+
+
 NUMBERS = {  # of a kernel's parameter: what fits, and what does not, whosever it is
     "int": ([np.int64(7)], [np.int64(3 * 2**30), np.prod((50000, 50000)), 3 * 2**30]),
     "unsigned": ([np.int8(7)], [np.int64(-1), np.int32(-1)]),
@@ -83,12 +127,14 @@ NUMBERS = {  # of a kernel's parameter: what fits, and what does not, whosever i
     "float": ([np.float64("inf"), float("nan"), 2**100], [1e300, np.float64(1e300)]),
     "double": ([1e300], []),
     "long long": ([np.int64(-(2**62))], []),
+    "int3": ([], [(np.int64(3 * 2**30), 1, 1), (3 * 2**30, 1, 1)]),
 }
 
 
 def test_numbers_are_taken_where_they_fit_and_only_there():
     text = "".join(
-        f"__global__ void f{k}({c} n, double *y) {{ y[0] = n; }}\n" for k, c in enumerate(NUMBERS)
+        f"__global__ void f{k}({c} n, double *y) {{ y[0] = n{'.x' * (c == 'int3')}; }}\n"
+        for k, c in enumerate(NUMBERS)
     )
     with Module(text, device="cpu", verify=False) as module:
         for k, (fit, others) in enumerate(NUMBERS.values()):
@@ -111,6 +157,9 @@ REFUSED = {
                  r"line 2: a launch stands in Python here: write kernel\[grid, block\]"),
     "dynamic parallelism": (KERNEL + "__global__ void g(int *x) { f<<<1, 1>>>(x); }",
                             r"line 2: .*dynamic parallelism\) are not taken"),
+    "a texture": (KERNEL + "__global__ void g(cudaTextureObject_t t, float *y) "
+                  "{ y[0] = tex2D<float>(t, 0, 0); }",
+                  "line 2: textures and surfaces are not taken: pass the array"),
     "80 kB of constants": ("__constant__ float t[20000];\n" + KERNEL,
                            "the __constant__ variables take 80000 bytes; a device has 65536"),
     "malloc": ("__global__ void f(int *x) { int *p = (int *)malloc(4); p[0] = 1; free(p); }",
@@ -145,15 +194,14 @@ def test_constants_of_types_that_numpy_does_not_have_are_named():
         module.constant("c", np.zeros(1, F))
 
 
-RACES = {
-    "one flag": ("x[0] = 1;", r"x\[0\] .* in one step: let a single thread write there"),
-    "one counter": ("x[0] += 1;", r"x\[0\] .* between the reading and the wri"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", RACES)
-def test_races_name_a_cure_and_the_place(name):
-    body, said = RACES[name]
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("x[0] = 1;", r"x\[0\] .* in one step: let a single thread write there"),
+        ("x[0] += 1;", r"x\[0\] .* between the reading and the wri"),
+    ],
+)
+def test_races_name_a_cure_and_the_place(body, said):
     text = f"__global__ void f(int *x) {{ {body} }}"
     with Module(text, device="cpu") as module, pytest.raises(cuda.RaceError, match=said):
         module["f"][1, 32](np.zeros(32, np.int32), check=True)

@@ -26,7 +26,7 @@ from helpers.cuda.source import Signature
 from helpers.machine import usable_cores
 
 SMALL_TYPES = re.compile(
-    r"\b(char|short|bool(?!\s+\w+\s*[=(])|u?char[1-4]|u?short[1-4]|u?int(8|16)_t)\b"
+    r"\b(char|short|bool(?!\s+\w+\s*[=(])|half|half2|u?char[1-4]|u?short[1-4]|u?int(8|16)_t)\b"
 )
 
 # Faults whose report depends on which block came first.

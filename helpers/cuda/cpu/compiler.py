@@ -22,7 +22,7 @@ from pathlib import Path
 
 from helpers.cuda import refused
 from helpers.cuda import source as source_text
-from helpers.cuda.c_types import blank, code, strip_comments
+from helpers.cuda.c_types import blank, code, strip_comments, structs
 from helpers.cuda.cpu import assembly, symbols
 from helpers.cuda.cpu.protocol import token
 from helpers.cuda.cpu.symbols import KERNEL, Symbols
@@ -118,6 +118,7 @@ def build(
 
     A GUARDED source without local variables in memory has an empty file for its program.
     """
+    refused.check_includes(source)
     if kind == WATCHED:
         refused.check_heap(source)
     kernels = source_text.kernels(source, defines, instances)
@@ -195,6 +196,12 @@ def _forget_unused(folder: Path) -> None:
 def _tail(source: str, defines: Mapping[str, object], kernels: dict[str, Signature]) -> str:
     """Write what the worker needs to find and call the kernels of ``source``."""
     table, text = [], []
+    for name, dtype in structs(source, defines).items():
+        if any(name in p.c_type.split() for kernel in kernels.values() for p in kernel.parameters):
+            text.append(
+                f'static_assert(sizeof({name}) == {dtype.itemsize}, "NumPy lays {name} out in '
+                f'another way");'
+            )
     for number, kernel in enumerate(kernels.values()):
         # Read as the compiler sees the parameter's type: a template's own names mean nothing here.
         values = ", ".join(f"cuda_argument{{a[{i}]}}" for i in range(len(kernel.parameters)))

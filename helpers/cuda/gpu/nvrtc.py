@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from helpers.cuda.errors import CompileError, CudaError
-from helpers.cuda.refused import LIBRARY, too_many_constants
+from helpers.cuda.refused import too_many_constants
 from helpers.cuda.source import explain
 
 PRELUDE = "prelude.h"
@@ -30,6 +32,7 @@ class Compiled:
     """What NVRTC made of a source."""
 
     cubin: bytes
+    log: str
     names: dict[str, str]  # mangled names of kernels, and of constants as &name
     resources: dict[str, Resources]
 
@@ -59,6 +62,17 @@ def architectures() -> tuple[int, ...]:
     return tuple(int(arch) for arch in known)
 
 
+def include_folders() -> tuple[str, ...]:
+    """Return where CUDA's own headers lie: NVRTC's package comes without them."""
+    roots = [os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH", "CONDA_PREFIX")]
+    folders = [Path(root, "include") for root in (*roots, "/usr/local/cuda") if root]
+    nvidia = importlib.util.find_spec("nvidia")  # a namespace of many packages
+    for place in (nvidia and nvidia.submodule_search_locations) or ():
+        folders += sorted(Path(place).glob("cu*/include"))
+    found = (str(folder) for folder in folders if (folder / "cuda_fp16.h").is_file())
+    return tuple(dict.fromkeys(found))
+
+
 @functools.lru_cache(maxsize=128)
 def compile_cubin(
     source: str,
@@ -86,6 +100,7 @@ def compile_cubin(
             _expect(nvrtc.nvrtcAddNameExpression(program, symbol.encode())[0])
         options = [f"--gpu-architecture={arch}", "--std=c++17", "--ptxas-options=-v", "-lineinfo"]
         options += [f"-D{key}={value}" for key, value in defines] + [f"--pre-include={PRELUDE}"]
+        options += [f"--include-path={folder}" for folder in include_folders()]
         status = nvrtc.nvrtcCompileProgram(program, len(options), [o.encode() for o in options])[0]
         size = nvrtc.nvrtcGetProgramLogSize(program)[1]
         log = bytearray(size)
@@ -104,13 +119,16 @@ def compile_cubin(
             names[symbol] = lowered.decode()
     finally:
         nvrtc.nvrtcDestroyProgram(program)
-    return Compiled(bytes(cubin), names, _resources(text, names, arch))
+    return Compiled(bytes(cubin), text, names, _resources(text, names, arch))
 
 
 def _headers() -> dict[bytes, bytes]:
-    """Return headers by name that NVRTC comes without: the prelude has what they bring."""
-    found = {PRELUDE.encode(): Path(__file__).with_name(PRELUDE).read_bytes()}
-    for name in (*LIBRARY, "cuda_runtime", "device_launch_parameters"):
+    """Return headers by name that NVRTC comes without: the C library's, which the prelude is."""
+    prelude = Path(__file__).with_name(PRELUDE).read_bytes()
+    math = Path(__file__).parents[1] / "cpu/runtime/include/math_constants.h"
+    names = ("float", "limits", "math", "stddef", "stdint", "stdio", "stdlib", "string", "assert")
+    found = {PRELUDE.encode(): prelude, b"math_constants.h": math.read_bytes()}
+    for name in names:
         found |= dict.fromkeys((f"{name}.h".encode(), f"c{name}".encode()), b"\n")
     return found
 

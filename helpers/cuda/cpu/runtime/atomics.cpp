@@ -58,12 +58,20 @@ INTEGERS(unsigned, int)
 INTEGERS(unsigned, unsigned)
 INTEGERS(unsigned long long, long long)
 INTEGERS(unsigned long long, unsigned long long)
+COMPARE_AND_SWAP(unsigned short, unsigned short)
 ATOMIC_OF(unsigned, unsigned, atomicInc, old >= value ? 0 : old + 1)
 ATOMIC_OF(unsigned, unsigned, atomicDec, old == 0 || old > value ? value : old - 1)
 ATOMIC_OF(unsigned, float, atomicAdd, old + value)
 ATOMIC_OF(unsigned, float, atomicExch, (void(old), value))
 ATOMIC_OF(unsigned long long, double, atomicAdd, old + value)
 ATOMIC_OF(unsigned long long, double, atomicExch, (void(old), value))
+#define CHANGED_BY(Bits)                                                              \
+    Bits cuda_atomic_bits(Bits *address, Bits value, Bits (*change)(Bits, Bits)) {    \
+        return update<Bits>(address, CALLER, [=](Bits old) { return change(old, value); }); \
+    }
+CHANGED_BY(unsigned short)
+CHANGED_BY(unsigned)
+
 void cuda_fence() {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     order_fence();

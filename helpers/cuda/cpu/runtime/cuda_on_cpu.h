@@ -166,6 +166,7 @@ CUDA_ATOMIC(float, atomicAdd)
 CUDA_ATOMIC(float, atomicExch)
 CUDA_ATOMIC(double, atomicAdd)
 CUDA_ATOMIC(double, atomicExch)
+CUDA_CAS(unsigned short)
 
 void cuda_fence();
 CUDA_INLINE void __threadfence() { cuda_fence(); }
@@ -230,6 +231,15 @@ CUDA_MIXED(float, double, double)
 CUDA_INLINE float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 CUDA_INLINE double rsqrt(double x) { return 1.0 / sqrt(x); }
 CUDA_INLINE float rsqrt(float x) { return rsqrtf(x); }
+CUDA_INLINE float rhypotf(float x, float y) { return 1.0f / hypotf(x, y); }
+CUDA_INLINE double rhypot(double x, double y) { return 1.0 / hypot(x, y); }
+CUDA_INLINE float norm3df(float x, float y, float z) { return sqrtf(x * x + y * y + z * z); }
+CUDA_INLINE float rnorm3df(float x, float y, float z) { return 1.0f / norm3df(x, y, z); }
+CUDA_INLINE float rcbrtf(float x) { return 1.0f / cbrtf(x); }
+CUDA_INLINE void sincospif(float x, float *s, float *c) { sincosf(3.14159265f * x, s, c); }
+CUDA_INLINE float sinpif(float x) { return (float)sin(3.14159265358979323846 * x); }
+CUDA_INLINE float cospif(float x) { return (float)cos(3.14159265358979323846 * x); }
+CUDA_INLINE float normcdff(float x) { return 0.5f * erfcf(-x * 0.70710678f); }
 // The C library has hidden functions of these names: macros keep the linker from finding them.
 #define __sinf(x) sinf(x)
 #define __cosf(x) cosf(x)
@@ -287,9 +297,24 @@ CUDA_INLINE unsigned __brev(unsigned x) {
     for (int bit = 0; bit < 32; bit++) reversed |= (x >> bit & 1) << (31 - bit);
     return reversed;
 }
+CUDA_INLINE int __dp4a(int a, int b, int c) {
+    for (int i = 0; i < 32; i += 8) c += (int)(signed char)(a >> i) * (signed char)(b >> i);
+    return c;
+}
+CUDA_INLINE unsigned __dp4a(unsigned a, unsigned b, unsigned c) {
+    for (int i = 0; i < 32; i += 8) c += (a >> i & 255) * (b >> i & 255);
+    return c;
+}
 CUDA_INLINE int __mulhi(int a, int b) { return (int)((long long)a * b >> 32); }
 CUDA_INLINE unsigned __umulhi(unsigned a, unsigned b) {
     return (unsigned)((unsigned long long)a * b >> 32);
+}
+CUDA_INLINE int __mul24(int a, int b) { return (a << 8 >> 8) * (b << 8 >> 8); }
+CUDA_INLINE unsigned __funnelshift_l(unsigned low, unsigned high, unsigned shift) {
+    return (unsigned)((((unsigned long long)high << 32 | low) << (shift & 31)) >> 32);
+}
+CUDA_INLINE unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
+    return (unsigned)(((unsigned long long)high << 32 | low) >> (shift & 31));
 }
 
 long long cuda_clock();  // ns
