@@ -10,16 +10,15 @@ from helpers.predictions import Prediction
     ("said", "measured", "words"),
     [
         (None, 3.0, "it: you predicted nothing; it is 3"),
+        (None, 0.1234, "it is 0.123"),
+        (None, 2.5e7, "it is 2.5e+07"),
         (10, 11.0, ": right"),
         (10, 40.0, "4 times your number"),
-        (10, 2.5, "1/4 of your number"),
         (0, 2.5, "you predicted 0; it is 2.5"),
         (0, 0, ": right"),
         (768, 1152, "it is 1,152"),
         (-1, float("inf"), "you predicted -1"),
-        ("vectors", "vectors", ": right"),
         (" Vectors ", "vectors", ": right"),
-        ("misses", "vectors", ": no"),
         (3, "vectors", ": no"),
     ],
 )
