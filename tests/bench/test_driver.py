@@ -31,10 +31,6 @@ BROKEN = {
         "crashes: killed by signal 11",
     ),
     "empty": ('SUITE = "empty"\ndef rows(): return []', "bench/empty.py: no rows"),
-    "norows": (
-        'SUITE = "norows"\ndef rows(): return [3]',
-        "asdict() should be called",
-    ),
     "needs": ('import not_installed\nSUITE = "needs"\ndef rows(): return []', "not_installed"),
 }
 

@@ -25,15 +25,13 @@ def on(n):
 def everything():
     from mpi4py import MPI
 
-    n = MPI.COMM_WORLD.size
     patterns = [chain, star, ring, ring_by_requests, scatter_by_hand]
-    patterns += [doubling] if n & (n - 1) == 0 else []
     others = {
         2: [errors, unmatched, late_sender, late_to_a_collective, many, shifted_clock],
         4: [in_groups],
     }
     found = {each.__name__: pattern(each.__name__) for each in patterns}
-    return found | {each.__name__: each() for each in [clocks, *others.get(n, [])]}
+    return found | {each.__name__: each() for each in others.get(MPI.COMM_WORLD.size, [])}
 
 
 def pattern(name):
@@ -77,13 +75,6 @@ def ring_by_requests(comm):
         request = comm.Irecv(box, left)
         comm.Isend(out, right).Wait()
         request.Wait()
-
-
-def doubling(comm):
-    distance = 1
-    while distance < comm.size:
-        comm.sendrecv("x", comm.rank ^ distance, source=comm.rank ^ distance)
-        distance *= 2
 
 
 def scatter_by_hand(comm):
@@ -135,9 +126,8 @@ def test_ring_sends_the_formulas_bytes_in_the_formulas_rounds(n, name):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize(("n", "name", "steps"), [(4, "doubling", 2), (4, "scatter_by_hand", 3)])
-def test_rounds_of_other_patterns(n, name, steps):
-    assert on(n)[0][name].steps() == steps
+def test_one_rank_sends_once_in_a_round():
+    assert on(4)[0]["scatter_by_hand"].steps() == 3
 
 
 def unmatched():
@@ -279,9 +269,7 @@ def errors():
         pass
     empty, messages = traces.gather(comm), []
     for call in (
-        lambda: traces.gather(MPI.COMM_WORLD),
         lambda: traces.gather(TracedComm(MPI.COMM_WORLD)),
-        lambda: traces.gather(comm, root=3),
         lambda: empty.of(9),
     ):
         try:
@@ -294,25 +282,9 @@ def errors():
 @pytest.mark.mpi
 def test_misuse_is_answered():
     messages, *empty = on(2)[0]["errors"]
-    for message, part in zip(messages, ("nothing was rec", "nothing", "3", "9"), strict=True):
+    for message, part in zip(messages, ("nothing", "9"), strict=True):
         assert part in message
     assert empty == [0, 0.0, 0]
-
-
-def clocks():
-    from mpi4py import MPI
-
-    from helpers.tracing.clock import measure_offset
-
-    return measure_offset(MPI.COMM_WORLD)
-
-
-@pytest.mark.mpi
-@pytest.mark.parametrize("n", RANKS)
-def test_clocks_of_one_computer_agree_within_their_uncertainty(n):
-    for rank, clock in enumerate(found["clocks"] for found in on(n)):
-        assert abs(clock.offset) <= clock.uncertainty  # Linux: one clock for all processes
-        assert (clock.uncertainty > 0) == (rank > 0)
 
 
 SHIFT = 5_000_000_000
