@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from torch import nn
 from torch.nn import functional
@@ -97,36 +98,8 @@ def memory():
     return found
 
 
-def pipedream(stash: bool):
-    """Batches one after another with updates: staleness, versions, and whose gradient it is."""
-    from mpi4py import MPI
-
-    comm = MPI.COMM_WORLD
-    rank, size, micro = comm.rank, comm.size, 7
-    schedule = families.pipedream(size, micro)
-    layers = [nn.Sequential(nn.Linear(3, 3), nn.Tanh()).double() for _ in range(size)]
-    for k, part in enumerate(layers):
-        nn.init.normal_(part[0].weight, generator=torch.Generator().manual_seed(k))
-        nn.init.zeros_(part[0].bias)  # else of no seed, so that no two runs are the same
-    draws = torch.Generator().manual_seed(9)
-    data = torch.randn(2, micro, 4, 3, generator=draws, dtype=torch.float64)
-    start = [p.detach().clone() for p in layers[rank].parameters()]
-    pipeline = Pipeline(comm, schedule, [layers[rank]], functional.mse_loss, rate=0.3, stash=stash)
-    pipeline.step(list(data[0]), list(data[1]))
-    stage = pipeline.stages[0]
-    return {
-        "staleness": stage.staleness,
-        "versions": stage.most_versions,
-        "start": start,
-        "gradients": stage.gradients,
-        "end": [p.detach().clone() for p in layers[rank].parameters()],
-        "data": data,
-    }
-
-
 def refused():
     """What a pipeline does not take; nobody waits for ever for a rank that is not there."""
-    import pytest
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD

@@ -5,11 +5,11 @@ import itertools
 import pytest
 import torch
 from torch import nn
-from torch.nn import functional
 
 from helpers.pipeline import families, runs
 from helpers.pipeline.following import follow_updates
 from helpers.pipeline.model import Costs, simulate
+from helpers.pipeline.stage import put_off
 from tests.cluster.ways import PART
 from tests.mpi.runner import run_ranks
 from tests.pipeline import on_ranks
@@ -36,60 +36,16 @@ def test_bytes_kept_are_as_predicted():
     run_ranks(3, on_ranks.memory)
 
 
-@pytest.mark.parametrize("ranks", [3, pytest.param(1, marks=PART)])
-def test_pipedream_is_as_stale_as_its_place_and_follows_the_stashed_model(ranks):
-    found = run_ranks(ranks, on_ranks.pipedream, True)
-    for rank, one in enumerate(found):
-        behind = ranks - 1 - rank
-        assert one["staleness"] == {i: min(i, behind) for i in range(7)}
-        assert one["versions"] == min(7, ranks - rank)
-    wanted, weights = _in_one_process(found, 7)
-    for rank, one in enumerate(found):
-        for micro, gradients in one["gradients"].items():
-            for g, q in zip(gradients, wanted[micro][rank], strict=True):
-                torch.testing.assert_close(g, q, rtol=1e-12, atol=1e-14)
-        for p, q in zip(one["end"], weights[rank][-1], strict=True):
-            torch.testing.assert_close(p, q, rtol=1e-12, atol=1e-14)
-
-
-def _gradient(versions, x, y):
-    """Of one model, put together from a version of each stage's weights."""
-    versions = [[w.detach().clone().requires_grad_() for w in stage] for stage in versions]
-    for weight, bias in versions:
-        x = torch.tanh(functional.linear(x, weight, bias))
-    functional.mse_loss(x, y).backward()
-    return [[w.grad for w in stage] for stage in versions]
-
-
-def _in_one_process(found, micro):
-    weights = [[one["start"]] for one in found]  # for each stage its versions
-    data, all_gradients, p = found[0]["data"], [], len(found)
-    for i in range(micro):
-        used = [stage[max(0, i - (p - 1 - r))] for r, stage in enumerate(weights)]
-        gradients = _gradient(used, data[0][i], data[1][i])
-        all_gradients.append(gradients)
-        for stage, gradient in zip(weights, gradients, strict=True):
-            stage.append([w - 0.3 * g for w, g in zip(stage[-1], gradient, strict=True)])
-    return all_gradients, weights
-
-
-def test_without_stashing_the_gradient_is_of_no_model():
-    found = run_ranks(3, on_ranks.pipedream, False)
-    weights = [[one["start"]] for one in found]
-    for one, stage in zip(found, weights, strict=True):
-        for i in range(7):
-            stage.append([w - 0.3 * g for w, g in zip(stage[-1], one["gradients"][i], strict=True)])
-    data, micro = found[0]["data"], 4
-    got = torch.cat([g.flatten() for one in found for g in one["gradients"][micro]])
-    nearest = min(
-        (
-            torch.cat([g.flatten() for stage in _gradient(mix, data[0][micro], data[1][micro])
-                       for g in stage]) - got
-        ).norm() / got.norm()
-        for mix in itertools.product(*(stage[: micro + 2] for stage in weights))
-    )  # fmt: skip
-    assert nearest > 1e-3
-    assert all(one["versions"] == 1 for one in found)
+@pytest.mark.parametrize(
+    ("ranks", "stash"), [(3, True), (3, False), pytest.param(1, True, marks=PART)]
+)
+def test_pipedream_is_as_stale_as_its_place_and_follows_a_model_if_it_stashes(ranks, stash):
+    plan = families.pipedream(ranks, 7)
+    found = run_ranks(ranks, follow_updates, plan, stash, ranks + 1)[0]
+    behind = range(ranks - 1, -1, -1)
+    assert found["staleness"] == [{i: min(i, most) for i in range(7)} for most in behind]
+    assert found["versions"] == [1 + stash * most for most in behind]
+    assert found["nearest"] < 1e-12 if stash else found["nearest"] > 1e-3
 
 
 def test_a_recorded_step_keeps_the_schedule_and_its_pace():
@@ -124,8 +80,6 @@ def test_what_does_not_fit_is_refused_and_nobody_waits_for_ever():
 
 
 def test_a_linear_layer_may_stand_in_any_number_of_dimensions():
-    from helpers.pipeline.stage import put_off
-
     for shape in ((3,), (2, 3), (4, 2, 3)):
         plain, split = (nn.Linear(3, 2, bias=len(shape) > 1).double() for _ in range(2))
         split.load_state_dict(plain.state_dict())
