@@ -5,7 +5,7 @@ results in rank order; a failing rank's traceback is raised here. The function m
 level of a module (it is found again by name on the ranks).
 
 The ranks are forked from a process that has imported torch, which takes a tenth of the time that
-mpiexec needs; where a test asks for an mpiexec, an environment or another Python, or where nothing
+mpiexec needs; where a test asks for an environment or another Python, or where nothing
 can be forked, mpiexec starts them.
 """
 
@@ -36,13 +36,12 @@ def run_ranks(
     function,
     *args,
     timeout: float = 60.0,
-    mpiexec: str | None = None,
     env: dict[str, str] | None = None,
     python: str = sys.executable,
     fork: bool = True,
 ) -> list:
     """Call ``function(*args)`` on ``n`` ranks; return the results in rank order."""
-    fork &= mpiexec is None and env is None and python == sys.executable
+    fork &= env is None and python == sys.executable
     call = pickle.dumps((function, args))
     if fork and why_not_to_fork_here() is None:
         _stay_warm()
@@ -65,7 +64,7 @@ def run_ranks(
             folder=folder,
             cwd=ROOT,
             env={"PYTHONPATH": str(ROOT), **(env or {})},
-            mpiexec=mpiexec or find_mpiexec(python),
+            mpiexec=find_mpiexec(python),
         )
         return _results(n, folder, done.code, done.output, timeout)
 
