@@ -182,8 +182,6 @@ def validate(data: Any, where: str = "record") -> dict:
         raise SchemaError(f"{where}.schema: expected {VERSION}, got {version!r}")
     given = data if not isinstance(data, Mapping) else {k: data[k] for k in data if k != "schema"}
     check(given, Record, where)
-    if "python" not in data["versions"]:
-        raise SchemaError(f"{where}.versions: 'python' is missing")
     return data
 
 
