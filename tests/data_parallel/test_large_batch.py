@@ -3,7 +3,10 @@ import pytest
 import torch
 
 from helpers.data_parallel.large_batch import noise, search
+from helpers.data_parallel.large_batch.noise import Lengths
 from helpers.data_parallel.large_batch.optimizers import LAMB, LARS, AbsorbedSGD, warmed
+from helpers.data_parallel.schemes import MPIAllreduce
+from helpers.data_parallel.tasks import lenet, ranks
 from tests.mpi.runner import run_ranks
 
 
@@ -96,33 +99,26 @@ def test_a_task_is_trained_by_every_optimizer_and_told_apart_from_guessing():
 
 
 def measured(steps: int) -> tuple:
-    """The noise of a training, and how far its weights are from one without measuring."""
-    import torch
-    from mpi4py import MPI
-
-    from helpers.data_parallel.large_batch.noise import NoiseScale
-    from helpers.data_parallel.schemes import MPIAllreduce
-    from helpers.data_parallel.tasks import lenet
-
-    torch.set_num_threads(1)
+    """The lengths in a training, and how far its weights are from one without measuring."""
     kept = []
 
     def made(comm):
-        kept.append(NoiseScale(comm))
+        kept.append(Lengths(comm))
         return kept[0]
 
     settings = {"steps": steps, "batch": 16, "rate": 0.02}
-    weights = lenet.train(made, MPI.COMM_WORLD, **settings).weights
-    plain = lenet.train(MPIAllreduce, MPI.COMM_WORLD, **settings).weights
+    weights = lenet.train(made, ranks(), **settings).weights
+    plain = lenet.train(MPIAllreduce, ranks(), **settings).weights
     scheme = kept[0]
-    return scheme.signals, scheme.noises, scheme.scale(), float(np.abs(weights - plain).max())
+    return scheme.small, scheme.large, float(np.abs(weights - plain).max())
 
 
 @pytest.mark.mpi
 def test_the_noise_is_measured_while_training():
     found = run_ranks(2, measured, 30, timeout=100)
-    signals, noises, scale, apart = found[0]
-    assert len(signals) == len(noises) == 30
+    small, large, apart = found[0]
+    assert len(small) == len(large) == 30
     assert apart == 0
-    assert found[1][2] == scale
-    assert 1 < scale < 1e4
+    assert found[1][:2] == (small, large)
+    signal, spread = noise.parts(np.mean(small), np.mean(large), 16, 32)
+    assert 1 < spread / signal < 1e4

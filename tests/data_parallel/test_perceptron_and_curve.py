@@ -4,11 +4,14 @@ import functools
 
 import numpy as np
 import pytest
+import torch
 
 from helpers.data_parallel.replica import paced
+from helpers.data_parallel.schemes.averaged import patient_average
+from helpers.data_parallel.schemes.local import LocalSGD
 from helpers.data_parallel.tasks import curve, perceptron
 from helpers.data_parallel.tasks.perceptron import noise, small
-from helpers.data_parallel.tasks.sampling import batches_of, parts
+from helpers.data_parallel.tasks.sampling import parts
 from helpers.data_parallel.theory.drift import Path
 from helpers.models.curve import FourLayers, samples
 from helpers.models.curve import curve as formula
@@ -41,15 +44,6 @@ def test_bad_parts_are_refused():
     for share, workers in ((1.5, 2), (-0.1, 2), (0.5, 0), (0.5, 401)):
         with pytest.raises(ValueError, match="expects a share"):
             parts(LABELS, workers, share)
-    with pytest.raises(ValueError, match="does not fit 3"):
-        next(batches_of(LABELS, LABELS, np.arange(3), 4, 0))
-
-
-def test_an_epoch_of_batches_sees_each_sample_once():
-    mine = parts(LABELS, 4, 1.0)[1]
-    stream = batches_of(LABELS, LABELS, mine, 10, seed=3)
-    seen = np.concatenate([next(stream)[0].numpy() for _ in range(10)])
-    assert sorted(seen.tolist()) == sorted(LABELS[mine].tolist())
 
 
 def test_a_paced_gradient_sleeps_for_the_rest_only():
@@ -59,8 +53,6 @@ def test_a_paced_gradient_sleeps_for_the_rest_only():
 
 
 def test_noise_falls_with_the_batch():
-    import torch
-
     weights = torch.nn.utils.parameters_to_vector(small(0).parameters()).detach().numpy()
     assert weights.size == 25_450
     one, four = (noise(weights, batch, draws=60) for batch in (4, 16))
@@ -86,9 +78,6 @@ def test_the_curve_and_its_network():
 
 
 def _fits() -> tuple:
-    from helpers.data_parallel.schemes.averaged import patient_average
-    from helpers.data_parallel.schemes.local import LocalSGD
-
     scheme = functools.partial(LocalSGD, period=4, average=patient_average)
     run = curve.fit(scheme, most=3, target=0.0, follow=4, seed=1)
     easy = curve.fit(scheme, most=3, target=100.0)

@@ -17,24 +17,8 @@ def quantise(v: np.ndarray, levels: int, random: np.ndarray) -> np.ndarray:
     >>> quantise(np.array([3.0, -4.0]), 1, np.array([0.5, 0.1]))  # 3/5 + 0.5 >= 1, 4/5 + 0.1 < 1
     array([1, 0])
 
-    Parameters
-    ----------
-    v : numpy.ndarray (n,)
-        Values that share one norm.
-    levels : int
-        s, at least 1.
-    random : numpy.ndarray (n,)
-        One number from [0, 1) for each value.
-
-    Returns
-    -------
-    numpy.ndarray (n,) of int64
-        Times ‖v‖₂ / s they are Q_s(v).
-
-    Raises
-    ------
-    ValueError
-        For s below 1, or another shape.
+    The values ``v`` (n,) share one norm, ``levels`` is s, and ``random`` has one number from [0, 1)
+    for each value.
     """
     if levels < 1 or v.ndim != 1 or v.shape != random.shape:
         raise ValueError(

@@ -8,15 +8,11 @@ two unknowns. The noise scale tr(Σ)/‖G‖² is the batch at which noise and g
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from helpers.data_parallel.replica import Replica
 from helpers.data_parallel.schemes.averaged import MPIAllreduce
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
 
 
 def parts(small: float, large: float, batch: int, together: int) -> tuple[float, float]:
@@ -44,31 +40,24 @@ def critical_batch(batches: Sequence[float], steps: Sequence[float]) -> tuple[fl
     return float(least), float(product / least)
 
 
-class NoiseScale(MPIAllreduce):
-    """The mean gradient by MPI, and from the gradients' lengths the noise scale of every step.
+class Lengths(MPIAllreduce):
+    """The mean gradient by MPI, and what :func:`parts` takes of every step.
 
-    It costs one allreduce of a number. Take means of `signals` and of `noises` before you divide:
-    the mean of ratios is another number.
+    It costs one allreduce of a number. ``small`` has the mean of ‖g‖² over the replicas, ``large``
+    ‖·‖² of their mean gradient. Average both over steps before you divide: the mean of ratios is
+    another number.
     """
 
-    name = "synchronous, noise measured"
+    name = "synchronous, lengths measured"
 
-    def __init__(self, comm: Intracomm):
-        super().__init__(comm)
-        if comm.Get_size() < 2:
-            raise ValueError(f"a noise scale needs gradients of 2 ranks; got {comm.Get_size()}")
-        self.signals: list[float] = []
-        self.noises: list[float] = []
+    def begin(self, replica: Replica) -> None:
+        super().begin(replica)
+        self.small: list[float] = []
+        self.large: list[float] = []
 
     def after_backward(self, replica: Replica, step: int) -> None:
-        gradients, ranks = replica.flat.gradients, self.comm.Get_size()
-        small = self.comm.allreduce(float(gradients.square().sum())) / ranks
+        gradients = replica.flat.gradients
+        total = self.comm.allreduce(float(gradients.square().sum()))
+        self.small.append(total / self.comm.Get_size())
         super().after_backward(replica, step)
-        batch = replica.history.batch
-        signal, noise = parts(small, float(gradients.square().sum()), batch, ranks * batch)
-        self.signals.append(signal)
-        self.noises.append(noise)
-
-    def scale(self) -> float:
-        """Return the noise scale in samples over all steps."""
-        return float(np.mean(self.noises) / np.mean(self.signals))
+        self.large.append(float(gradients.square().sum()))

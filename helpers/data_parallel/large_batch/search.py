@@ -99,7 +99,6 @@ def trained(
     epochs: float = 4,
     seed: int = 0,
     warm_up: float = 0.0,
-    schedule: Callable[[int, int, float], float] | None = None,
     target: float | None = None,
 ) -> Score:
     """Train a task with one batch, optimizer and rate.
@@ -114,9 +113,6 @@ def trained(
         How often each sample is seen: the same work for every batch.
     warm_up : float
         Epochs over which the rate rises.
-    schedule : callable, optional
-        ``schedule(step, steps, rate)`` is the rate of a step, ``steps`` those of the warm-up;
-        :func:`helpers.data_parallel.large_batch.optimizers.warmed` unless given.
     target : float, optional
         Test accuracy at which the training ends.
     """
@@ -144,11 +140,10 @@ def trained(
     each, looks = count // batch, max(1, round(512 / batch))
     steps = max(1, round(epochs * each))
     losses: list[float] = []
-    rated = schedule or warmed
     for step, (x, y) in zip(
         range(steps), batches(task.train_x, task.train_y, batch, seed=seed), strict=False
     ):
-        moved.param_groups[0]["lr"] = rated(step, round(warm_up * each), rate)
+        moved.param_groups[0]["lr"] = warmed(step, round(warm_up * each), rate)
         model.zero_grad()
         loss = cross_entropy(model(x), y)
         loss.backward()
@@ -173,38 +168,14 @@ def gradient_lengths(
 ) -> tuple[list[float], list[float]]:
     """Train a task on ranks by SGD, and measure its gradients in every step; every rank calls.
 
-    Parameters
-    ----------
-    name : str
-        Of one of :data:`TASKS`.
-    steps : int
-        Updates.
-    batch : int
-        B of one replica.
-    rate : float
-        λ, with momentum 0.9.
-    seed : int
-        Of weights and order.
-
-    Returns
-    -------
-    tuple of list of float
-        For each step the mean of ‖g‖² over the replicas, and ‖·‖² of their mean gradient.
+    ``name`` is of one of :data:`TASKS`, ``batch`` B of one replica, and the momentum 0.9. For each
+    step return the mean of ‖g‖² over the replicas, and ‖·‖² of their mean gradient.
     """
-    ranks, measured = _measured(name, steps, batch, rate, seed)
-    small, large = (
-        [s + n / size for s, n in zip(measured.signals, measured.noises, strict=True)]
-        for size in (batch, ranks * batch)
-    )
-    return small, large
-
-
-def _measured(name: str, steps: int, batch: int, rate: float, seed: int) -> tuple[int, Any]:
     import torch
     from mpi4py import MPI
     from torch.nn.functional import cross_entropy
 
-    from helpers.data_parallel.large_batch.noise import NoiseScale
+    from helpers.data_parallel.large_batch.noise import Lengths
     from helpers.data_parallel.loop import train
     from helpers.data_parallel.replica import Replica
     from helpers.data_parallel.tasks.sampling import batches
@@ -212,8 +183,8 @@ def _measured(name: str, steps: int, batch: int, rate: float, seed: int) -> tupl
     torch.set_num_threads(1)
     comm, task = MPI.COMM_WORLD, TASKS[name]()
     model = task.model(seed)
-    scheme = NoiseScale(comm)
+    scheme = Lengths(comm)
     replica = Replica(model, cross_entropy, torch.optim.SGD(model.parameters(), rate, 0.9))
     mine = batches(task.train_x, task.train_y, batch, comm.Get_rank(), comm.Get_size(), seed)
     train(replica, mine, scheme, steps=steps)
-    return comm.Get_size(), scheme
+    return scheme.small, scheme.large

@@ -133,7 +133,10 @@ class Backup(Scheme):
         losses: list[float] = []
         arrived: dict[int, float] = {}
         while len(arrived) < self.needed:
-            worker, hello = self._next()
+            called = next_hello(self.comm, self.patience)
+            if called is None:
+                raise SilenceError(f"no gradient came within {self.patience:g} s")
+            worker, hello = called
             receive(self.comm, self._arriving, worker, GRADIENT, self.patience)
             if hello.version < self._step:  # too late
                 self.dropped += 1
@@ -149,21 +152,11 @@ class Backup(Scheme):
         self.taken.append(sorted(arrived))
         self.arrivals.append(arrived)
 
-    def _next(self) -> tuple[int, Hello]:
-        called = next_hello(self.comm, self.patience)
-        if called is None:
-            raise SilenceError(f"no gradient came within {self.patience:g} s")
-        return called
-
     def _answer(self, worker: int) -> None:
         """Send the current parameters; who is busy takes them later, and nobody waits for it."""
         self.comm.send(Ready(True, version=self._step), worker, READY)
         sent = self.comm.Isend(self._current, worker, PARAMETERS)
         self._sends.append((sent, self._current))
-
-    def update(self, replica: Replica, step: int) -> None:
-        if self.serves:
-            replica.optimizer.step()
 
     def end(self, replica: Replica) -> History:
         """Dismiss every worker, and take what still comes too late."""

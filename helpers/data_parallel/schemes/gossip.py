@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from helpers.data_parallel.replica import Replica
 from helpers.data_parallel.scheme import Scheme
 from helpers.data_parallel.schemes.protocol import wait
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
 
 THIRD = 1 / 3
 PATIENCE = 600.0  # seconds
@@ -21,12 +16,8 @@ LEFTWARDS, RIGHTWARDS = 21, 22  # tags
 def mixing(ranks: int, weight: float = THIRD) -> np.ndarray:
     """Make the matrix W by which replicas on a ring mix: θ_i ← Σ_j W_ij·θ_j.
 
-    Its rows add up to 1. On two ranks both neighbours are the same one.
-
-    Parameters
-    ----------
-    weight : float
-        w of each neighbour, in [0, 1/2]; a replica itself keeps 1 − 2w.
+    ``weight`` is w of each neighbour, in [0, 1/2]; a replica itself keeps 1 − 2w, so that the rows
+    add up to 1. On two ranks both neighbours are the same one.
     """
     if ranks < 1 or not 0 <= weight <= 0.5:
         raise ValueError(
@@ -56,16 +47,10 @@ class Gossip(Scheme):
     """Each replica becomes (1 − 2w)·itself + w·(its left and its right neighbour), in every step.
 
     Each rank sends two messages of all parameters after a step, on any number of ranks. There is no
-    allreduce: the replicas are never equal, only near to each other. ``weight`` is w, from 0 to
-    1/2.
+    allreduce: the replicas are never equal, only near to each other; w is 1/3.
     """
 
     name = "gossip"
-
-    def __init__(self, comm: Intracomm, weight: float = THIRD):
-        super().__init__(comm)
-        mixing(comm.Get_size(), weight)
-        self.weight = weight
 
     def begin(self, replica: Replica) -> None:
         """Make room for what the neighbours send."""
@@ -85,5 +70,5 @@ class Gossip(Scheme):
             self.comm.Isend(values, left, LEFTWARDS),
         ]:
             wait(request, PATIENCE, "a neighbour did not gossip")
-        values *= 1 - 2 * self.weight
-        values += self.weight * (self._left + self._right)
+        values *= 1 - 2 * THIRD
+        values += THIRD * (self._left + self._right)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -83,20 +83,12 @@ class LocalSGD(Scheme):
 
 
 class PostLocalSGD(LocalSGD):
-    """Synchronous at first, local later (Lin et al., 2020): H = 1 up to a step, then H.
+    """Synchronous at first, local later (Lin et al., 2020): H = 1 for ``switch`` steps, then H."""
 
-    Parameters
-    ----------
-    period : int
-        H after the switch.
-    switch : int
-        Steps that are made with H = 1.
-    """
-
-    def __init__(self, comm: Intracomm, period: int, switch: int, average: Average = ring_average):
+    def __init__(self, comm: Intracomm, period: int, switch: int, **options: Any):
         steps(period, "period")
         steps(switch, "switch", least=0)
-        super().__init__(comm, lambda step: 1 if step < switch else period, average)
+        super().__init__(comm, lambda step: 1 if step < switch else period, **options)
         self.name = f"post-local SGD, H = 1 then {period}"
 
 
@@ -123,9 +115,9 @@ class DiLoCo(LocalSGD):
         period: int | Callable[[int], int],
         rate: float = 0.7,
         momentum: float = 0.9,
-        average: Average = ring_average,
+        **options: Any,
     ):
-        super().__init__(comm, period, average)
+        super().__init__(comm, period, **options)
         if not (rate > 0 and 0 <= momentum < 1):
             raise ValueError(
                 "DiLoCo expects an outer rate above 0 and a momentum in [0, 1); "

@@ -48,10 +48,10 @@ def fit(
 ) -> Trained:
     """Fit the source's curve with its four layers, until the loss is low enough; all ranks call.
 
+    The result has the loss on 400 other points.
+
     Parameters
     ----------
-    scheme : callable
-        Makes the scheme of a communicator.
     count, batch : int
         All samples, and B of one worker: an epoch is count/(R·B) steps.
     most : int
@@ -60,11 +60,6 @@ def fit(
         The mean squared error of an epoch, as seen while training, that ends it; 0 runs ``most``.
     **settings : Any
         As for :func:`helpers.data_parallel.tasks.perceptron.replicas`.
-
-    Returns
-    -------
-    Trained
-        With the loss on 400 other points.
     """
     from torch.nn.functional import mse_loss
 
@@ -103,16 +98,8 @@ def loss_of(weights: np.ndarray, count: int = 400, seed: int = 0) -> float:
 def speed(ranks: int, batches: int = 80, pace: float = 10e-3, repeats: int = 3) -> float | None:
     """Time a fixed amount of work on the first ranks, each a device of one speed; all ranks call.
 
-    Return seconds; None on ranks that take no part.
-
-    Parameters
-    ----------
-    ranks : int
-        R, how many share the work.
-    batches : int
-        All mini-batches together.
-    pace : float
-        Seconds that a device needs for one of them, without messages.
+    ``batches`` are all mini-batches together; a device needs ``pace`` seconds for one, without
+    messages. Return seconds; None on ranks that take no part.
     """
     from typing import cast
 

@@ -14,16 +14,9 @@ from torch.nn.functional import cross_entropy
 class Run:
     """One rank's replica in a synchronous training, with its place in the data.
 
-    ``epoch`` is the one that the next batch belongs to, ``done`` how many batches of it are done.
-
-    Parameters
-    ----------
-    part : tuple of int
-        This rank, and how many there are: which part of the data is its own.
-    sync : callable, optional
-        ``sync(net)`` replaces each gradient by its mean over all ranks; None where there is one.
-    rate, momentum : float
-        λ and μ of SGD.
+    ``part`` is this rank, and how many there are; ``sync(net)`` replaces each gradient by its mean
+    over them. ``epoch`` is the one that the next batch belongs to, ``done`` how many batches of it
+    are done.
     """
 
     def __init__(

@@ -138,20 +138,10 @@ def alone(**settings: Any) -> History | None:
 
 
 def computing(scheme: type[Scheme], **settings: Any) -> list[tuple[float, float]]:
-    """Train LeNet, and note when this rank computed its gradients; every rank calls.
+    """Train LeNet as :func:`train` does, and note when this rank computed; every rank calls.
 
-    Parameters
-    ----------
-    scheme : type
-        The scheme's class.
-    **settings : Any
-        As for :func:`train`.
-
-    Returns
-    -------
-    list of tuple of float
-        Beginning and end of each gradient, in seconds since the first rank began its first; empty
-        on a rank that serves. The ranks share one machine's clock.
+    Return the beginning and end of each gradient, in seconds since the first rank began its first;
+    empty on a rank that serves. The ranks share one machine's clock.
     """
     noted: list[list[float]] = []
 
@@ -184,21 +174,11 @@ def time_model(
     link: str = "memory",
     steps: int = 30,
 ) -> list[Point]:
-    """Measure several batch sizes on the first ranks; every rank calls.
+    """Measure several batch sizes on the first ranks; every rank calls, the others get no points.
 
-    Parameters
-    ----------
-    network : str
-        One of :data:`NETWORKS`.
-    link : str
-        The way of the gradients: MPI's allreduce through ``"memory"``, or gloo's over ``"TCP"`` (on
-        the loopback interface), as if each rank sat on a machine of its own.
-
-    Returns
-    -------
-    list of Point
-        One for each batch size; empty on ranks that take no part. All with one T_sync, the median
-        over the batch sizes: it does not depend on them.
+    ``link`` is the way of the gradients: MPI's allreduce through ``"memory"``, or gloo's over
+    ``"TCP"`` (on the loopback interface), as if each rank sat on a machine of its own. All points
+    have one T_sync, the median over the batch sizes: it does not depend on them.
     """
     import torch.distributed as dist
 

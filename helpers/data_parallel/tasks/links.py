@@ -29,12 +29,7 @@ NAMES = (
 def scheme(name: str, comm: Intracomm) -> Scheme:
     """Make one of :data:`NAMES`, whose name it then has (``"float32"`` goes by our ring).
 
-    ValueError for what no name is like.
-
-    Parameters
-    ----------
-    name : str
-        One of :data:`NAMES`, or another s or share in its place.
+    Another s or share may stand in a name; ValueError for what no name is like.
     """
     from helpers.data_parallel.compression.compressors import Half, Quantised, Sign, TopK
     from helpers.data_parallel.schemes import Compressed, PowerSGD, Ring
@@ -119,6 +114,8 @@ def to_accuracy(
 ) -> tuple[int | None, float]:
     """Train LeNet until it sorts enough test digits right; every rank calls.
 
+    Return the steps (None if ``limit`` was not enough) and the seconds without the looks.
+
     Parameters
     ----------
     name : str or callable
@@ -131,11 +128,6 @@ def to_accuracy(
         Seconds that a forward and backward pass takes at least: see ``helpers.pace``.
     every : int
         Steps from one look at the accuracy to the next.
-
-    Returns
-    -------
-    tuple
-        Steps (None if ``limit`` was not enough) and seconds without the looks.
     """
     from helpers.models.lenet import reaches
 
@@ -154,14 +146,8 @@ def to_accuracy(
 def exchange(name: str, size: int, repeats: int = 5) -> float:
     """Time what a scheme does between the backward pass and the optimizer; every rank calls.
 
-    Return the median over repeats of the slowest rank's seconds.
-
-    Parameters
-    ----------
-    name : str
-        As for :func:`scheme`.
-    size : int
-        Rows of a matrix of ``size`` × 256 parameters that is trained.
+    A matrix of ``size`` × 256 parameters is trained. Return the median over repeats of the slowest
+    rank's seconds.
     """
     import torch
 

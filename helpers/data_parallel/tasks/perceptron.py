@@ -124,29 +124,24 @@ def train(
 ) -> Trained:
     """Train the small perceptron on the digits, each worker with samples of its own; all call.
 
-    Parameters
-    ----------
-    scheme : callable
-        Makes the scheme of a communicator.
-    steps, batch : int
-        Updates, and B of one worker.
-    sorted_share : float
-        How much of the data is sorted by class: see
-        :func:`helpers.data_parallel.tasks.sampling.parts`.
-    **settings : Any
-        As for :func:`replicas`.
+    ``batch`` is B of one worker, ``sorted_share`` how much of the data is sorted by class (see
+    :func:`helpers.data_parallel.tasks.sampling.parts`); further settings are as for
+    :func:`replicas`.
     """
     from torch.nn.functional import cross_entropy
 
     from helpers.data_parallel.tasks.lenet import digits
-    from helpers.data_parallel.tasks.sampling import batches_of, parts
+    from helpers.data_parallel.tasks.sampling import batches, parts
 
     comm, data = ranks() if comm is None else comm, digits()
     rank = comm.Get_rank()
     mine = parts(data.train_labels, comm.Get_size(), sorted_share, seed)[rank]
-    order = batches_of(data.train_images, data.train_labels, mine, batch, 100 * seed + rank)
+    rng = np.random.default_rng([100 * seed + rank, 13])
+    stream = batches(
+        data.train_images, data.train_labels, batch, shard=lambda *_: rng.permutation(mine)
+    )
     run = replicas(
-        small(seed), cross_entropy, order, scheme(comm), steps=steps, rate=rate, **settings
+        small(seed), cross_entropy, stream, scheme(comm), steps=steps, rate=rate, **settings
     )
     assert run.history.weights is not None
     run.loss, run.accuracy = judge(run.history.weights)

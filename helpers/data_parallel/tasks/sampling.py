@@ -89,17 +89,3 @@ def parts(labels: np.ndarray, workers: int, sorted_share: float, seed: int = 0) 
     by_class = by_class[np.argsort(labels[by_class], kind="stable")].reshape(workers, each)
     mixed = order[each * workers : least * workers].reshape(workers, least - each)
     return [np.concatenate(pair) for pair in zip(by_class, mixed, strict=True)]
-
-
-def batches_of(
-    inputs: np.ndarray, labels: np.ndarray, mine: np.ndarray, batch: int, seed: int
-) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield, without end, mini-batches of one worker's samples, shuffled anew in each epoch."""
-    if not 1 <= batch <= len(mine):
-        raise ValueError(f"a batch of {batch!r} does not fit {len(mine)} samples")
-    rng = np.random.default_rng([seed, 13])
-    while True:
-        order = rng.permutation(mine)
-        for begin in range(0, len(mine) - batch + 1, batch):
-            where = order[begin : begin + batch]
-            yield torch.from_numpy(inputs[where]), torch.from_numpy(labels[where])

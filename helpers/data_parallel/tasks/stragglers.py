@@ -48,12 +48,8 @@ def backup(
 ) -> Waited:
     """Train with backup workers whose gradients take t₀ + an exponential time; every rank calls.
 
-    Parameters
-    ----------
-    least, mean : float
-        t₀ and m, in seconds.
-    abandon : bool
-        Whether late workers let go of their gradient.
+    ``least`` and ``mean`` are t₀ and m in seconds; with ``abandon`` late workers let go of their
+    gradient.
     """
     seconds = drawn(least, mean, seed, ranks().Get_rank())
     return _waited(backups, seconds, abandon, steps, seed, batch)

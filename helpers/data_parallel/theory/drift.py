@@ -32,14 +32,7 @@ def consensus(values: np.ndarray) -> np.ndarray:
 def after_steps(count: int | np.ndarray, rate: float, noise: float, ranks: int) -> Any:
     """Predict Ξ so many steps after an average: it grows in a straight line. Ξ = h·λ²·σ²·(R − 1)/R.
 
-    Parameters
-    ----------
-    count : int or numpy.ndarray
-        h, steps since the replicas were equal.
-    rate : float
-        λ; with momentum μ, λ/(1 − μ) for h well above 1/(1 − μ).
-    noise : float
-        σ², the variance of one replica's gradient, summed over the parameters.
+    ``count`` is h, ``noise`` σ². With momentum μ, ``rate`` is λ/(1 − μ) for h well above 1/(1 − μ).
     """
     return count * rate**2 * noise * (ranks - 1) / ranks
 

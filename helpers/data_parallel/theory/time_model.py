@@ -67,14 +67,8 @@ def speedup(ranks: int, compute: float, synchronize: float) -> float:
 def crossing(batches: list[float], ratios: list[float], ranks: int) -> float | None:
     """Find the batch size where T_sync / T_comp falls to R − 1: below it, one process is faster.
 
-    Return samples; None if the ratio never crosses R − 1 within them.
-
-    Parameters
-    ----------
-    batches : list of float
-        B in samples, ascending.
-    ratios : list of float
-        T_sync / T_comp at each; interpolated on logarithmic axes.
+    Return samples, interpolated on logarithmic axes between the ascending ``batches``; None if the
+    ratio never crosses R − 1 within them.
     """
     if ranks < 2:
         return None
