@@ -75,14 +75,8 @@ def run_chain(
 ) -> Any:
     """Execute a schedule for real; return the gradient with respect to x₀.
 
-    ``x`` is x₀, and ``g`` the gradient with respect to xₙ.
-
-    Parameters
-    ----------
-    forward : callable
-        ``forward(i, x)``: x_(i−1) → x_i.
-    backward : callable
-        ``backward(i, x, g)``: x_(i−1) and the gradient with respect to x_i → that to x_(i−1).
+    ``x`` is x₀, and ``g`` the gradient with respect to xₙ. ``forward(i, x)``: x_(i−1) → x_i;
+    ``backward(i, x, g)``: x_(i−1) and the gradient with respect to x_i → that to x_(i−1).
     """
     held = {0: x}
     for action in schedule:

@@ -27,23 +27,9 @@ from helpers.autodiff.operator import Operator, Type
 def gradients(y: Variable, xs: Sequence[Variable], seed: Variable | None = None) -> list[Variable]:
     """Extend the graph by the gradients of y with respect to each x.
 
-    Where y does not depend on x the gradient is zeros.
-
-    Parameters
-    ----------
-    y : Variable
-        Floating; a scalar, unless there is a seed.
-    xs : sequence of Variable
-        Inputs or anything between them and y.
-    seed : Variable, optional
-        The gradient of a loss with respect to y, of y's type; 1 unless given.
-
-    Raises
-    ------
-    ValueError
-        y is no scalar and there is no seed, or the seed is not of y's type.
-    TypeError
-        y or an x is not floating.
+    An x is an input, or anything between inputs and y; where y does not depend on it, the gradient
+    is zeros. ``seed`` is the gradient of a loss with respect to y, of y's type: 1 for a scalar.
+    ValueError for another seed, TypeError unless all are floating.
     """
     for each in (y, *xs):
         if each.dtype.kind != "f":
@@ -62,7 +48,9 @@ def pullback(
     """Extend the graph by the gradients with respect to xs, given those with respect to ys."""
     order = topological(ys)
     leads = set(xs)  # variables that depend on an x
-    leads |= {node.output for node in order if _marks(leads, node.output, node.inputs)}
+    for node in order:
+        if not leads.isdisjoint(node.inputs):
+            leads.add(node.output)
     total: dict[Variable, Variable] = {}
 
     def add_to(x: Variable, part: Variable) -> None:
@@ -83,13 +71,6 @@ def pullback(
                     )
                 add_to(x, part)
     return [total[x] if x in total else full_like(x, 0) for x in xs]
-
-
-def _marks(leads: set[Variable], output: Variable, inputs: Sequence[Variable]) -> bool:
-    """Mark a result whose operands are marked; say whether it is."""
-    if not leads.isdisjoint(inputs):
-        leads.add(output)
-    return output in leads
 
 
 @dataclass(frozen=True)

@@ -149,10 +149,7 @@ def variable(name: str, shape: Iterable[int | str | Size] = (), dtype: Any = "fl
     >>> variable("x", shape=("n", 3))
     <x: float64 (n, 3)>
 
-    Parameters
-    ----------
-    shape : iterable of int, str or Size
-        One for each axis; a name is a size that is known when the graph runs.
+    A name in the shape is a size that is known when the graph runs.
     """
     return Variable(Type(np.dtype(dtype), shape_of(shape)), name)
 

@@ -158,23 +158,10 @@ def scan(
 ) -> tuple[list[Variable], list[Variable]]:
     """Loop over the first axis of sequences, carrying states along.
 
-    Return the last states, and the outputs stacked (t, ...).
-
-    Parameters
-    ----------
-    step : callable
-        ``step(*states, *elements)`` → new states, outputs: two sequences of variables. What else it
-        uses is the same at each step; it gets a gradient as well.
-    initial : sequence of Variable
-        The states before the first step; at least one. All floating dtypes are the same.
-
-    Raises
-    ------
-    TypeError
-        A variable in the place of a list of them; new states that are not of the states' types,
-        or floating dtypes that differ.
-    ValueError
-        The sequences differ in length, or there are none.
+    Return the last states, and the outputs stacked (t, ...). There is a state or more, ``initial``
+    before the first step, and one floating dtype. ``step(*states, *elements)`` → new states,
+    outputs: two sequences of variables. What else it uses is the same at each step, and gets a
+    gradient as well.
     """
     for what, given in (("states", initial), ("sequences", sequences)):
         if isinstance(given, Variable):

@@ -133,19 +133,8 @@ def padded(x: Variable, padding: int) -> Variable:
 def conv2d(x: Variable, w: Variable, padding: int = 0) -> Variable:
     """Convolve images with filters (a cross-correlation, as in all of deep learning).
 
-    Parameters
-    ----------
-    x : Variable (B, C, H, W)
-        Images.
-    w : Variable (O, C, h, w)
-        Filters, of numeric size.
-    padding : int
-        Zeros on each side.
-
-    Returns
-    -------
-    Variable (B, O, P, Q)
-        P = H + 2 padding − h + 1, Q likewise.
+    (B, C, H, W) images and (O, C, h, w) filters of numeric size make (B, O, P, Q), with
+    P = H + 2 padding − h + 1 and Q likewise; the padding is zeros on each side.
     """
     if x.ndim != 4 or w.ndim != 4 or x.shape[1] != w.shape[1]:
         raise ValueError(

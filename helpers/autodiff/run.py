@@ -102,17 +102,8 @@ def function(
     >>> double(np.array([1.0, 2.0]))
     [array([2., 4.])]
 
-    Parameters
-    ----------
-    inputs : sequence of Variable
-        What is fed, each once; may lie anywhere in the graph.
-    passes : sequence of callable
-        Applied to the graph in this order (see :mod:`.passes`).
-
-    Raises
-    ------
-    ValueError
-        The outputs need a variable that is not among the inputs.
+    Inputs, each once, may lie anywhere in the graph; ``passes`` (see :mod:`.passes`) are applied to
+    it in this order. ValueError if the outputs need a variable that is not among the inputs.
     """
     for each in passes:
         outputs = each(outputs, inputs)

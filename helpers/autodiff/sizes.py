@@ -28,10 +28,8 @@ class Quotient:
     under: int | Size
 
     def __repr__(self) -> str:
-        return "//".join(f"({each})" if " " in repr(each) else repr(each) for each in self._both())
-
-    def _both(self) -> tuple[int | Size, int | Size]:
-        return self.over, self.under
+        both = self.over, self.under
+        return "//".join(f"({each})" if " " in repr(each) else repr(each) for each in both)
 
 
 @dataclass(frozen=True)

@@ -82,21 +82,10 @@ def state(name: str, value: Any) -> State:
 
 
 def update(state: Variable, new: Any) -> Variable:
-    """Write a new value over a state, each time this runs.
+    """Write a new value over a state, each time this runs; return it, in the state's own memory.
 
-    Return the new value, in the state's own memory.
-
-    Parameters
-    ----------
-    state : State
-        Or the result of an earlier update of it: the second is then after the first.
-    new : Variable, array_like or number
-        Of the state's type, after broadcasting.
-
-    Raises
-    ------
-    TypeError
-        It is no state, or the value is not of its type.
+    ``state`` may be the result of an earlier update: the second is then after the first. ``new`` is
+    of the state's type after broadcasting, else TypeError.
     """
     return _updated(Update(adds=False), state, new)
 

@@ -73,24 +73,13 @@ class Timeline:
 
 @dataclass(frozen=True)
 class Costs:
-    """What each action costs.
-
-    Parameters
-    ----------
-    forward, input, weight : float or sequence of float
-        Of one micro-batch through a stage: the forward pass, the two parts of the backward pass.
-        One number for all stages alike, or one for each.
-    message : float
-        From one rank to another.
-    update : float
-        Of the weights of a stage.
-    """
+    """What each action costs: one number for all stages alike, or one for each."""
 
     forward: float | Sequence[float] = 1.0
-    input: float | Sequence[float] = 1.0
+    input: float | Sequence[float] = 1.0  # as the next, a part of the backward pass
     weight: float | Sequence[float] = 1.0
-    message: float = 0.0
-    update: float = 0.0
+    message: float = 0.0  # from one rank to another
+    update: float = 0.0  # of a stage's weights
 
     def __post_init__(self) -> None:
         for name in ("forward", "input", "weight", "message", "update"):
@@ -144,29 +133,13 @@ def simulate(schedule: Schedule, costs: Costs | None = None) -> Timeline:
 def bubble(name: str, ranks: int, micro: int, chunks: int = 1, costs: Costs | None = None) -> float:
     """Return by formula the share of the time in which ranks are idle, all stages alike.
 
-    Parameters
-    ----------
-    name : str
-        GPipe, 1F1B, PipeDream (until it is empty), interleaved or zero-bubble.
-    chunks : int
-        v, for interleaved.
-    costs : Costs, optional
-        For zero-bubble, where the parts matter, and for PipeDream, whose update takes time; 1 for
-        each part and 0 for an update unless given.
+    - GPipe, 1F1B: (p − 1) / (m + p − 1); interleaved: (p − 1) / (v m + p − 1)
+    - zero-bubble, m ≥ p: (p − 1) d / (m (f + i + w) + (p − 1) d), with f, i and w for the three
+      parts and d = max(f + i − w, f, i)
+    - PipeDream, filled and emptied once in m batches: (p − 1)(f + i + w) / (m (f + i + w + u) +
+      (p − 1)(f + i + w)), with u for an update
 
-    Returns
-    -------
-    float
-        0 to 1: (p − 1) / (m + p − 1) for GPipe and 1F1B; (p − 1) / (v m + p − 1) interleaved; with
-        f, i and w for the three parts, for zero-bubble and m ≥ p, where d = max(f + i − w, f, i):
-        (p − 1) d / (m (f + i + w) + (p − 1) d); for PipeDream, which is filled
-        and emptied once in m batches, with u for an update:
-        (p − 1)(f + i + w) / (m (f + i + w + u) + (p − 1)(f + i + w)).
-
-    Raises
-    ------
-    ValueError
-        For another name, for zero-bubble with m < p, and where messages or stages differ in price.
+    ValueError for another name, and where messages cost something or stages differ.
     """
     p, m = ranks, micro
     stages = [costs.forward, costs.input, costs.weight] if costs else []
