@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 import torch
 from torch import nn
@@ -17,21 +19,22 @@ CONFIG = Config(vocabulary=11, context=5, layers=14, heads=2, width=8)  # 16 pie
 MICRO = 8
 
 
-def whole(dtype, micro=MICRO):
-    model = transformer(CONFIG, 0, dtype)
+def whole(micro=MICRO):
+    model = transformer(CONFIG, 0, torch.float64)
     inputs, targets = batches(CONFIG, micro)
     losses = [loss(model(x), y) for x, y in zip(inputs, targets, strict=True)]
     (sum(losses) / micro).backward()
     return model, [value.item() for value in losses]
 
 
-def equal_to_one_process(dtype_name: str, tolerance: float):
+def equal_to_one_process():
     """Every schedule, with and without recomputation: losses and gradients of one process."""
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD
-    rank, size, dtype = comm.rank, comm.size, getattr(torch, dtype_name)
-    wanted = {m: whole(dtype, m) for m in (2 * size, 3)}
+    rank, size = comm.rank, comm.size
+    wanted = {m: whole(m) for m in (2 * size, 3)}
+    close = functools.partial(torch.testing.assert_close, rtol=0, atol=1e-12)
     for name, make in families.FAMILIES.items():
         if name == "PipeDream":
             continue
@@ -40,7 +43,7 @@ def equal_to_one_process(dtype_name: str, tolerance: float):
                 continue
             model, losses = wanted[micro]
             schedule = make(size, micro)
-            modules, parts = modules_of(schedule, rank, CONFIG, dtype)
+            modules, parts = modules_of(schedule, rank, CONFIG, torch.float64)
             pipeline = Pipeline(
                 comm, schedule, modules, loss, recompute=recompute, measure=not recompute
             )
@@ -54,18 +57,11 @@ def equal_to_one_process(dtype_name: str, tolerance: float):
                 assert outcome.bytes > 0
                 assert pipeline.meter.now == 0
             if rank == size - 1:
-                torch.testing.assert_close(
-                    torch.tensor(outcome.losses), torch.tensor(losses), rtol=0, atol=tolerance
-                )
+                close(outcome.losses, losses)
             for module, part in zip(modules, parts, strict=True):
-                for (_, p), (_, q) in zip(
-                    module.named_parameters(),
-                    nn.Sequential(*model[part.start : part.stop]).named_parameters(),
-                    strict=True,
-                ):
-                    torch.testing.assert_close(
-                        p.grad, 2 * q.grad, rtol=0, atol=tolerance,
-                    )  # fmt: skip
+                theirs = model[part.start : part.stop].parameters()
+                for p, q in zip(module.parameters(), theirs, strict=True):
+                    close(p.grad, 2 * q.grad)
 
 
 def memory():
