@@ -17,7 +17,6 @@ PLACE = ".progress"
 PAGE = "progress.md"
 LARGEST = 1e30  # a number beyond is kept as it is written
 _CHECK = re.compile(r"\bcheck\.(\w+)\(")
-_PREDICTED = re.compile(r"\bguess\[|\bPrediction\(")
 
 
 def notebook() -> Path | None:

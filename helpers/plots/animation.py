@@ -1,13 +1,6 @@
 """An animation of collectives that plays in the page: who sends which chunk to whom, step by step.
 
-``animate(schedules)`` returns one HTML element with its data, style and script inside: it needs no
-network and, once made, no kernel; any number of them may stand on one page. In a browser test find
-its parts by ``data-testid`` (inside ``[data-testid="animation"]``): ``animation-play`` (a toggle),
-``animation-step``, ``-back``, ``-first`` and ``-last``, ``animation-scrubber``,
-``animation-frame`` (text "step 2 of 6", attribute ``data-frame="2"``), ``animation-collective``,
-``animation-ranks`` and ``animation-pieces`` (sliders), ``animation-origin`` ("recorded: 4 real
-ranks" or "model: 8 ranks") and ``animation-status``. The picture is drawn by
-``web/collective-animation.js``, its steps are played by ``web/player.js``.
+The picture is drawn by ``web/collective-animation.js``, its steps are played by ``web/player.js``.
 """
 
 from __future__ import annotations
@@ -15,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from helpers.plots.style import PALETTE
+from helpers.plots.style import EIGHT
 from helpers.plots.web.page import embed
 
 if TYPE_CHECKING:
@@ -40,8 +33,6 @@ def animate(schedules: Schedule | Iterable[Schedule]) -> HTML:
         For a schedule of more than 30 ranks, and for one that would count a contribution
         twice.
     """
-    from IPython.display import HTML
-
     schedules = list(schedules) if isinstance(schedules, Iterable) else [schedules]
     for schedule in schedules:
         if schedule.ranks > MAX_RANKS:
@@ -51,12 +42,11 @@ def animate(schedules: Schedule | Iterable[Schedule]) -> HTML:
             )
     names = {schedule.name: schedule.title or schedule.name for schedule in schedules}
     data = {
-        "palette": [*PALETTE[:6], "#8c6d31", "#7b6fd0"],  # and two more, for ranks 6 and 7
+        "palette": list(EIGHT),
         "titles": names,
         "schedules": [_encoded(schedule) for schedule in schedules],
     }
-    page = embed("collective-animation.js", "collective-animation.css", data, test_id="animation")
-    return HTML(page)
+    return embed("collective-animation", data, test_id="animation")
 
 
 def _encoded(schedule: Schedule) -> dict:

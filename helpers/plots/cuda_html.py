@@ -1,11 +1,4 @@
-"""Pictures of a recorded kernel that answer a click, or play: who computes what, who loads what.
-
-Each is one HTML element with its data, style and script inside: it needs no network and, once made,
-no kernel. In a browser test find its parts by ``data-testid``: ``accesses`` (the whole),
-``accesses-cell-ARRAY-INDEX``, ``accesses-text``, ``accesses-play``, ``accesses-step``,
-``-back``, ``-first``, ``-last``, ``-scrubber`` and ``accesses-frame`` (text "step 2 of 6"); and
-the same of ``lanes`` (``lanes-bank-BANK``, ``lanes-text``) and of ``scan`` (``scan-choice``).
-"""
+"""Pictures of a recorded kernel that answer a click, or play: who computes what, who loads what."""
 
 from __future__ import annotations
 
@@ -22,6 +15,7 @@ if TYPE_CHECKING:
 
     from helpers.cuda.record import AccessRecord
 
+COLOURS = {"palette": PALETTE[:6]}
 MOST_CELLS = 1600  # of one array: beyond, a cell is too small to click
 
 
@@ -32,7 +26,7 @@ def thread_picture(record: AccessRecord, read: str, written: str) -> HTML:
     for an array that is not there or too large, one that no thread wrote, and for a record that was
     cut off.
     """
-    return _html("accesses", _threads(record, read, written))
+    return embed("accesses", _threads(record, read, written) | COLOURS)
 
 
 def _threads(record: AccessRecord, read: str, written: str) -> dict:
@@ -81,7 +75,7 @@ def tile_animation(
     ValueError
         When the block's accesses are not in the record, or the image is too large to be shown.
     """
-    return _html("accesses", _passes(record, image, tile, tile_shape, block))
+    return embed("accesses", _passes(record, image, tile, tile_shape, block) | COLOURS)
 
 
 def lane_picture(records: Mapping[str, AccessRecord], array: str, tile: str) -> HTML:
@@ -111,7 +105,7 @@ def lane_picture(records: Mapping[str, AccessRecord], array: str, tile: str) -> 
             f"{32 * moved} bytes moved. Shared memory: {passes} wavefront{'s' * (passes > 1)}, "
             "1 would do.",
         })  # fmt: skip
-    return _html("lanes", {"requests": requests})
+    return embed("lanes", {"requests": requests} | COLOURS)
 
 
 def scan_picture(records: Mapping[str, AccessRecord], x: np.ndarray) -> HTML:
@@ -121,7 +115,7 @@ def scan_picture(records: Mapping[str, AccessRecord], x: np.ndarray) -> HTML:
     padding, which add in the shared array ``part``).
     """
     runs = [{"name": name} | _steps(record, x) for name, record in records.items()]
-    return _html("scan", {"runs": runs})
+    return embed("scan", {"runs": runs} | COLOURS)
 
 
 def _steps(record: AccessRecord, x: np.ndarray) -> dict:
@@ -210,9 +204,3 @@ def _shape(record: AccessRecord, name: str) -> list[int]:
             f"most {MOST_CELLS} elements"
         )
     return [int(n) for n in shape]
-
-
-def _html(name: str, data: dict) -> HTML:
-    from IPython.display import HTML
-
-    return HTML(embed(f"{name}.js", f"{name}.css", {**data, "palette": PALETTE[:6]}))

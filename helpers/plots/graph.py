@@ -1,8 +1,4 @@
-"""What is kept of a computation graph, and what is computed again: memory against time.
-
-In a browser test find the parts of ``segments`` by ``data-testid``: ``segments`` (the whole),
-``segments-way`` (a menu), ``segments-count`` (a slider), ``segments-said``.
-"""
+"""What is kept of a computation graph, and what is computed again: memory against time."""
 
 from __future__ import annotations
 
@@ -77,8 +73,6 @@ def segments(ways: Mapping[str, Mapping[int, Sequence[Action]]], steps: int, fir
     steps : int
         n, the length of the chain; up to 64.
     """
-    from IPython.display import HTML
-
     if not 1 <= steps <= 64:
         raise ValueError(f"segments draws chains of 1 to 64 steps; got {steps}")
     if any(first not in schedules for schedules in ways.values()):
@@ -94,4 +88,4 @@ def segments(ways: Mapping[str, Mapping[int, Sequence[Action]]], steps: int, fir
         "first": first,
         "colours": {"held": BLUE, "forward": ORANGE, "backward": VERMILION},
     }
-    return HTML(embed("segments.js", "segments.css", data))
+    return embed("segments", data)

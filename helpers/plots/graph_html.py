@@ -1,11 +1,7 @@
 """A computation graph in layers, to point at and to run: operators, variables, and their memory.
 
-``graph(plan)`` returns one HTML element with its data, style and script inside: it needs no network
-and, once made, no kernel. The graph itself is an SVG that reads without a script; the script adds
-the player and the bar that fills and empties. In a browser test find its parts by ``data-testid``:
-``graph`` (the whole), ``graph-node-K`` (variables and operators, numbered as in the data),
-``graph-first``, ``-back``, ``-play``, ``-step``, ``-last``, ``-scrubber``, ``graph-frame`` (text
-"step 2 of 6"), ``graph-status``, ``graph-said`` (what was pointed at) and ``graph-memory``.
+The graph itself is an SVG that reads without a script; ``web/graph.js`` adds the player and the bar
+that fills and empties.
 """
 
 from __future__ import annotations
@@ -50,14 +46,12 @@ def graph(plan: Plan, names: Mapping[Variable, str] | None = None, first: int = 
     ValueError
         For a plan without operators or with more than 120, and for a step that it has not.
     """
-    from IPython.display import HTML
-
     if not 0 < len(plan.steps) <= MOST:
         raise ValueError(f"graph draws 1 to {MOST} operators; got {len(plan.steps)}")
     if not 0 <= first <= len(plan.steps):
         raise ValueError(f"graph opens at step 0 to {len(plan.steps)}; got first={first}")
     data = {**described(plan, names or {}), "first": first}
-    return HTML(embed("graph.js", "graph.css", data, still=_still(data), test_id="graph"))
+    return embed("graph", data, still=_still(data))
 
 
 def described(plan: Plan, names: Mapping[Variable, str]) -> dict[str, Any]:

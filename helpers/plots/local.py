@@ -1,8 +1,4 @@
-"""Pictures of replicas that go their own way: their drift, their paths, which H is fastest.
-
-In a browser test find the parts of ``replicas`` by ``data-testid``: ``replicas`` (the whole),
-``replicas-run`` (a menu), and those of ``web/player.js`` with ``replicas-`` before them.
-"""
+"""Pictures of replicas that go their own way: their drift, their paths, which H is fastest."""
 
 from __future__ import annotations
 
@@ -111,7 +107,6 @@ def replicas(plane: Mapping, every: int, met: Mapping[str, Sequence[int]]) -> HT
     met : mapping of str to sequence of int
         Run → frames at which the replicas met.
     """
-    from IPython.display import HTML
     from matplotlib import colormaps
     from matplotlib.colors import LogNorm, to_hex
 
@@ -133,4 +128,4 @@ def replicas(plane: Mapping, every: int, met: Mapping[str, Sequence[int]]) -> HT
         "met": {name: list(frames) for name, frames in met.items()},
         "colours": [PALETTE[3], PALETTE[5], "#ffffff", PALETTE[4]],
     }
-    return HTML(embed("replicas.js", "replicas.css", data))
+    return embed("replicas", data)

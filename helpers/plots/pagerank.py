@@ -1,9 +1,4 @@
-"""Pictures of PageRank: convergence, time against bytes, and a graph to zoom into.
-
-``neighbourhood`` is an SVG that reads without a script. In a browser test find its parts by
-``data-testid``: ``neighbourhood`` (the whole), ``neighbourhood-closer``, ``-farther`` and ``-all``
-(buttons), ``neighbourhood-said`` (the node that has the focus).
-"""
+"""Pictures of PageRank: convergence, time against bytes, and a graph to zoom into."""
 
 from __future__ import annotations
 
@@ -112,8 +107,6 @@ def neighbourhood(
     to in one or two steps (blue), and of those that link to it (orange, a dashed edge). Area grows
     with rank.
     """
-    from IPython.display import HTML
-
     needs = set(_targets(adjacency, centre))
     needs |= {t for n in needs for t in _targets(adjacency, n)} - {centre}
     column = adjacency.tocsc()
@@ -139,7 +132,7 @@ def neighbourhood(
     ]
     number = {i: k for k, i in enumerate(kept)}
     still = _svg(nodes, [(number[a], number[b]) for a, b in edges])
-    return HTML(embed("neighbourhood.js", "neighbourhood.css", None, still=still))
+    return embed("neighbourhood", None, still=still)
 
 
 def _targets(adjacency: csr_array, node: int) -> list[int]:

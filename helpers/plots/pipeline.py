@@ -1,10 +1,4 @@
-"""Pipelines: who works on which micro-batch when, and how many activations are kept meanwhile.
-
-In a browser test find the parts of ``pipelines`` by ``data-testid`` (inside ``pipeline``):
-``pipeline-schedule`` (a menu), ``pipeline-ranks``, ``pipeline-micro`` and ``pipeline-memory``
-(sliders), ``pipeline-origin`` ("recorded on 4 ranks; ..." or "model of 8 ranks, ..."),
-``pipeline-status``, and those of ``web/player.js`` (``pipeline-play``, ``pipeline-step``, ...).
-"""
+"""Pipelines: who works on which micro-batch when, and how many activations are kept meanwhile."""
 
 from __future__ import annotations
 
@@ -141,8 +135,6 @@ def pipelines(timelines: Sequence[Timeline]) -> HTML:
 
     Of two timelines for the same schedule and sizes the first is shown.
     """
-    from IPython.display import HTML
-
     found: dict[tuple, dict] = {}
     for line in timelines:
         schedule = line.schedule
@@ -156,7 +148,7 @@ def pipelines(timelines: Sequence[Timeline]) -> HTML:
         "inks": [ink(colour) for colour in COLOURS.values()],
         "names": [NAMES[kind] for kind in COLOURS],
     }
-    return HTML(embed("pipeline.js", "pipeline.css", data))
+    return embed("pipeline", data)
 
 
 def _coded(line: Timeline) -> dict:

@@ -1,8 +1,4 @@
-"""A ball that real processes pass round: the first picture of the course.
-
-In a browser test find its parts by ``data-testid``: ``ring`` (the whole), and those of
-``web/player.js`` with ``ring-`` before them.
-"""
+"""A ball that real processes pass round: the first picture of the course."""
 
 from __future__ import annotations
 
@@ -12,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from helpers.machine import usable_cores
-from helpers.plots.style import PALETTE
+from helpers.plots.style import EIGHT
 from helpers.plots.web.page import embed
 
 if TYPE_CHECKING:
@@ -47,8 +43,6 @@ def ring(answers: Sequence[tuple[int, Sequence[float]]]) -> HTML:
 
     ``answers`` are what :func:`pass_round` returned on each of 2 to 8 ranks.
     """
-    from IPython.display import HTML
-
     if not 2 <= len(answers) <= 8:
         raise ValueError(f"ring expects the answers of 2 to 8 ranks; got {len(answers)}")
     start = answers[0][1][0]
@@ -58,6 +52,6 @@ def ring(answers: Sequence[tuple[int, Sequence[float]]]) -> HTML:
             (when - start, rank) for rank, (_, got) in enumerate(answers) for when in got
         ),
         "cores": usable_cores(),
-        "colours": [*PALETTE[:6], "#8c6d31", "#7b6fd0"],
+        "colours": list(EIGHT),
     }
-    return HTML(embed("ring.js", "ring.css", data))
+    return embed("ring", data)

@@ -24,8 +24,6 @@ def interactive(
 
     ``peaks`` are in flop/s, ``bandwidths`` in bytes/s; the SVG reads without its script.
     """
-    from IPython.display import HTML
-
     data = [
         {
             "name": p.name,
@@ -38,7 +36,7 @@ def interactive(
         }
         for p in points
     ]
-    return HTML(_page(peaks, bandwidths, data, *axis_range(peaks, bandwidths, points)))
+    return _page(peaks, bandwidths, data, *axis_range(peaks, bandwidths, points))
 
 
 def axis_range(
@@ -100,7 +98,7 @@ INK = ("#222222", "#555555", "#767676")  # of the bandwidths: colours belong to 
 DASHES = ("", "9 4", "3 3", "12 3 3 3")
 
 
-def _page(peaks, bandwidths, data, low: float, high: float) -> str:
+def _page(peaks, bandwidths, data, low: float, high: float) -> HTML:
     top = max(peaks.values())
     floor = min([min(bandwidths.values()) * low, *(d["p"] for d in data)]) / 2
     bottom, ceiling = math.log10(floor), math.log10(top)
@@ -174,7 +172,7 @@ def _page(peaks, bandwidths, data, low: float, high: float) -> str:
         f'aria-label="{html.escape(_told(peaks, bandwidths, data))}" '
         f'font-family="sans-serif" font-size="13">{"".join(parts)}</svg>'
     )
-    return embed("roofline.js", "roofline.css", scale, still=still)
+    return embed("roofline", scale, still=still)
 
 
 def _told(peaks: Mapping[str, float], bandwidths: Mapping[str, float], data) -> str:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 # colour-blind, so vermilion and purple moved too. Yellow (1.3 : 1) is for fills with a dark edge.
 PALETTE = ("#0072B2", "#CF8000", "#009E73", "#B84300", "#B97DAE", "#1C97FB", "#F0E442", "#000000")
 BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, YELLOW, BLACK = PALETTE
+EIGHT = (*PALETTE[:6], "#8c6d31", "#7b6fd0")  # where up to eight ranks stand side by side
 GREY = "#8a8a8a"  # 3.45 : 1 on white; WCAG 2.2 asks 3 of a line
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 SEQUENTIAL = "cividis"  # perceptually uniform, the same to red-green colour blindness

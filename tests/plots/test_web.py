@@ -31,7 +31,7 @@ def around(seed: int) -> str:
 
 @pytest.mark.parametrize("data", [{"a": 'it\'s <b> & "c" </script> <!-- ü'}, [1.5, None], "'"])
 def test_data_arrive_as_they_were(data):
-    html = embed("accesses.js", "accesses.css", data)
+    html = embed("accesses", data).data
     assert values(html) == data
     assert html.count("</script>") == 1
 
@@ -49,7 +49,7 @@ def test_a_bundle_holds_each_module_once_and_before_what_needs_it():
 
 
 def test_before_the_script_runs_a_sentence_says_what_to_do():
-    assert "in JupyterLab, run this cell" in embed("accesses.js", "accesses.css", 1)
+    assert "in JupyterLab, run this cell" in embed("accesses", 1).data
     assert "in JupyterLab, run this cell" not in roofline("dot")
 
 

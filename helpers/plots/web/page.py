@@ -8,6 +8,8 @@ A picture is a file here that exports ``start(root, data)``, and may import from
 What ``embed`` returns needs no network and, once made, no kernel: data, style and script are in it.
 It names nothing by an ``id``, so any number may stand on one page, be run again, or be taken away;
 the script in it runs once for each kind, however many pictures of that kind carry it (``page.js``).
+In a browser test find the picture by its class's name as ``data-testid``, and a part by that with
+what the script calls the part behind it: ``ring-play``, ``ring-step``.
 """
 
 from __future__ import annotations
@@ -18,6 +20,10 @@ import json
 import re
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from IPython.display import HTML
 
 HERE = Path(__file__).parent
 IMPORT = re.compile(r'^import \{[^}]*\} from "\./([\w.-]+)";\n', re.MULTILINE)
@@ -25,23 +31,21 @@ EXPORT = re.compile(r"^export (?=function|const|class)", re.MULTILINE)
 WAITING = "The picture appears here once scripts may run: in JupyterLab, run this cell."
 
 
-def embed(
-    script: str, style: str, data: object, *, still: str = "", test_id: str | None = None
-) -> str:
+def embed(name: str, data: object, *, still: str = "", test_id: str | None = None) -> HTML:
     """Return a picture as one piece of HTML, complete in itself: style, element and script.
 
-    ``script`` and ``style`` are files of this folder. The picture's class is the script's name
-    without the ending; the script exports ``start(root, data)``, and each rule of the style begins
-    with the class. ``still`` is the HTML that stands in the element before the script runs, and
-    stays if it never does; by default a sentence says so. ``start`` takes it away, or builds upon
-    it.
+    ``name`` is the picture's class, its script ``name.js``, which exports ``start(root, data)``,
+    and its style ``name.css``, each rule of which begins with the class. ``still`` is the HTML that
+    stands in the element before the script runs, and stays if it never does; by default a sentence
+    says so. ``start`` takes it away, or builds upon it.
     """
-    name = script.removesuffix(".js")
+    from IPython.display import HTML
+
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
     values = text.replace("&", "&amp;").replace("'", "&#39;").replace("<", "&lt;")
-    kind, code = _code(script)
-    sheet = (HERE / "page.css").read_text("utf-8") + (HERE / style).read_text("utf-8")
-    return (
+    kind, code = _code(name)
+    sheet = (HERE / "page.css").read_text("utf-8") + (HERE / f"{name}.css").read_text("utf-8")
+    return HTML(
         f"<style>{sheet}</style>"
         f'<div class="picture {name}" data-testid="{test_id or name}" data-picture="{kind}" '
         f"data-values='{values}'>{still or html.escape(WAITING)}</div>"
@@ -69,10 +73,10 @@ def bundle(script: str) -> str:
 
 
 @cache
-def _code(script: str) -> tuple[str, str]:
-    """The kind (name and version of the script) and the text that starts pictures of that kind."""
-    modules = bundle(script)
+def _code(name: str) -> tuple[str, str]:
+    """The kind (name and version of a script) and the text that starts pictures of that kind."""
+    modules = bundle(f"{name}.js")
     version = hashlib.sha256(modules.encode()).hexdigest()[:8]
-    kind = f"{script.removesuffix('.js')}-{version}"
+    kind = f"{name}-{version}"
     page = (HERE / "page.js").read_text("utf-8")
     return kind, page.replace("/* KIND */", kind).replace("/* MODULES */", modules)
