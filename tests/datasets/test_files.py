@@ -60,8 +60,3 @@ def test_neighbours_look_alike():
     test = digits.test_images[:200].reshape(200, -1)
     distances = (train**2).sum(1) - 2 * test @ train.T
     assert (digits.train_labels[distances.argmin(1)] == digits.test_labels[:200]).mean() > 0.85
-
-
-def test_the_checksum_stands_in_the_readme():
-    recorded = (DATA / "mnist" / "digits.npz.sha256").read_text().split()[0]
-    assert recorded in (DATA / "mnist" / "README.md").read_text()

@@ -58,15 +58,12 @@ def test_version_1_within_a_container_that_is_told_the_hosts_path(tree):
     assert tree(groups, **files) == [4.0, 3000, 1500]
 
 
-def test_no_limit_is_none(tree):
+def test_no_limit_is_none(tree, tmp_path):
+    assert [ask(tmp_path, tmp_path / "absent") for ask in LIMITS] == [None, None, None]
     assert tree("0::/") == [None, None, None]
     assert tree("0::/", **{"cpu.max": "max 100000", "memory.max": "max"}) == [None, None, None]
     unlimited = {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}
     assert tree("1:cpu:/", **unlimited)[0] is None
-
-
-def test_a_system_without_control_groups(tmp_path):
-    assert [ask(tmp_path, tmp_path / "absent") for ask in LIMITS] == [None, None, None]
 
 
 @pytest.mark.parametrize(
@@ -97,12 +94,6 @@ def test_memory_is_bytes_and_limited(monkeypatch):
     monkeypatch.setattr(cgroup, "memory_limit", lambda: 1000)
     monkeypatch.setattr(cgroup, "memory_left", lambda: 10)
     assert (facts.memory_bytes(), facts.free_memory()) == (1000, 10)
-
-
-def test_names_are_tidied():
-    from helpers.machine.compilers import tidy
-
-    assert tidy("Intel(R) Xeon(R) CPU  E5 @ 2.30GHz") == "Intel Xeon E5"
 
 
 @pytest.mark.parametrize(
