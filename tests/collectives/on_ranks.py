@@ -189,9 +189,3 @@ def check_inside_a_group() -> None:
     for algorithm in ALGORITHMS:
         same(allreduce(mine, group, algorithm), expected)
     group.Free()
-
-
-def in_turn(checks: list) -> None:
-    """Run one check after the other; a traceback names the one that failed."""
-    for check in checks:
-        check()

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from helpers import collectives
+from tests.cluster.ways import PART
 from tests.mpi.runner import run_ranks
 
 pytestmark = pytest.mark.mpi
-PART = pytest.mark.part(of="cluster")
 
 
 def calls(comm) -> dict:

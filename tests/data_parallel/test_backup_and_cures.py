@@ -2,8 +2,12 @@ import functools
 
 import numpy as np
 import pytest
+import torch
 
-from helpers.data_parallel.schemes import Backup, Elastic
+from helpers.data_parallel import Replica, train
+from helpers.data_parallel.schemes import Backup, Elastic, Server, StalenessAware
+from helpers.data_parallel.schemes.faults import FAULTS, Faulty
+from helpers.data_parallel.tasks import lenet
 from helpers.data_parallel.tasks import ranks as _comm
 from tests.mpi.runner import run_ranks
 
@@ -21,9 +25,6 @@ class _Drawn:
 
 
 def backup(steps: int, backups: int, abandon: bool) -> dict:
-    from helpers.data_parallel.schemes import Backup
-    from helpers.data_parallel.tasks import lenet
-
     kept = []
 
     def made(comm):
@@ -38,9 +39,6 @@ def backup(steps: int, backups: int, abandon: bool) -> dict:
 
 def all_ways() -> dict:
     """Nobody dropped; the slow one dropped late or at once; and by the plain server."""
-    from helpers.data_parallel.schemes import Server
-    from helpers.data_parallel.tasks import lenet
-
     found = {(b, abandon): backup(12, b, abandon) for b in (0, 1) for abandon in (False, True)}
     plain = lenet.train(Server, _comm(), steps=12, batch=4, momentum=0.0)
     return found | {"server": plain.weights}
@@ -48,11 +46,6 @@ def all_ways() -> dict:
 
 def pulled(period: int, pull: float, steps: int) -> dict:
     """Where one worker and the centre go, whose gradient is 1 everywhere and whose rate is 1."""
-    import torch
-
-    from helpers.data_parallel import Replica, train
-    from helpers.data_parallel.schemes import Elastic
-
     comm = _comm()
     model = torch.nn.Linear(3, 1, bias=False)
     torch.nn.init.zeros_(model.weight)
@@ -65,9 +58,6 @@ def pulled(period: int, pull: float, steps: int) -> dict:
 
 def cured(steps: int) -> dict[str, tuple]:
     """Accuracy and staleness by each cure."""
-    from helpers.data_parallel.schemes import Elastic, StalenessAware
-    from helpers.data_parallel.tasks import lenet
-
     found = {}
     for scheme in (StalenessAware, functools.partial(Elastic, period=2, pull=0.2)):
         history = lenet.train(scheme, _comm(), steps=steps, batch=8, rate=0.1, momentum=0.0)
@@ -129,3 +119,5 @@ def test_settings_that_make_no_sense():
     for period, pull in ((0, 0.1), (2, 0.0), (2, 1.0)):
         with pytest.raises(ValueError, match=f"got {period} and {pull}"):
             Elastic(Four(), period, pull)
+    with pytest.raises(ValueError, match=f"one of {', '.join(FAULTS)}; got 'explode'"):
+        Faulty(Four(), {1: ("explode", 1)})

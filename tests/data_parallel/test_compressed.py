@@ -2,8 +2,14 @@ import functools
 
 import numpy as np
 import pytest
+import torch
 
-from helpers.data_parallel.compression.compressors import Compressor
+from helpers import tracing
+from helpers.data_parallel import Replica, train
+from helpers.data_parallel.compression.compressors import Compressor, Half, Quantised, Sign, TopK
+from helpers.data_parallel.schemes import MPIAllreduce
+from helpers.data_parallel.schemes.compressed import Compressed, PowerSGD
+from helpers.data_parallel.tasks import lenet, ranks
 from tests.mpi.several import on_ranks, told
 
 pytestmark = pytest.mark.mpi
@@ -25,15 +31,10 @@ class Dense(Compressor):
 
 
 def _rounded(rank, levels):
-    from helpers.data_parallel.compression.compressors import Quantised
-
     return Quantised(levels, seed=rank)
 
 
 def _schemes() -> dict:
-    from helpers.data_parallel.compression.compressors import Half, Sign, TopK
-    from helpers.data_parallel.schemes.compressed import Compressed, PowerSGD
-
     made = {}
     for route in ("allgather", "ring"):
         made[f"dense, {route}"] = functools.partial(Compressed, compressor=Dense(), route=route)
@@ -48,18 +49,12 @@ def _schemes() -> dict:
 
 def weights_and_bytes(steps: int) -> dict:
     """For each scheme: the weights, the bytes of one step as traced, and as its formula says."""
-    from mpi4py import MPI
-
-    from helpers import tracing
-    from helpers.data_parallel.schemes import MPIAllreduce
-    from helpers.data_parallel.tasks import lenet
-
     settings = {"batch": 4, "rate": 0.02, "momentum": 0.0}
-    found = {"mpi": (lenet.train(MPIAllreduce, MPI.COMM_WORLD, steps=steps, **settings).weights,)}
+    found = {"mpi": (lenet.train(MPIAllreduce, ranks(), steps=steps, **settings).weights,)}
     for name, scheme in _schemes().items():
         totals, history = [], None
         for count in (1, steps):
-            with tracing.record(MPI.COMM_WORLD) as comm:
+            with tracing.record(ranks()) as comm:
                 kept = []
 
                 def noted(comm, scheme=scheme, kept=kept):
@@ -76,14 +71,7 @@ def weights_and_bytes(steps: int) -> dict:
 
 def feedback_sums() -> tuple[list, list]:
     """What top-k with feedback has sent in all plus what it still keeps, against all gradients."""
-    import torch
-    from mpi4py import MPI
-
-    from helpers.data_parallel import Replica, train
-    from helpers.data_parallel.compression.compressors import TopK
-    from helpers.data_parallel.schemes.compressed import Compressed
-
-    comm = MPI.COMM_WORLD
+    comm = ranks()
     torch.manual_seed(0)
     model = torch.nn.Linear(8, 1, bias=False)
     start = model.weight.detach().flatten().clone()
@@ -99,16 +87,12 @@ def feedback_sums() -> tuple[list, list]:
 
 def refused() -> list[str]:
     """What bad arguments are told."""
-    from mpi4py import MPI
-
-    from helpers.data_parallel.schemes import Compressed, PowerSGD
-
     return [
         told(call)
         for call in (
-            lambda: Compressed(MPI.COMM_WORLD, Dense(), route="pigeons"),
-            lambda: Compressed(MPI.COMM_WORLD, Dense(), True, "ring"),
-            lambda: PowerSGD(MPI.COMM_WORLD, 0),
+            lambda: Compressed(ranks(), Dense(), route="pigeons"),
+            lambda: Compressed(ranks(), Dense(), True, "ring"),
+            lambda: PowerSGD(ranks(), 0),
         )
     ]
 

@@ -2,11 +2,18 @@ import functools
 
 import numpy as np
 import pytest
+import torch
+import torch.distributed as dist
+from torch.nn import functional
 
+from helpers.data_parallel import schemes
+from helpers.data_parallel.schemes import DDP, ByFunction, MPIAllreduce, PerTensor, Ring, Server
+from helpers.data_parallel.tasks import lenet
 from helpers.data_parallel.tasks import ranks as world
+from helpers.data_parallel.tasks.lenet import digits, judged_once
 from helpers.data_parallel.tasks.sampling import batches, from_shards, positions
 from helpers.datasets import mnist
-from tests.cluster.ways import PART
+from helpers.models.lenet import LeNet, accuracy_of
 from tests.mpi.runner import run_ranks
 from tests.mpi.several import on_ranks
 
@@ -15,11 +22,6 @@ STEPS = 40
 
 def all_exact(steps: int, batch: int) -> dict[str, np.ndarray]:
     """Weights after ``steps`` by every scheme that averages gradients, on every rank."""
-    import torch.distributed as dist
-
-    from helpers.data_parallel.schemes import DDP, ByFunction, MPIAllreduce, PerTensor, Ring
-    from helpers.data_parallel.tasks import lenet
-
     mine = functools.partial(ByFunction, function=_mean_by_hand)
     settings = {"steps": steps, "batch": batch, "rate": 0.02}
     schemes = (Ring, MPIAllreduce, PerTensor, DDP, mine)
@@ -29,32 +31,17 @@ def all_exact(steps: int, batch: int) -> dict[str, np.ndarray]:
 
 
 def _mean_by_hand(model):
-    import torch.distributed as dist
-
     for parameter in model.parameters():
         dist.all_reduce(parameter.grad)
         parameter.grad /= dist.get_world_size()
 
 
 def with_server(steps: int, batch: int) -> np.ndarray:
-    from helpers.data_parallel.schemes import Server
-    from helpers.data_parallel.tasks import lenet
-
     return lenet.train(Server, world(), steps=steps, batch=batch, rate=0.02).weights
-
-
-def trained_to_accuracy(steps: int) -> float:
-    from helpers.data_parallel.schemes import MPIAllreduce
-    from helpers.data_parallel.tasks import lenet
-
-    return lenet.train(MPIAllreduce, world(), steps=steps, batch=16, rate=0.02).accuracy
 
 
 def same_and_divided(steps: int):
     """Weights of replicas that see the same batches, or parts of them; and of one process."""
-    from helpers.data_parallel.schemes import MPIAllreduce
-    from helpers.data_parallel.tasks import lenet
-
     same = lenet.train(MPIAllreduce, world(), steps=steps, batch=8, divide=False).weights
     divided = lenet.train(MPIAllreduce, world(), steps=steps, batch=8).weights
     return same, divided, lenet.alone(steps=steps, batch=8)
@@ -62,11 +49,6 @@ def same_and_divided(steps: int):
 
 def judged() -> tuple[float, float]:
     """Of weights that are rank 0's but on rank 2: the accuracy as told, and as counted here."""
-    import torch
-
-    from helpers.data_parallel.tasks.lenet import digits, judged_once
-    from helpers.models.lenet import LeNet, accuracy_of
-
     weights = torch.cat([p.detach().flatten() for p in LeNet(seed=1).parameters()]).numpy()
     if world().Get_rank() == 2:
         weights[-10:] = 1e3 * np.arange(10)  # it takes every digit for a nine
@@ -76,11 +58,6 @@ def judged() -> tuple[float, float]:
 @pytest.fixture(scope="module")
 def one_process():
     """Steps of one process with batch 12, in plain PyTorch."""
-    import torch
-    from torch.nn import functional
-
-    from helpers.models.lenet import LeNet
-
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # on busy cores, threads that spin for one another take for ever
     digits, model = mnist.load(), LeNet(seed=0)
@@ -103,7 +80,7 @@ def three():
 
 @pytest.fixture(scope="module")
 def two():
-    return on_ranks(2, (all_exact, 20, 4), (same_and_divided, 10))
+    return run_ranks(2, same_and_divided, 10)
 
 
 @pytest.mark.mpi
@@ -132,26 +109,12 @@ def test_each_rank_is_told_the_accuracy_of_its_own_weights(three):
 
 
 @pytest.mark.mpi
-def test_on_two_ranks_the_order_of_adding_does_not_matter_and_all_have_the_same_bits(two):
-    for found in two[0]:
-        for way, weights in found.items():
-            assert np.array_equal(weights, found["synchronous, mpi"]), way
-
-
-@pytest.mark.mpi
 def test_the_same_data_on_every_rank_is_one_process(two):
-    same, divided, single = two[1][0]
+    same, divided, single = two[0]
     assert np.allclose(same, single.weights, atol=1e-5)
     assert not np.allclose(divided, single.weights, atol=1e-4)
     assert (single.scheme, single.updates, single.gradients) == ("one process", 10, 10)
-    assert two[1][1][2] is None
-
-
-@pytest.mark.mpi
-@PART
-def test_lenet_on_two_ranks_reaches_95_percent():
-    first, second = run_ranks(2, trained_to_accuracy, 375, timeout=170)
-    assert first == second >= 0.95
+    assert two[1][2] is None
 
 
 def test_global_batches_do_not_depend_on_the_number_of_ranks():
@@ -186,8 +149,6 @@ def test_a_shard_of_ones_own_is_cut_into_batches_epoch_by_epoch():
 
 
 def _measure():
-    from helpers.data_parallel.tasks import lenet
-
     with pytest.raises(ValueError, match="pigeon"):
         lenet.time_model(2, (4,), link="pigeon")
     ways = (("LeNet", "memory"), ("perceptron", "TCP"))
@@ -195,9 +156,6 @@ def _measure():
 
 
 def watch(scheme: str, steps: int):
-    from helpers.data_parallel import schemes
-    from helpers.data_parallel.tasks import lenet
-
     return lenet.computing(getattr(schemes, scheme), steps=steps, batch=2, momentum=0.0)
 
 
