@@ -49,26 +49,17 @@ class _Sum(torch.autograd.Function):
         return gradient, None
 
 
-class _Gather(torch.autograd.Function):
+class _Pair(torch.autograd.Function):
+    """One function for the way forward, another for the way back."""
+
     @staticmethod
-    def forward(ctx: Any, x: Tensor, comm: Any, dim: int) -> Tensor:
-        ctx.comm, ctx.dim = comm, dim
-        return messages.all_gather(x, comm, dim)
+    def forward(ctx: Any, x: Tensor, there: Callable, back: Callable) -> Tensor:
+        ctx.back = back
+        return there(x)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple:  # type: ignore[override]
-        return messages.reduce_scatter(gradient, ctx.comm, ctx.dim), None, None
-
-
-class _Scatter(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, comm: Any, dim: int) -> Tensor:
-        ctx.comm, ctx.dim = comm, dim
-        return messages.reduce_scatter(x, comm, dim)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple:  # type: ignore[override]
-        return messages.all_gather(gradient, ctx.comm, ctx.dim), None, None
+        return ctx.back(gradient), None, None
 
 
 def f(x: Tensor, comm: Any) -> Tensor:
@@ -81,14 +72,18 @@ def g(x: Tensor, comm: Any) -> Tensor:
     return _Sum.apply(x, comm)
 
 
-def f_bar(x: Tensor, comm: Any, dim: int = 1) -> Tensor:
-    """Enter such a part from a split sequence: gather; reduce-scatter on the way back."""
-    return _Gather.apply(x, comm, dim)
+def f_bar(x: Tensor, comm: Any) -> Tensor:
+    """Enter such a part from a split sequence, axis 1: gather; reduce-scatter on the way back."""
+    return _Pair.apply(
+        x, lambda x: messages.all_gather(x, comm, 1), lambda g: messages.reduce_scatter(g, comm, 1)
+    )
 
 
-def g_bar(x: Tensor, comm: Any, dim: int = 1) -> Tensor:
-    """Leave such a part into a split sequence: reduce-scatter; gather on the way back."""
-    return _Scatter.apply(x, comm, dim)
+def g_bar(x: Tensor, comm: Any) -> Tensor:
+    """Leave such a part into a split sequence, axis 1: reduce-scatter; gather on the way back."""
+    return _Pair.apply(
+        x, lambda x: messages.reduce_scatter(x, comm, 1), lambda g: messages.all_gather(g, comm, 1)
+    )
 
 
 def operator(
@@ -104,13 +99,4 @@ def operator(
     def add(x: Tensor) -> Tensor:
         return messages.all_reduce(x, comm)
 
-    class Operator(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, x: Tensor) -> Tensor:
-            return forward(x, add)
-
-        @staticmethod
-        def backward(ctx: Any, gradient: Tensor) -> Tensor:  # type: ignore[override]
-            return backward(gradient, add)
-
-    return Operator.apply
+    return lambda x: _Pair.apply(x, lambda x: forward(x, add), lambda g: backward(g, add))

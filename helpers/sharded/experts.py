@@ -26,7 +26,6 @@ class Routes(NamedTuple):
     token: Tensor  # (R,), int64
     expert: Tensor  # (R,), int64
     weight: Tensor  # (R,): what the expert's answer is multiplied with; carries a gradient
-    dropped: int  # choices that found no place
 
 
 def capacity_of(tokens: int, experts: int, choices: int, factor: float) -> int:
@@ -57,19 +56,7 @@ def route(logits: Tensor, choices: int, capacity: int) -> Routes:
     place = (one_hot.cumsum(0) * one_hot).sum(-1) - 1  # in the queue of its expert
     kept = torch.nonzero(place < capacity).squeeze(-1)
     order = kept[expert[kept].argsort(stable=True)]
-    return Routes(token[order], expert[order], weight[order], len(expert) - len(order))
-
-
-def imbalance(logits: Tensor) -> Tensor:
-    """Return Switch's loss of balance: experts · Σ (share of tokens) · (mean chance).
-
-    The gate's logits are (tokens, experts). It is 1 if all experts are equally busy and likely, and
-    as much as the number of experts if one takes all.
-    """
-    experts = logits.shape[-1]
-    chances = logits.softmax(-1)
-    share = functional.one_hot(chances.argmax(-1), experts).to(chances.dtype).mean(0)
-    return experts * (share * chances.mean(0)).sum()
+    return Routes(token[order], expert[order], weight[order])
 
 
 class _AllToAll(torch.autograd.Function):
@@ -123,21 +110,16 @@ class Experts(nn.Module):
                 up, down = nn.Linear(width, hidden).double(), nn.Linear(hidden, width).double()
                 made.append(nn.Sequential(up, nn.GELU(), down))
         self.experts = nn.ModuleList(made).to(dtype)
-        self.counts = torch.zeros(experts, dtype=torch.int64)  # this rank's tokens for each expert
-        self.dropped = 0  # choices of this rank's tokens that found no place
-        self.balance = torch.zeros(())
 
     def forward(self, x: Tensor) -> Tensor:
         """Let each token's experts answer: (tokens, C) → (tokens, C), zeros for the dropped."""
         n, number = self.comm.Get_size(), self.gate.out_features
-        logits = self.gate(x)
         capacity = capacity_of(len(x), number, self.choices, self.factor)
-        routes = route(logits, self.choices, capacity)
-        self.counts = torch.bincount(routes.expert, minlength=number)
-        self.dropped, self.balance = routes.dropped, imbalance(logits)
+        routes = route(self.gate(x), self.choices, capacity)
         each = number // n
-        to = self.counts.view(n, each).sum(1).tolist()
-        told = messages.all_to_all(list(self.counts.view(n, each, 1)), self.comm)
+        counts = torch.bincount(routes.expert, minlength=number).view(n, each)
+        to = counts.sum(1).tolist()
+        told = messages.all_to_all(list(counts.unsqueeze(-1)), self.comm)
         came, _ = exchange(x[routes.token], to, self.comm)  # from rank 0: expert 0, expert 1, ...
         per = torch.stack(told).view(n, each)
         rows = came.split(per.flatten().tolist())

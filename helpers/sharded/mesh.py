@@ -12,27 +12,14 @@ AXES = ("data", "pipeline", "tensor")
 class Layout:
     """How many ranks share what.
 
-    Parameters
-    ----------
-    data : int
-        Replicas, each with its part of the batch.
-    pipeline : int
-        Stages, each with some of the layers.
-    tensor : int
-        Parts of each matrix.
-    shard : int
-        ZeRO's stage among the replicas, 0 to 3.
-
-    Examples
-    --------
     >>> Layout(data=2, pipeline=2, tensor=2).place(5)
     {'data': 1, 'pipeline': 0, 'tensor': 1}
     """
 
-    data: int = 1
-    pipeline: int = 1
-    tensor: int = 1
-    shard: int = 0
+    data: int = 1  # replicas, each with its part of the batch
+    pipeline: int = 1  # stages, each with some of the layers
+    tensor: int = 1  # parts of each matrix
+    shard: int = 0  # ZeRO's stage among the replicas, 0 to 3
 
     def __post_init__(self) -> None:
         for axis in AXES:

@@ -23,23 +23,13 @@ from helpers.sharded.zero import FLOAT32, at_rest
 
 @dataclass(frozen=True)
 class Machine:
-    """Where ranks run.
+    """Where ranks run."""
 
-    Parameters
-    ----------
-    speed : float
-        Operations in a second, of each rank.
-    inside, between : helpers.collectives.cost.Link
-        What joins ranks of one host, and hosts.
-    places : tuple of int
-        The host of each rank.
-    """
-
-    speed: float
-    inside: Link
-    between: Link
-    places: tuple[int, ...]
-    memory: float = float("inf")
+    speed: float  # operations in a second, of each rank
+    inside: Link  # what joins ranks of one host
+    between: Link  # what joins hosts
+    places: tuple[int, ...]  # the host of each rank
+    memory: float = float("inf")  # bytes of a rank
 
 
 @dataclass(frozen=True)
@@ -99,19 +89,10 @@ def activations(config: Config, pieces: range, tensor: int, sequences: int) -> f
     return kept * sequences
 
 
-def predict(
-    config: Config,
-    layout: Layout,
-    machine: Machine,
-    batch: int,
-    micro: int = 1,
-) -> Plan:
+def predict(config: Config, layout: Layout, machine: Machine, batch: int, micro: int = 1) -> Plan:
     """Predict the seconds and bytes of a step.
 
-    Parameters
-    ----------
-    batch, micro : int
-        Sequences in a step of all replicas, and micro-batches of each.
+    ``batch`` counts the sequences of all replicas, ``micro`` the micro-batches of each.
     """
     d, p, t = layout.data, layout.pipeline, layout.tensor
     if len(machine.places) != layout.ranks:

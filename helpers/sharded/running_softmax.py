@@ -15,13 +15,7 @@ from torch import Tensor
 
 
 def scores_of(q: Tensor, k: Tensor, first_query: int, first_key: int) -> Tensor:
-    """Return scores, −∞ where a key comes after its query. Return q·k / √D, (..., Tq, Tk).
-
-    Parameters
-    ----------
-    q : torch.Tensor (..., Tq, D)
-        Queries of consecutive positions.
-    """
+    """Return q·k / √D (..., Tq, Tk) of consecutive positions: −∞ where a key follows its query."""
     scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
     queries = first_query + torch.arange(q.shape[-2])
     keys = first_key + torch.arange(k.shape[-2])

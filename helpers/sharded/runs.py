@@ -115,16 +115,9 @@ def train(
 ) -> list[float]:
     """Train the transformer on a text; return the losses in nats for each token.
 
-    Parameters
-    ----------
-    layout : Layout
-        How the first ranks share it; the others have nothing to do, and no losses.
-    steps, batch, micro : int
-        Updates, rows of each, and micro-batches of each replica.
-    load, save : str or Path, optional
-        Folders of checkpoints.
-    begin : int
-        The number of the first batch.
+    The first ranks share it by ``layout``; the others have nothing to do, and no losses. ``batch``
+    counts the rows of an update, ``micro`` the micro-batches of each replica; ``load`` and ``save``
+    are folders of checkpoints, and ``begin`` is the number of the first batch.
     """
     from helpers.datasets.characters import batch as draw
 

@@ -48,11 +48,11 @@ def record(comm: MPI.Intracomm | None = None) -> Iterator[TracedComm]:
         recorder.log = (events, clock, recorder.dropped)
 
 
-def gather(traced: TracedComm, root: int = 0) -> Trace | None:
-    """Bring together on rank ``root`` what :func:`record` recorded on all; every rank must call it.
+def gather(traced: TracedComm) -> Trace | None:
+    """Bring together on rank 0 what :func:`record` recorded on all; every rank must call it.
 
     ``traced`` is what ``record`` yielded; other ranks get None. ValueError if nothing was recorded
-    on this communicator, or ``root`` is none of its ranks.
+    on this communicator.
     """
     from mpi4py import MPI
 
@@ -63,10 +63,8 @@ def gather(traced: TracedComm, root: int = 0) -> Trace | None:
             f"{traced!r}"
         )
     plain = MPI.Intracomm(traced)
-    if not 0 <= root < plain.size:
-        raise ValueError(f"gather expects a root from 0 to {plain.size - 1}; got {root!r}")
     events, clock, dropped = log
-    logs = plain.gather((traced.world_rank, events, clock + measure_offset(plain), dropped), root)
+    logs = plain.gather((traced.world_rank, events, clock + measure_offset(plain), dropped))
     if logs is None:
         return None
     return build(

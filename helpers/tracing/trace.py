@@ -61,33 +61,18 @@ class Event:
 
 @dataclass(frozen=True)
 class Message:
-    """A send and the receive that got it.
+    """A send and the receive that got it."""
 
-    Parameters
-    ----------
-    source, dest : int
-        Ranks of ``COMM_WORLD``.
-    comm : int
-        The communicator, as an index of :attr:`Trace.communicators`.
-    send, receive, completed_in : int
-        Indices of :attr:`Trace.events`; the last is the receive itself or the wait that completed
-        it.
-    begin : float
-        When the send was called, in s.
-    end : float
-        When the receiver had the message, at the return of ``completed_in``, in s.
-    """
-
-    source: int
+    source: int  # a rank of ``COMM_WORLD``, as the next
     dest: int
     tag: int
     bytes: int
-    comm: int
-    send: int
+    comm: int  # an index of :attr:`Trace.communicators`
+    send: int  # an index of :attr:`Trace.events`, as the next two
     receive: int
-    completed_in: int
-    begin: float
-    end: float
+    completed_in: int  # the receive itself, or the wait that completed it
+    begin: float  # when the send was called, in s
+    end: float  # when the receiver had the message, at the return of ``completed_in``, in s
 
 
 @dataclass(frozen=True)
