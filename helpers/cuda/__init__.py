@@ -43,6 +43,6 @@ __all__ = [
 
 def load_ipython_extension(ipython: Any) -> None:
     """Give IPython ``%%cuda`` (called by ``%load_ext helpers.cuda``)."""
-    from helpers.cuda.magic import register
+    from helpers.cuda.magic import CudaMagics
 
-    register(ipython)
+    ipython.register_magics(CudaMagics)

@@ -2,85 +2,51 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterator
-from typing import Any
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, cell_magic, magics_class
+from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
-from helpers.cuda.errors import CudaError
-from helpers.cuda.module import Module
-
-USAGE = """%%cuda [NAME] [--device auto|cpu|gpu] [--no-check] [--timeout S] [-D NAME=VALUE ...]
-
-Compiles the cell. Its module is NAME (default: cuda_module), each kernel a variable of its own:
-    vector_add[grid, block](a, b, c, n)
-Accesses are checked on the CPU unless --no-check or --device gpu is given."""
+from helpers.cuda.module import TIMEOUT, Module
 
 
-def parse(line: str) -> dict[str, Any]:
-    """Read the magic's options."""
-    options: dict[str, Any] = {
-        "name": "cuda_module",
-        "device": "auto",
-        "check": True,
-        "defines": {},
-    }
-    words = iter(shlex.split(line))
-    for word in words:
-        if word == "--device":
-            options["device"] = _value(words, word)
-            options["check"] &= options["device"] != "gpu"
-        elif word == "--no-check":
-            options["check"] = False
-        elif word == "--timeout":
-            try:
-                options["timeout"] = float(text := _value(words, word))
-            except ValueError:
-                raise CudaError(f"--timeout expects seconds; got {text!r}\n\n{USAGE}") from None
-        elif word.startswith("-D"):
-            name, _, value = (word[2:] or _value(words, word)).partition("=")
-            options["defines"][name] = value or "1"
-        elif word.isidentifier():
-            options["name"] = word
-        else:
-            raise CudaError(f"%%cuda does not know {word!r}\n\n{USAGE}")
-    return options
+@magics_class
+class CudaMagics(Magics):
+    """The cell magic ``%%cuda``."""
 
+    _told = ""  # what holds for every cell is said below the first
 
-def _value(words: Iterator[str], option: str) -> str:
-    try:
-        return next(words)
-    except StopIteration:
-        raise CudaError(f"{option} expects a value\n\n{USAGE}") from None
-
-
-def cuda(line: str, cell: str, namespace: dict) -> Module:
-    """Compile a cell and put its module and kernels into a namespace, for others of these names."""
-    options = parse(line)
-    name = options.pop("name")
-    module = Module(cell, name="cell", **options)
-    clash = [k for k in module.signatures if k == name]
-    if clash:
-        raise CudaError(f"{name!r} is a kernel of this cell; give the module another name")
-    old = namespace.get(name)
-    namespace[name] = module
-    namespace.update({kernel: module[kernel] for kernel in module})
-    if isinstance(old, Module):
-        old.close()  # the cell was run again: its worker is not needed any more
-    return module
-
-
-def register(ipython: Any) -> None:
-    """Register ``%%cuda``."""
-
-    told: set[str] = set()  # what holds for every cell is said below the first
-
-    def magic(line: str, cell: str) -> None:
-        module = cuda(line, cell, ipython.user_ns)
-        note = module.note if module.note not in told else ""
-        told.add(note)
-        print("\n".join([_summary(module), *([note] if note else [])]))
-
-    ipython.register_magic_function(magic, "cell", "cuda")
+    @magic_arguments()
+    @argument("name", nargs="?", default="cuda_module", help="a variable for the cell's module")
+    @argument("--device", choices=("auto", "cpu", "gpu"), default="auto", help="what runs kernels")
+    @argument("--no-check", action="store_true", help="do not check accesses on the CPU")
+    @argument("--timeout", type=float, default=TIMEOUT, help="a kernel's time limit in seconds")
+    @argument("-D", action="append", default=[], metavar="NAME=VALUE", help="define a macro")
+    @cell_magic
+    def cuda(self, line: str, cell: str) -> None:
+        """Compile the cell; each kernel becomes a variable: vector_add[grid, block](a, b, c, n)."""
+        options = parse_argstring(self.cuda, line)
+        if not options.name.isidentifier():
+            raise UsageError(f"%%cuda {line}: expected a name for a variable, got {options.name!r}")
+        pairs = (each.partition("=") for each in options.D)
+        module = Module(
+            cell,
+            {macro: value or "1" for macro, _, value in pairs},
+            options.device,
+            name="cell",
+            check=options.device != "gpu" and not options.no_check,
+            timeout=options.timeout,
+        )
+        if options.name in module.signatures:
+            raise UsageError(
+                f"{options.name!r} is a kernel of this cell; give the module another name"
+            )
+        assert self.shell is not None
+        names = self.shell.user_ns
+        if isinstance(old := names.get(options.name), Module):
+            old.close()  # the cell was run again: its worker is not needed any more
+        names.update({options.name: module, **{kernel: module[kernel] for kernel in module}})
+        print(_summary(module) + (f"\n{module.note}" if module.note not in self._told else ""))
+        self._told += module.note
 
 
 def _summary(module: Module) -> str:

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from IPython.core.error import UsageError
 
 from helpers import cuda
-from helpers.cuda.magic import parse
 
 shells = pytest.importorskip("IPython.core.interactiveshell")
 
@@ -58,15 +58,11 @@ def test_a_template_is_named_and_its_module_makes_the_kernel(shell, capsys):
     assert x.tolist() == [3] * 4
 
 
-def test_options():
-    assert parse("mine --timeout 3 -DA=1 -D B") == {
-        "name": "mine",
-        "device": "auto",
-        "check": True,
-        "timeout": 3.0,
-        "defines": {"A": "1", "B": "1"},
-    }
-    assert not parse("--device gpu")["check"]
-    for bad in ("--fast", "--timeout soon", "--device", "9"):
-        with pytest.raises(cuda.CudaError, match="%%cuda"):
-            parse(bad)
+def test_options_that_do_not_fit(shell):
+    for bad in ("--fast", "--timeout soon", "--device", "--device 3", "9"):
+        with pytest.raises(UsageError):
+            shell.run_cell_magic("cuda", bad, CELL)
+    with pytest.raises(UsageError, match="'twice' is a kernel of this cell"):
+        shell.run_cell_magic("cuda", "twice --device cpu -DFACTOR=2", CELL)
+    with pytest.raises(cuda.LaunchError, match="timeout must be above 0"):
+        shell.run_cell_magic("cuda", "--device cpu --timeout 0 -D FACTOR", CELL)
