@@ -5,8 +5,12 @@ from __future__ import annotations
 import contextlib
 import queue
 import re
-import time
+import threading
 from dataclasses import dataclass, field
+
+import psutil
+
+from helpers.machine import guard
 
 SETUP = "%load_ext helpers.cluster\nfrom helpers.cluster import Cluster\ncluster = Cluster(3)"
 
@@ -16,10 +20,9 @@ class Shown:
     """What a cell showed: its text, its error, and each state that was shown meanwhile."""
 
     text: str = ""
+    outputs: list[dict] = field(default_factory=list)
     error: str = ""
-    pictures: int = 0
     states: list[str] = field(default_factory=list)
-    moments: list[float] = field(default_factory=list)
 
 
 SLOW = "This cell is at work, "  # the line that a silent cell has for a while, and none at its end
@@ -28,12 +31,16 @@ SLOW = "This cell is at work, "  # the line that a silent cell has for a while, 
 class Kernel:
     """A kernel with ranks."""
 
-    def __init__(self) -> None:
+    def __init__(self, **options) -> None:
         from jupyter_client.manager import start_new_kernel
 
-        self.manager, self.client = start_new_kernel()
+        self.manager, self.client = start_new_kernel(startup_timeout=120, **options)
 
-    def __call__(self, source: str, answer=None, seconds: float = 60, **options) -> Shown:
+    @property
+    def pid(self) -> int:
+        return self.manager.provisioner.pid
+
+    def __call__(self, source: str, answer=None, seconds: float = 150, **options) -> Shown:
         """Run a cell; ``answer(prompt, shown so far)`` says what is typed."""
         shown, cleared = Shown(), False
 
@@ -48,17 +55,16 @@ class Kernel:
             if content.get("data", {}).get("text/plain", "").startswith(SLOW):
                 return
             if cleared:
-                shown.text, shown.pictures, cleared = "", 0, False
+                shown.text, shown.outputs, cleared = "", [], False
             if kind == "error":
-                lines = [f"{content['ename']}: {content['evalue']}", *content["traceback"]]
-                shown.error = plain("\n".join(lines))
-            elif kind == "stream":
+                shown.error += plain("\n".join([f"{content['ename']}: ", *content["traceback"]]))
+                return
+            shown.outputs.append(content)
+            if kind == "stream":
                 shown.text += content["text"]
             else:
                 shown.text += content["data"].get("text/plain", "")
-                shown.pictures += "image/png" in content["data"]
             shown.states.append(shown.text)
-            shown.moments.append(time.monotonic())
 
         def asked(message: dict) -> None:
             with contextlib.suppress(queue.Empty):  # what was shown before the question
@@ -79,9 +85,31 @@ class Kernel:
         reply = self.client.inspect(code, len(code), detail, reply=True, timeout=20)["content"]
         return plain(reply["data"].get("text/plain", ""))
 
-    def end(self) -> None:
+    def end(self, now: bool = False) -> None:
         self.client.stop_channels()
-        self.manager.shutdown_kernel()
+        self.manager.shutdown_kernel(now)
+
+
+class Watch:
+    """Gathers what ``find`` sees of a process and of all below it, again and again."""
+
+    def __init__(self, root: int, find, every: float) -> None:
+        self.root, self.find, self.every = root, find, every
+        self.seen, self.ended = set(), threading.Event()
+        self.thread = threading.Thread(target=self._look)
+        self.thread.start()
+
+    def _look(self) -> None:
+        while not self.ended.wait(self.every):
+            for pid in [self.root, *guard.descendants(self.root)]:
+                with contextlib.suppress(OSError, psutil.Error):
+                    self.seen |= self.find(pid)
+
+    def end(self) -> set:
+        self.ended.set()
+        self.thread.join()
+        assert self.seen
+        return self.seen
 
 
 def plain(text: str) -> str:

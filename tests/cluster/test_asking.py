@@ -5,27 +5,24 @@ import signal
 
 import pytest
 
-from tests.cluster.kernel import SETUP, Kernel, plain
+from tests.cluster.kernel import plain
 
 pytestmark = pytest.mark.mpi
 
 
 @pytest.fixture(scope="module")
-def cell():
-    kernel = Kernel()
-    assert not kernel(SETUP).error
-    kernel("import math\nhere_only = 1\npids = cluster.pids")
+def cell(cell):
+    cell("import math\nhere_only = 1\npids = cluster.pids")
     # limits for a busy machine; jedi takes longer than all else
-    kernel("from helpers.cluster.kernel import calls\ncalls.ASK_SECONDS = 6")
-    kernel("%config Completer.use_jedi = False")
-    assert not kernel(
+    cell("from helpers.cluster.kernel import calls\ncalls.ASK_SECONDS = 6")
+    cell("%config Completer.use_jedi = False")
+    assert not cell(
         "%%ranks\nfrom helpers.cluster.rank import remote\nremote.ANSWER_SECONDS = 5\n"
         "class Layer:\n    def forward(self, inputs, scale=2):\n"
         "        '''Multiply what comes in.'''\n        return inputs * scale\n"
         "layer_on_ranks = Layer()\nif rank == 2: layer_on_two = 1"
     ).error
-    yield kernel
-    kernel.end()
+    return cell
 
 
 def matches(cell, code: str, cursor: int | None = None) -> list[str]:
@@ -34,32 +31,24 @@ def matches(cell, code: str, cursor: int | None = None) -> list[str]:
     return [code[:start] + match + code[end:] for match in reply["matches"]]
 
 
-def test_names_and_attributes_of_the_ranks_are_completed(cell):
-    assert matches(cell, "%%ranks\nlayer_on_r") == ["%%ranks\nlayer_on_ranks"]
-    assert "%%ranks\nlayer_on_ranks.forward" in matches(cell, "%%ranks\nlayer_on_ranks.for")
-    assert "%%ranks --timeout 9\ncomm.allreduce" in matches(cell, "%%ranks --timeout 9\ncomm.allr")
+@pytest.mark.parametrize(
+    ("before", "after", "found"),
+    [
+        ("%%ranks\nlayer_on_r", "", "%%ranks\nlayer_on_ranks"),
+        ("%%ranks\nlayer_on_ranks.for", "", "%%ranks\nlayer_on_ranks.forward"),
+        ("%%ranks\nx = 'ä' + layer_on_r", "\nprint(x)", "%%ranks\nx = 'ä' + layer_on_ranks"),
+        ("%%ranks --only 1,2\nlayer_on_t", "", None),  # the first of them answers
+        ("%%ranks --only 2\nlayer_on_t", "", "%%ranks --only 2\nlayer_on_two"),
+        ("layer_on_r", "", None),
+        ("%%ranks\nhere_on", "", None),
+    ],
+)
+def test_names_and_attributes_of_the_ranks_are_completed(cell, before, after, found):
+    assert matches(cell, before + after, len(before)) == ([found + after] if found else [])
 
 
-def test_in_the_middle_of_a_cell(cell):
-    code = "%%ranks\nx = 'ä' + layer_on_r\nprint(x)"
-    assert matches(cell, code, code.index("\nprint")) == [code.replace("_r\n", "_ranks\n")]
-
-
-def test_the_rank_is_one_that_runs_the_cell(cell):
-    assert matches(cell, "%%ranks --only 1,2\nlayer_on_t") == []
-    assert matches(cell, "%%ranks --only 2\nlayer_on_t") == ["%%ranks --only 2\nlayer_on_two"]
-
-
-def test_a_cell_of_the_kernels_is_completed_as_ever(cell):
-    assert matches(cell, "layer_on_r") == []
+def test_a_cell_of_the_kernels_and_the_line_of_the_magic_are_completed_as_ever(cell):
     assert "here_only" in matches(cell, "here_on")
-
-
-def test_names_that_the_kernel_alone_has_are_not_offered(cell):
-    assert matches(cell, "%%ranks\nhere_on") == []
-
-
-def test_the_line_of_the_magic_is_the_kernels(cell):
     assert "%%ranks" in matches(cell, "%%rank")
 
 

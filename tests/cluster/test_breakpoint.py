@@ -12,14 +12,6 @@ from tests.cluster.ways import WAYS
 pytestmark = pytest.mark.mpi
 
 
-@pytest.fixture(scope="module")
-def cell():
-    kernel = Kernel()
-    assert not kernel(SETUP).error
-    yield kernel
-    kernel.end()
-
-
 def script(*answers: str):
     """Return who types these, and what was asked."""
     asked, left = [], list(answers)

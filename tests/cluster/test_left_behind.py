@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import textwrap
-import threading
 import time
 from pathlib import Path
 
@@ -15,7 +14,8 @@ import psutil
 import pytest
 
 from helpers.cluster import Mpiexec
-from helpers.machine import guard, shared_memory
+from helpers.machine import shared_memory
+from tests.cluster.kernel import Kernel, Watch
 from tests.cluster.test_forkserver import left_by_ranks_of, output_of
 from tests.cluster.ways import PART, WAYS, eventually
 
@@ -217,14 +217,12 @@ def test_a_kill_in_each_phase_of_a_start_leaves_nothing(tmp_path, phase, victim)
     kernel = psutil.Process(run.pid)
     try:
         assert run.stdout.readline() == "1\n"
-        deadline, seen = time.monotonic() + 30, look(kernel, place)
-        while not PHASES[phase](seen) and time.monotonic() < deadline:
+        deadline = time.monotonic() + 30
+        while not PHASES[phase](seen := look(kernel, place)) and time.monotonic() < deadline:
             time.sleep(0.005)
-            seen = look(kernel, place)
         servers = [process.pid for process in seen["server"]]
-        targets = {"kernel": [kernel], "both": [*seen["server"], kernel]}.get(victim) or seen[
-            victim
-        ]
+        seen |= {"kernel": [kernel], "both": [*seen["server"], kernel]}
+        targets = seen[victim]
         if not targets:
             pytest.skip(f"there is no {victim} yet")
         below = kernel.children(recursive=True)
@@ -251,10 +249,8 @@ def test_a_kill_in_each_phase_of_a_start_leaves_nothing(tmp_path, phase, victim)
 
 
 def test_a_killed_kernel_that_began_mpi_by_itself_leaves_nothing():
-    from tests.cluster.kernel import Kernel
-
     kernel = Kernel()
-    process = psutil.Process(kernel.manager.provisioner.pid)
+    process = psutil.Process(kernel.pid)
     try:
         said = kernel("%load_ext helpers.cluster\nfrom mpi4py import MPI\nMPI.COMM_WORLD.size")
         assert said.text.endswith("1"), said
@@ -269,40 +265,21 @@ def test_a_killed_kernel_that_began_mpi_by_itself_leaves_nothing():
 # -- ports -------------------------------------------------------------------------------------
 
 
-class Ports:
-    """Notes the addresses on which processes below this one listen, as often as it can."""
-
-    def __init__(self, root: int) -> None:
-        self.root, self.seen, self.looks, self.ended = root, set(), 0, threading.Event()
-        self.thread = threading.Thread(target=self.look)
-        self.thread.start()
-
-    def look(self) -> None:
-        while not self.ended.wait(0.02):
-            self.looks += 1
-            for pid in [self.root, *guard.descendants(self.root)]:
-                with contextlib.suppress(psutil.Error):
-                    process = psutil.Process(pid)
-                    self.seen |= {
-                        (process.name(), found.laddr.ip, found.laddr.port)
-                        for found in process.net_connections("inet")
-                        if found.status == psutil.CONN_LISTEN or found.type == 2  # a datagram's
-                    }
-
-    def beyond_loopback(self) -> set[tuple[str, str, int]]:
-        self.ended.set()
-        self.thread.join()
-        assert self.looks > 5
-        return {found for found in self.seen if found[1] not in ("127.0.0.1", "::1")}
+def listening(pid: int) -> set[tuple[str, str, int]]:
+    """Return a process's name with each address at which it can be reached."""
+    process = psutil.Process(pid)
+    return {
+        (process.name(), found.laddr.ip, found.laddr.port)
+        for found in process.net_connections("inet")
+        if found.status == psutil.CONN_LISTEN or found.type == 2  # a datagram's
+    }
 
 
 @pytest.mark.parametrize("start", WAYS)
 def test_nobody_listens_beyond_loopback_during_and_after_a_start(tmp_path, start):
-    from jupyter_client.manager import start_new_kernel
-
-    manager, client = start_new_kernel(cwd=str(tmp_path), startup_timeout=120)
+    kernel = Kernel(cwd=str(tmp_path))
+    ports = Watch(kernel.pid, listening, every=0.02)
     try:
-        ports = Ports(manager.provisioner.pid)
         code = f"""
         %load_ext helpers.cluster
         from helpers.cluster import Cluster, Mpiexec
@@ -310,21 +287,15 @@ def test_nobody_listens_beyond_loopback_during_and_after_a_start(tmp_path, start
         cluster.restart()
         cluster.run(max, 1, 2)
         """
-        reply = client.execute_interactive(
-            textwrap.dedent(code), timeout=120, output_hook=lambda message: None
-        )["content"]
-        assert reply["status"] == "ok", reply
-        beyond = ports.beyond_loopback()
-        assert len(ports.seen) > 0  # the kernel's own
-        # MPICH's mpiexec listens on all addresses for its own helpers, has no setting for that, and
-        # what it starts inherits these very sockets
-        hydra = ("mpiexec", "hydra") if start else ()
-        its = {port for name, _, port in beyond if hydra and name.startswith(hydra)}
-        assert {found for found in beyond if found[2] not in its} == set()
+        assert not kernel(textwrap.dedent(code)).error
     finally:
-        ports.ended.set()
-        client.stop_channels()
-        manager.shutdown_kernel(now=True)
+        beyond = {found for found in ports.end() if found[1] not in ("127.0.0.1", "::1")}
+        kernel.end(now=True)
+    # MPICH's mpiexec listens on all addresses for its own helpers, has no setting for that, and
+    # what it starts inherits these very sockets
+    hydra = ("mpiexec", "hydra") if start else ()
+    its = {port for name, _, port in beyond if hydra and name.startswith(hydra)}
+    assert {found for found in beyond if found[2] not in its} == set()
 
 
 # -- other users -------------------------------------------------------------------------------

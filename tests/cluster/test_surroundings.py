@@ -14,6 +14,7 @@ from helpers.cluster.start.forked import ForkedProcesses
 from helpers.cluster.start.forkserver.handle import CannotFork
 from helpers.paths import ROOT
 from helpers.waiting import comes_true
+from tests.cluster.kernel import SETUP, Kernel
 from tests.cluster.ways import PART
 
 pytestmark = pytest.mark.mpi
@@ -23,28 +24,17 @@ NAMES += " torch mpi4py test zmq calendar"
 
 
 def test_files_that_are_named_like_modules(tmp_path):
-    from jupyter_client.manager import start_new_kernel
-
     for name in NAMES.split():
         (tmp_path / f"{name}.py").write_text("answer = 42\n")
     (tmp_path / "mine.py").write_text("where = 'beside the notebook'\n")
-    manager, client = start_new_kernel(cwd=str(tmp_path))
-    said = []
+    kernel = Kernel(cwd=str(tmp_path))
     try:
-        for source in (
-            "%load_ext helpers.cluster\nfrom helpers.cluster import Cluster\ncluster = Cluster(2)",
-            "%%ranks\nimport mine\nprint(comm.allreduce(rank), mine.where)",
-            "cluster.stop()",
-        ):
-            client.execute_interactive(
-                source,
-                timeout=120,
-                output_hook=lambda message: said.append(str(message["content"])),
-            )
+        assert not kernel(SETUP).error
+        shown = kernel("%%ranks\nimport mine\nprint(comm.allreduce(rank), mine.where)")
+        assert shown.text == "[0-2] 3 beside the notebook\n"
+        kernel("cluster.stop()")
     finally:
-        client.stop_channels()
-        manager.shutdown_kernel()
-    assert "1 beside the notebook" in "".join(said), said
+        kernel.end()
 
 
 def test_the_variables_of_a_job_that_uses_pmix(monkeypatch):
