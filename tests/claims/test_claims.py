@@ -58,7 +58,6 @@ def judged(gap, noise=0.1, seeds=8, **changes):
         (-1, 0.1, "fails", {}),
         (0.1, 0.1, "ties", {}),
         (1, 20, "open", {}),
-        (0.4, 0.05, "ties", {}),
         (0.3, 1e-6, "ties", {}),  # below the margin, however sure
         (-1, 0.1, "holds", {"larger": False}),
         (1, 0.1, "fails", {"larger": False}),
@@ -100,7 +99,6 @@ def test_shares_stay_between_0_and_1():
     ("change", "says"),
     [
         ({"id": "gap"}, "id expects a name such as 03-reset-gate; got 'gap'"),
-        ({"seeds": [1]}, "seeds expects two different seeds or more"),
         ({"seeds": [1, 1]}, "two different seeds"),
         ({"settings": {"one": {}}}, "settings expects two settings or more"),
         ({"verdict": "true"}, "verdict expects one of holds, .*, depends on the processor or"),
@@ -175,21 +173,21 @@ def test_seeds_are_the_outer_loop_and_the_smallest_run_is_one():
     assert order[4:] == [(3, 1.0, 7)]
 
 
+def refused(folder, claim=CLAIM, names=("99-gap",)):
+    return faults("99_try", [*names], {"99-gap": claim}, folder)
+
+
 def test_the_build_refuses_what_does_not_agree(tmp_path):
-    known = {"99-gap": CLAIM}
-    assert "make claims NB=99" in faults("99_try", ["99-gap"], known, tmp_path)[0]
+    assert "make claims NB=99" in refused(tmp_path)[0]
     with pytest.raises(ClaimError, match=r"no record in .* '99-gap': `make claims NB=99`"):
         evidence("99-gap", tmp_path)
     recorded(tmp_path)
-    assert faults("99_try", ["99-gap"], known, tmp_path) == []
-    assert faults("99_try", ["99-gap", "99-other"], known, tmp_path) == [
+    assert refused(tmp_path) == []
+    assert refused(tmp_path, names=["99-gap", "99-other"]) == [
         "a cell names claim '99-other', which claims/99_try.py lacks"
     ]
-    assert faults("99_try", [], known, tmp_path) == [
-        "no cell names claim '99-gap' of claims/99_try.py"
-    ]
-    stated = {"99-gap": replace(CLAIM, verdict="ties")}
-    assert faults("99_try", ["99-gap"], stated, tmp_path) == [
+    assert refused(tmp_path, names=[]) == ["no cell names claim '99-gap' of claims/99_try.py"]
+    assert refused(tmp_path, replace(CLAIM, verdict="ties")) == [
         f"claim '99-gap' states 'ties', its record on {here(tmp_path)} says 'holds'"
     ]
 
@@ -222,15 +220,14 @@ def test_processors_that_differ_are_shown_apart(tmp_path):
 def test_the_build_asks_every_processor(tmp_path):
     recorded(tmp_path)
     recorded(tmp_path, OTHERWISE, name="A", cpu_details="family 1")
-    ask = ("99_try", ["99-gap"])
-    assert faults(*ask, {"99-gap": CLAIM}, tmp_path) == [
+    assert refused(tmp_path) == [
         "claim '99-gap' states 'holds', its record on A (family 1) says 'fails'"
     ]
     depends = replace(CLAIM, verdict="depends on the processor")
-    assert faults(*ask, {"99-gap": depends}, tmp_path) == []
+    assert refused(tmp_path, depends) == []
     for path in tmp_path.glob("*-2026-11-01*"):
         path.unlink()
-    assert faults(*ask, {"99-gap": depends}, tmp_path) == [
+    assert refused(tmp_path, depends) == [
         "claim '99-gap' states 'depends on the processor', all its records say the same "
         f"({here(tmp_path)})"
     ]
@@ -244,7 +241,7 @@ def test_a_setting_may_turn_round_on_another_processor(tmp_path):
     read = evidence("99-gap", tmp_path)
     assert {one.here for one in read.by_processor} == {depends.verdict}
     assert read.verdict == "depends on the processor"
-    assert faults("99_try", ["99-gap"], {"99-gap": depends}, tmp_path) == [
+    assert refused(tmp_path, depends) == [
         "claim '99-gap' states 'depends on the setting', a setting of it depends on the processor"
     ]
 
@@ -305,9 +302,7 @@ def check_that_it_runs(topic, claim):
         (4.652e-10, "s", "0.4652 ns"),
         (0.28, "s", "280 ms"),
         (3.151e11, "bytes/s", "315.1 GB/s"),
-        (4.2e6, "flop/s", "4.2 Mflop/s"),
         (2510978158954345984, "1", "2.511e+18"),
-        (12345, "bytes", "12,345 bytes"),
         (3.6e9, "B", "3,600,000,000 B"),
         (None, "s", ""),
     ],
@@ -316,6 +311,6 @@ def test_a_side_of_a_claim_can_be_read(value, unit, said):
     assert quantity(value, unit) == said
 
 
-@pytest.mark.parametrize(("effect", "said"), [(0.114, "1.11"), (1039.2, "1,040"), (5e17, "5e+17")])
-def test_a_factor_of_thousands_has_no_power_of_ten(effect, said):
-    assert _part(effect) == f"×\u00a0{said}"
+def test_a_factor_of_thousands_has_no_power_of_ten():
+    said = [_part(effect) for effect in (0.114, 1039.2, 5e17)]
+    assert said == ["×\u00a01.11", "×\u00a01,040", "×\u00a05e+17"]
