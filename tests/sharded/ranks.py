@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from helpers.models.transformer import Config, loss, transformer
+from helpers.sharded.fsdp import Sharded
+from helpers.sharded.hybrid import Hybrid, load_checkpoint, save_checkpoint
+from helpers.sharded.messages import Channel
+from helpers.tracing import gather, record
 
 SMALL = Config(vocabulary=24, context=12, layers=2, heads=6, width=24)
+DEEP = Config(vocabulary=24, context=12, layers=4, heads=4, width=16)
 
 
 def begin():
@@ -48,10 +54,6 @@ def alone(rows: int, steps: int, config: Config = SMALL):
 
 def zero(rows: int, steps: int, stages, background: bool):
     """Train in shards at each stage; return what each left, and what it sent."""
-    from helpers.sharded.fsdp import Sharded
-    from helpers.sharded.messages import Channel
-    from helpers.tracing import gather, record
-
     comm, rank, size = begin()
     found = {}
     for stage in stages:
@@ -79,12 +81,10 @@ def zero(rows: int, steps: int, stages, background: bool):
             "losses": losses,
             "whole": whole,
             "held": sharded.held,
-            "resident": sharded.resident(),
             "peak": sharded.peak,
             "messages": trace and messages_sent(trace),
             "bytes": trace and trace.bytes_sent(),
             "unmatched": trace and len(trace.unmatched_sends),
-            "spans": [tuple(span) for span in channel.spans],
             "parameters": sum(unit.size for unit in sharded.units),
             "units": len(sharded.units),
         }
@@ -94,11 +94,6 @@ def zero(rows: int, steps: int, stages, background: bool):
 
 def refusals():
     """Units that do not make up the model, and a step without a backward pass."""
-    import pytest
-
-    from helpers.sharded.fsdp import Sharded
-    from helpers.sharded.messages import Channel
-
     comm, _, _ = begin()
     channel, model = Channel(comm), transformer(SMALL)
     with pytest.raises(ValueError, match=r"in none: .*scores"):
@@ -113,3 +108,32 @@ def refusals():
     with pytest.raises(RuntimeError, match="after each backward pass"):
         loss(model(x), y).backward()
     channel.close()
+
+
+def train(layout, micro, steps, load=None, save=None, start=0, dtype="float64"):
+    """Train the transformer on a mesh; return the losses."""
+    comm, _, _ = begin()
+    hybrid = Hybrid(
+        comm,
+        DEEP,
+        layout,
+        micro,
+        lambda ps: torch.optim.Adam(ps, lr=1e-2),
+        seed=1,
+        dtype=getattr(torch, dtype),
+    )
+    if load:
+        load_checkpoint(load, hybrid)
+    losses = [
+        hybrid.step(*tokens(8, DEEP.context, DEEP.vocabulary, seed=step))
+        for step in range(start, start + steps)
+    ]
+    if save:
+        save_checkpoint(save, hybrid)
+    hybrid.close()
+    return losses
+
+
+def several(runs):
+    """Train one after another, in one start of the ranks."""
+    return [train(*args, **options) for args, options in runs]

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import torch
-from torch import nn
 from torch.nn import functional
 
 from helpers.models.transformer import loss, transformer
+from helpers.sharded.arrays import cut
+from helpers.sharded.experts import Experts
+from helpers.sharded.ring_attention import ring_attention
+from helpers.sharded.tensor_parallel import Split, tensor_transformer, vocabulary_loss
+from helpers.tracing import gather, record
 from tests.sharded.ranks import SMALL, begin, messages_sent, tokens
 
 
@@ -16,8 +20,6 @@ def close(ours, theirs, atol=1e-12):
 
 def counted(work):
     """Do some work with a traced communicator; return messages and bytes that each rank sent."""
-    from helpers.tracing import gather, record
-
     comm, _, _ = begin()
     with record(comm) as traced:
         work(traced)
@@ -30,9 +32,6 @@ def counted(work):
 
 def tensor(sequence: bool):
     """Loss and gradients of the transformer cut over all ranks."""
-    from helpers.sharded.arrays import cut
-    from helpers.sharded.tensor_parallel import Split, tensor_transformer, vocabulary_loss
-
     _, rank, size = begin()
     whole = transformer(SMALL, seed=1, dtype=torch.float64)
     x, y = tokens(2)
@@ -52,8 +51,6 @@ def tensor(sequence: bool):
 
 def context():
     """Ring attention forwards and backwards, at two sizes."""
-    from helpers.sharded.ring_attention import ring_attention
-
     _, rank, size = begin()
     torch.manual_seed(7)
     q, k, v, weight = (torch.randn(2, 3, 24, 5, dtype=torch.float64) for _ in range(4))
@@ -76,8 +73,6 @@ def context():
 
 def unequal_lengths():
     """Every rank says so; some waited for ever."""
-    from helpers.sharded.ring_attention import ring_attention
-
     comm, rank, _ = begin()
     x = torch.zeros(1, 3 if rank == 1 else 2, 4)
     try:
@@ -89,8 +84,6 @@ def unequal_lengths():
 def experts(choices: int, factor: float):
     """Experts on all ranks against all experts here, each rank's tokens alone in their queue."""
     from mpi4py import MPI
-
-    from helpers.sharded.experts import Experts
 
     comm, rank, size = begin()
     settings = {"width": 6, "hidden": 8, "experts": 24, "seed": 5}
@@ -132,41 +125,3 @@ def every_split():
         "top-1": experts(1, 0.5),  # some find no place
         "top-2": experts(2, 1.25),
     }
-
-
-def swapped():
-    """f and g exchanged: the loss is right on every rank, the gradients are not."""
-    from helpers.sharded import conjugate
-
-    comm, rank, size = begin()
-    torch.manual_seed(0)
-    first, second = nn.Linear(4, 8, bias=False).double(), nn.Linear(8, 3, bias=False).double()
-    x = torch.randn(5, 4, dtype=torch.float64)
-
-    def run(enter, leave):
-        mine = slice(rank * 8 // size, (rank + 1) * 8 // size)
-        a = x.clone().requires_grad_()
-        h = functional.gelu(enter(a, comm) @ first.weight[mine].T)
-        y = leave(h @ second.weight[:, mine].T, comm)
-        y.square().sum().backward()
-        return y.detach(), a.grad
-
-    b = x.clone().requires_grad_()
-    expected = second(functional.gelu(first(b)))
-    expected.square().sum().backward()
-    right = run(conjugate.f, conjugate.g)
-    close(right[0], expected)
-    close(right[1], b.grad)
-
-    class Sum(torch.autograd.Function):  # what torch.distributed's own all-reduce would do
-        @staticmethod
-        def forward(ctx, x):
-            return conjugate.g(x.detach(), comm)
-
-        @staticmethod
-        def backward(ctx, gradient):
-            return conjugate.g(gradient, comm)
-
-    wrong = run(lambda x, _: x.view_as(x), lambda x, _: Sum.apply(x))
-    close(wrong[0], expected)
-    return (wrong[1] - b.grad).abs().max().item()

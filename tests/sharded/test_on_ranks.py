@@ -6,12 +6,13 @@ import pytest
 import torch
 
 from helpers.models.transformer import Config
-from helpers.sharded import counts, zero
+from helpers.sharded import counts, ways, zero
+from helpers.sharded import runs as notebook
 from helpers.sharded.mesh import Layout
 from tests.cluster.ways import PART
 from tests.mpi.runner import run_ranks
 from tests.mpi.several import on_ranks
-from tests.sharded import meshes, ranks, splits
+from tests.sharded import ranks, splits
 from tests.sharded.ranks import SMALL
 
 pytestmark = pytest.mark.mpi
@@ -23,14 +24,11 @@ CONFIG = Config(vocabulary=32, context=16, layers=2, heads=4, width=16)
 
 def everything():
     """What the notebook asks of its ranks."""
-    from helpers.sharded import runs, ways
-
     return {
-        "stages": runs.stages(CONFIG, 8),
+        "stages": notebook.stages(CONFIG, 8),
         "splits": ways.splits(CONFIG, 4),
         "dropout": {mistake: ways.dropout(mistake) for mistake in ("", "different", "equal")},
-        "spans": [runs.prefetched(CONFIG, 4, prefetch, 5.0) for prefetch in (False, True)],
-        "link": ways.link(1 << 12, 2),
+        "spans": [notebook.prefetched(CONFIG, 4, prefetch, 5.0) for prefetch in (False, True)],
     }
 
 
@@ -46,10 +44,10 @@ def found():
         if size == 1:
             calls["refused"] = (ranks.refusals,)
         if size == 2:
-            calls |= {"swapped": (splits.swapped,), "notebook": (everything,)}
+            calls["notebook"] = (everything,)
         if size == 3:
             calls["unequal"] = (splits.unequal_lengths,)
-            calls["mesh"] = (meshes.train, Layout(pipeline=3), 2, 2)
+            calls["mesh"] = (ranks.train, Layout(pipeline=3), 2, 2)
         return dict(zip(calls, on_ranks(size, *calls.values()), strict=True))
 
     return started
@@ -71,19 +69,9 @@ def test_equal_to_one_process_and_to_the_formulas(found, size):
     assert split["top-2"][0] == {counts.experts(20, 6, size, 2).messages}
 
 
-@PART
-@pytest.mark.parametrize("size", [4, 8])
-def test_splits_of_sequences_and_experts(size):
-    on_ranks(size, (splits.context,), (splits.experts, 2, 0.5))
-
-
 def test_ring_attention_with_unequal_lengths_is_refused_on_every_rank(found):
     for said in found(3)["unequal"]:
         assert "q of one shape and dtype on all ranks; got [((1, 2, 4)" in said
-
-
-def test_f_and_g_swapped_give_the_right_loss_and_wrong_gradients(found):
-    assert all(error > 0.1 for error in found(2)["swapped"])
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, *(pytest.param(n, marks=PART) for n in (4, 6, 8))])
@@ -143,7 +131,6 @@ def test_what_the_notebook_asks_of_its_ranks(found):
         assert took > 8 * 5e-3
         assert sum(name.startswith("gather") for name in names) == 2 * CONFIG.pieces
         assert sum(name.startswith("reduce") for name in names) == CONFIG.pieces
-    assert told["link"][0] > 0
 
 
 # --------------------------------------------------- data × pipeline × tensor on one mesh
@@ -172,15 +159,15 @@ EIGHT = [
     ],
 )
 def test_they_equal_one_process_and_their_checkpoint_loads_on_fewer(count, those, others, tmp_path):
-    losses, _ = ranks.alone(8, 4, meshes.MODEL)
+    losses, _ = ranks.alone(8, 4, ranks.DEEP)
     saved = str(tmp_path / "saved")
     those[0][1]["save"] = saved
-    for found in run_ranks(count, meshes.several, those):
+    for found in run_ranks(count, ranks.several, those):
         for run in found:
             assert run == pytest.approx(losses[:2], abs=1e-12)
     for fewer, layouts in others.items():
         again = runs(1, *layouts, load=saved, start=2)
-        for found in run_ranks(fewer, meshes.several, again):
+        for found in run_ranks(fewer, ranks.several, again):
             for run in found:
                 assert run == pytest.approx(losses[2:], abs=1e-11)
 
@@ -194,11 +181,11 @@ def test_a_checkpoint_of_another_precision_is_rounded(tmp_path):
         ((layout, 1, 2), {"load": saved[0], "start": 2}),
         ((layout, 1, 1), {"load": saved[1], "start": 4}),
     ]
-    for _, single, double, _ in run_ranks(2, meshes.several, runs):
+    for _, single, double, _ in run_ranks(2, ranks.several, runs):
         assert single == pytest.approx(double, abs=1e-4)
 
 
 def test_a_mesh_of_three_ranks(found):
-    losses, _ = ranks.alone(8, 2, meshes.MODEL)
+    losses, _ = ranks.alone(8, 2, ranks.DEEP)
     for told in found(3)["mesh"]:
         assert told == pytest.approx(losses, abs=1e-12)

@@ -1,10 +1,13 @@
 """The planner's arithmetic, without ranks, against counts and limits known by other ways."""
 
 import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 from helpers.collectives.cost import Link
 from helpers.models.transformer import Config, parameter_count, transformer
 from helpers.sharded import counts, planner, zero
+from helpers.sharded.arrays import cut
 from helpers.sharded.counts import flops
 from helpers.sharded.hybrid import stage_pieces
 from helpers.sharded.mesh import Layout
@@ -22,7 +25,6 @@ def test_parameters_of_a_rank_are_those_of_the_model():
     assert planner.stage_parameters(CONFIG, range(6), 1) == parameter_count(CONFIG)
     stages = stage_pieces(CONFIG, 2)
     assert sum(planner.stage_parameters(CONFIG, s, 1) for s in stages) == parameter_count(CONFIG)
-    from helpers.sharded.arrays import cut
 
     for tensor in (2, 4, 8):
         model = transformer(CONFIG)
@@ -31,9 +33,6 @@ def test_parameters_of_a_rank_are_those_of_the_model():
 
 
 def test_operations_are_those_that_pytorch_counts():
-    import torch
-    from torch.utils.flop_counter import FlopCounterMode
-
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         transformer(CONFIG)(torch.zeros(3, 16, dtype=torch.int64))
     assert counter.get_total_flops() == pytest.approx(flops(CONFIG, range(6), 3, 16), rel=0.1)
