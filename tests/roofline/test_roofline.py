@@ -261,9 +261,6 @@ def test_convolution_counts_by_hand():
     layer = design.Layer(inputs=8, outputs=4, kernel=3, stride=1, groups=2, side=5)
     # 4 output channels × 25 places × (8/2 channels × 9 weights) × 2
     assert layer.flops == 4 * 25 * 36 * 2
-    assert layer.parameters == 4 * 36
-    assert design.Layer(stride=2, side=56).side_out == 28
-    assert design.Layer(stride=2, side=7, kernel=3).side_out == 4
 
 
 def test_convolution_counts_agree_with_torch():
