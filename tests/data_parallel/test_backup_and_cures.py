@@ -1,3 +1,5 @@
+"""Backup workers, cures of staleness, and what schemes refuse."""
+
 import functools
 
 import numpy as np
@@ -5,7 +7,16 @@ import pytest
 import torch
 
 from helpers.data_parallel import Replica, train
-from helpers.data_parallel.schemes import Backup, Elastic, Server, StalenessAware
+from helpers.data_parallel.schemes import (
+    Backup,
+    Compressed,
+    DiLoCo,
+    Elastic,
+    LocalSGD,
+    PowerSGD,
+    Server,
+    StalenessAware,
+)
 from helpers.data_parallel.schemes.faults import FAULTS, Faulty
 from helpers.data_parallel.tasks import lenet
 from helpers.data_parallel.tasks import ranks as _comm
@@ -112,12 +123,25 @@ class Four:
         return 1
 
 
-def test_settings_that_make_no_sense():
-    for backups in (-1, 3):
-        with pytest.raises(ValueError, match=f"0 to 2 backups of 3 workers; got {backups}"):
-            Backup(Four(), backups)
-    for period, pull in ((0, 0.1), (2, 0.0), (2, 1.0)):
-        with pytest.raises(ValueError, match=f"got {period} and {pull}"):
-            Elastic(Four(), period, pull)
-    with pytest.raises(ValueError, match=f"one of {', '.join(FAULTS)}; got 'explode'"):
-        Faulty(Four(), {1: ("explode", 1)})
+@pytest.mark.parametrize(
+    ("scheme", "given", "said"),
+    [
+        (Backup, [-1], "0 to 2 backups of 3 workers; got -1"),
+        (Backup, [3], "0 to 2 backups of 3 workers; got 3"),
+        (Elastic, [0, 0.1], "got 0 and 0.1"),
+        (Elastic, [2, 0.0], "got 2 and 0.0"),
+        (Elastic, [2, 1.0], "got 2 and 1.0"),
+        (Faulty, [{1: ("explode", 1)}], f"one of {', '.join(FAULTS)}; got 'explode'"),
+        (LocalSGD, [-1], "got -1"),
+        (LocalSGD, [2.5], "got 2.5"),
+        (LocalSGD, [lambda step: None], "got None"),
+        (DiLoCo, [4, 0.0], "got rate=0.0"),
+        (DiLoCo, [4, 0.7, 1.0], "momentum=1.0"),
+        (Compressed, [None, False, "pigeons"], "got 'pigeons'"),
+        (Compressed, [None, True, "ring"], "feedback=True"),
+        (PowerSGD, [0], "got 0"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused_with_what_was_passed(scheme, given, said):
+    with pytest.raises((TypeError, ValueError), match=said):
+        scheme(Four(), *given)

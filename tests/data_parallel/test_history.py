@@ -26,7 +26,6 @@ def stopped(scheme: str) -> list:
     comm, found = _comm(), []
     for name, steps, stop in (
         ("steps", 12, Stop(updates=500, seconds=60.0, loss=-1.0)),
-        ("updates", None, Stop(updates=7)),
         ("seconds", 10_000, Stop(seconds=0.4)),
         ("loss", 3_000, Stop(loss=1.5)),
         ("seconds before loss", None, Stop(seconds=0.2, loss=-1.0)),
@@ -62,8 +61,6 @@ def test_a_run_ends_by_what_comes_first(scheme):
     for name, ended, updates, seconds, losses in found[0][1:]:
         if name == "steps":
             assert (ended, updates) == ("12 updates", 12)
-        elif name == "updates":
-            assert (ended, updates) == ("7 updates", 7)
         elif name == "seconds":
             assert ended == "0.4 s"
             assert 0 < updates < 10_000

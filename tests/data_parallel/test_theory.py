@@ -64,6 +64,8 @@ def test_what_cannot_be_is_refused():
     for needed, workers in ((0, 3), (4, 3)):
         with pytest.raises(ValueError, match=f"got {needed} and {workers}"):
             expected(needed, workers, 0.0, 1.0)
+    with pytest.raises(ValueError, match="1 or more; got 0"):
+        drift.Path(every=0)
     assert drawn(0.1, 1.0, 0, 1)(5) == drawn(0.1, 1.0, 0, 1)(5) != drawn(0.1, 1.0, 0, 2)(5)
 
 
