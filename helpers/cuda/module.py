@@ -43,8 +43,6 @@ class Module:
         "cpu", "gpu", or "auto": a GPU if there is one and nothing is to be checked.
     name : str, optional
         What messages call the source.
-    arch : str, default "sm_80"
-        For which device the source is verified, and whose limits hold on a CPU.
     check : bool, default False
         Watch every access of every launch (on a CPU).
     timeout : float, default 30
@@ -53,9 +51,9 @@ class Module:
     threads : int, optional
         Processors to use; by default all that this process may.
     verify : bool, default True
-        Compile by NVRTC too, where that is installed: ``resources`` then gives registers and shared
-        memory of each kernel. Where it is not, ``note`` says so, and ``resources`` has what was
-        recorded of kernels that the notebooks ask about.
+        Compile by NVRTC too, for sm_80, where that is installed: ``resources`` then gives registers
+        and shared memory of each kernel. Where it is not, ``note`` says so, and ``resources`` has
+        what was recorded of kernels that the notebooks ask about.
 
     Raises
     ------
@@ -74,7 +72,6 @@ class Module:
         device: str = "auto",
         *,
         name: str | None = None,
-        arch: str = "sm_80",
         check: bool = False,
         timeout: float = TIMEOUT,
         threads: int | None = None,
@@ -95,11 +92,11 @@ class Module:
         if not self.signatures and not self.templates:
             raise CompileError(f"{self.name} defines no kernel: no function is marked __global__")
         self.resources: dict[str, nvrtc.Resources] = {}
-        self.note = self.log = ""
+        self.note = ""
         if device == "gpu" and check:
             raise LaunchError("accesses are checked on the CPU: check=True needs device='cpu'")
         on_gpu = device == "gpu" or (device == "auto" and not check and not missing())
-        self._options = (on_gpu, arch, threads, verify)
+        self._options = (on_gpu, threads, verify)
         self._values: dict[str, np.ndarray] = {}  # of constants, for a backend made anew
         self._backend = self._compile()
         self.device = self._backend.device
@@ -107,19 +104,17 @@ class Module:
 
     def _compile(self) -> CpuBackend | GpuBackend:
         """Make the backend, with all instances of templates that have been asked for."""
-        on_gpu, arch, threads, verify = self._options
+        on_gpu, threads, verify = self._options
         if on_gpu:
             if missing():
                 raise CudaError(f"there is no GPU to run on: {missing()}; use device='cpu'")
             from helpers.cuda.gpu.driver import GpuBackend  # which needs cuda-bindings
 
             return GpuBackend(self)
-        verified = verify and self._check_as_cuda(arch)
+        verified = verify and self._check_as_cuda()
         instances = [name for name in self.signatures if "<" in name]
         try:
-            return CpuBackend(
-                self.source, self.name, self.defines, arch, threads, self.check, instances
-            )
+            return CpuBackend(self.source, self.name, self.defines, threads, self.check, instances)
         except CompileError as error:
             if not verified:
                 raise
@@ -128,17 +123,17 @@ class Module:
                 f"{refused.lacking(str(error))}\n{error}"
             ) from None
 
-    def _check_as_cuda(self, arch: str) -> bool:
+    def _check_as_cuda(self) -> bool:
         """Compile by NVRTC; return whether that was possible, else say why not in ``note``."""
         self.note = nvrtc.missing()
         if self.note:
             self.resources = nvrtc.recorded(
-                self.source, KERNELS / self.name, self.defines, self.signatures, arch
+                self.source, KERNELS / self.name, self.defines, self.signatures
             )
             self.note = nvrtc.NOTE if self.resources else self.note
             return False
         try:
-            compiled = self.compile_for(arch)
+            compiled = self.compile_for(nvrtc.ARCH)
         except CompileError as error:
             header = re.search(r'(?:could not|cannot) open source file "([^"]+)"', str(error))
             if not header:
@@ -149,7 +144,7 @@ class Module:
                 "nvidia-cuda-runtime)."
             )
             return False
-        self.log, self.resources = compiled.log, compiled.resources
+        self.resources = compiled.resources
         return True
 
     def _instance(self, name: str) -> source_text.Signature:

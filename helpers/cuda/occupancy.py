@@ -9,10 +9,7 @@ from helpers.cuda.errors import CudaError, LaunchError
 REGISTERS = 65_536  # per multiprocessor, all of these
 REGISTER_UNIT = 256  # registers are given to a warp in multiples of this
 RESERVED = 1024  # bytes of shared memory that the system keeps per block (sm_80 and later)
-
-# Bytes of shared memory that one block may use, by compute capability.
-BLOCK_SHARED = {75: 65_536, 80: 166_912, 86: 101_376, 87: 166_912, 88: 101_376, 89: 101_376}
-BLOCK_SHARED |= {90: 232_448, 100: 232_448, 103: 232_448, 110: 232_448, 120: 101_376, 121: 101_376}
+BLOCK_SHARED = 166_912  # bytes of shared memory that one block may use on sm_80
 
 # CUDA C++ Programming Guide, "Compute Capabilities": warps, blocks, bytes of shared memory per SM.
 LIMITS = {

@@ -57,7 +57,6 @@ class CpuBackend:
         source: str,
         name: str,
         defines: dict[str, str],
-        arch: str,
         threads: int | None,
         check: bool,
         instances: Sequence[str] = (),
@@ -65,7 +64,6 @@ class CpuBackend:
         self.source, self.name, self.defines = source, name, defines
         self.instances = instances
         self.threads = max(1, min(threads or usable_cores(), 256))
-        self.shared_limit = BLOCK_SHARED.get(int(re.sub(r"\D", "", arch)), 49_152)
         self.constants: dict[str, bytes] = {}
         self._programs: dict[str, compiler.Program] = {}
         self._workers: dict[str, Worker] = {}
@@ -183,10 +181,10 @@ class CpuBackend:
 
     def _fit(self, signature: Signature, shared: int) -> None:
         static = self.symbols.static_bytes(signature.name)
-        if static + shared > self.shared_limit:
+        if static + shared > BLOCK_SHARED:
             raise LaunchError(
                 f"kernel {signature.name} asks for {static} bytes of static and {shared} of "
-                f"dynamic shared memory; a block has at most {self.shared_limit}"
+                f"dynamic shared memory; a block has at most {BLOCK_SHARED}"
             )
 
     def _copy_in(self, call: Call, worker: Worker) -> np.ndarray:

@@ -43,7 +43,7 @@ class GpuBackend:
         self.arch = f"sm_{read('COMPUTE_CAPABILITY_MAJOR')}{read('COMPUTE_CAPABILITY_MINOR')}"
         self.shared_limit = read("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
         compiled = module.compile_for(self.arch)
-        module.log, module.resources = compiled.log, compiled.resources
+        module.resources = compiled.resources
         self._names = compiled.names
         self._current()
         image = np.frombuffer(compiled.cubin, np.uint8)
