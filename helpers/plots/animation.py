@@ -1,21 +1,26 @@
 """An animation of collectives that plays in the page: who sends which chunk to whom, step by step.
 
-The picture is drawn by ``web/collective-animation.js``, its steps are played by ``web/player.js``.
+``web/collective-animation.js`` draws it, ``web/player.js`` plays its steps; ``draw_state`` draws one
+by matplotlib.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
-from helpers.plots.style import EIGHT
+from helpers.plots.style import EIGHT, VERMILION, colour, ensure_axes, legible
 from helpers.plots.web.page import embed
 
 if TYPE_CHECKING:
     from IPython.display import HTML
+    from matplotlib.axes import Axes
 
     from helpers.collectives.schedule import Schedule
 
+CARD = 1.0  # width of a card, in the units of the axes
+ROW = 0.24  # height of a chunk's row
 MAX_RANKS = 30  # a set of ranks is kept as the bits of a JavaScript integer
 
 
@@ -73,3 +78,78 @@ def _encoded(schedule: Schedule) -> dict:
 
 def _bits(ranks: Iterable[int]) -> int:
     return sum(1 << rank for rank in ranks)
+
+
+def draw_state(
+    schedule: Schedule,
+    step: int,
+    part: float = 0.0,
+    ax: Axes | None = None,
+    ring: bool = False,
+) -> Axes:
+    """Draw what every rank holds after a step (from 0), in a row or on a circle (``ring``).
+
+    Each rank is a card of chunks, each chunk a row of stripes, one for each rank whose contribution
+    is in it. ``part``, between 0 and 1: the messages of the next step are that far on their way.
+    """
+    if not 0 <= step <= schedule.steps or (part and step == schedule.steps):
+        raise ValueError(
+            f"the schedule has steps 0 to {schedule.steps}; got step={step}, part={part}"
+        )
+    ax = ensure_axes(ax)
+    ax.figure.set_label(
+        f"What each rank holds at step {step}" + (", and what is on its way" if part else "")
+    )
+    states, n = schedule.states(), schedule.ranks
+    corner = [_corner(rank, schedule, ring) for rank in range(n)]
+    arrived = {(t.dest, t.chunk) for t in schedule.at(step)} if not part else set()
+    for rank, (x, y) in enumerate(corner):
+        ax.text(x, y + 0.1, f"rank {rank}", weight="bold", color=legible(colour(rank)), fontsize=13)
+        for chunk in range(schedule.chunks):
+            held = states[step][rank][chunk]
+            _copy(ax, held, n, x, y - ROW * (chunk + 1), (rank, chunk) in arrived)
+    for t in schedule.at(step + 1) if part else ():
+        eased = part * part * (3 - 2 * part)
+        (x0, y0), (x1, y1) = corner[t.source], corner[t.dest]
+        x, y = x0 + (x1 - x0) * eased, y0 + (y1 - y0) * eased
+        _copy(ax, states[step][t.source][t.chunk], n, x, y - ROW * (t.chunk + 1), True, zorder=5)
+    xs, ys = zip(*corner, strict=True)
+    ax.set_xlim(min(xs) - 0.15, max(xs) + CARD + 0.15)
+    ax.set_ylim(min(ys) - ROW * schedule.chunks - 0.15, max(ys) + 0.35)
+    ax.set_aspect("equal")
+    ax.axis("off")
+    return ax
+
+
+def _corner(rank: int, schedule: Schedule, ring: bool) -> tuple[float, float]:
+    """The upper left corner of a rank's card."""
+    if not ring:
+        return rank * CARD * 1.25, 0.0
+    height = ROW * schedule.chunks
+    radius = max(1.0, 0.36 * schedule.ranks) * max(CARD, height)
+    angle = math.pi / 2 - 2 * math.pi * rank / schedule.ranks
+    return 1.6 * radius * math.cos(angle), 0.8 * radius * math.sin(angle)
+
+
+def _copy(
+    ax: Axes, held: Collection[int], n: int, x: float, y: float, framed: bool, zorder: int = 2
+) -> None:
+    from matplotlib.patches import Rectangle
+
+    height = ROW * 0.86
+    ax.add_patch(Rectangle((x, y), CARD, height, facecolor="#f1f1f1", zorder=zorder))
+    for rank in held:
+        left = x + CARD * rank / n
+        ax.add_patch(Rectangle((left, y), CARD / n, height, facecolor=colour(rank), zorder=zorder))
+    edge = VERMILION if framed else "#111111" if len(held) == n else "#888888"
+    ax.add_patch(
+        Rectangle(
+            (x, y),
+            CARD,
+            height,
+            fill=False,
+            edgecolor=edge,
+            linewidth=2.6 if framed else 1.6 if len(held) == n else 0.8,
+            zorder=zorder + 0.5,
+        )
+    )

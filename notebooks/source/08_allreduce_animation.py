@@ -95,7 +95,7 @@ print(f"{x} -> {reference}")
 # Now by hand. Put the ranks on a ring, on which each rank sends only to its right neighbour, rank $r+1$ (ranks and chunks count modulo $N$). In every step every rank sends **one chunk**, and adds what it receives to its own chunk of the same number. Rank $r$ first sends chunk $r-1$. After that it always sends the chunk to which it has just added. (Each chunk is one of the four numbers, repeated to fill 4 MB.) The picture shows the first step halfway; the four chunks with a red frame are on their way:
 
 # %%
-from helpers.plots.collective import draw_state
+from helpers.plots.animation import draw_state
 
 draw_state(model("ring", P.ranks), step=0, part=0.5, ring=True)
 plt.show()

@@ -1,4 +1,4 @@
-"""helpers.plots.costs and helpers.plots.collective: what is drawn is what was given."""
+"""helpers.plots.costs, and a state of helpers.plots.animation: what is drawn is what was given."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from matplotlib.colors import to_hex
 
 from helpers.collectives.schedule import model
 from helpers.plots import costs
-from helpers.plots.collective import draw_state
+from helpers.plots.animation import draw_state
 from helpers.plots.style import VERMILION, colour
 
 
