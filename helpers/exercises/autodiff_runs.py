@@ -95,8 +95,6 @@ def _check_forwarding(what: str, found: Any, order: list, inputs: list, outputs:
         if over is None or any(over is v for v in fits):
             continue
         where = f"{what}: {node.operator} would write over"
-        if not any(over is v for v in node.inputs):
-            wrong(f"{where} something that it does not read")
         if over in inputs:
             wrong(f"{where} {over.name!r}, an array of the caller's")
         if over in outputs:
@@ -164,9 +162,6 @@ def momentum(answer, keep=0.9):
         x = autodiff.variable("x", shape=(3,))
         (g,) = autodiff.gradients(autodiff.sum((w - x) * (w - x)), [w])
         updates = several(call(answer, w, v, g, rate), 2, "expected a list of two updates")
-        for each in updates:
-            if not isinstance(each, autodiff.Variable):
-                wrong(f"expected variables, results of update and add_update; got {each!r}")
         try:
             step = autodiff.function([x], list(updates), passes=[passes.order_updates])
         except ValueError as error:

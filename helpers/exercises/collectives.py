@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from functools import partial
 
 from helpers.exercises.core import call, close, exercise, number, on_ranks, wrong
 from helpers.exercises.groups import Case, emptied, in_case, nothing_begun, outcomes
@@ -89,12 +90,9 @@ def _reductions(answer, cluster, trials: list[tuple[int, int]]) -> list:
     Returns, for each trial, its ranks, its length, the bytes of a number and the outcomes.
     """
     tried = [*((*trial, "float64") for trial in trials), (*trials[0], "float32")]
+    given = lambda length, kind, rank: (_numbers(rank, length).astype(kind),)  # noqa: E731
     cases = [
-        Case(
-            n,
-            lambda r, length=length, kind=kind: (_numbers(r, length).astype(kind),),
-            f"{length} numbers of {kind}",
-        )
+        Case(n, partial(given, length, kind), f"{length} numbers of {kind}")
         for n, length, kind in tried
     ]
     found = []

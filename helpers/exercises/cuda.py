@@ -8,11 +8,10 @@ from helpers.exercises.core import call, close, equal, exercise, wrong
 from helpers.exercises.kernels import (
     compiled,
     kernel_exercise,
+    most_by_one,
     read_once,
-    renamed,
     run,
     shared_out,
-    threads_of,
     warp_requests,
 )
 
@@ -89,8 +88,7 @@ def tree_sum(answer):
             what = f"total of {blocks} block{'s' * (blocks > 1)}"
             close(total, x.reshape(blocks, 64).sum(axis=1), what, rtol=1e-5)
             shared_out(record, "x", "read", 1, what)
-            events = record.picked(array="part", kind="read")
-            most = int(np.unique(threads_of(events), return_counts=True)[1].max())
+            most = most_by_one(record.picked(array="part", kind="read"))
             if most > 16:  # two for each addition, and the result
                 wrong(
                     f"the sums are right, but one thread reads part {most} times: in a tree it "
@@ -167,8 +165,7 @@ def my_scan(answer):
                 wrong(f"{what}: each sum holds its own number too, not only those before it")
             close(y, upto - x, what, rtol=1e-4, atol=1e-4)
             events = record.picked(kind="read")
-            threads = threads_of(events)
-            most = int(np.unique(threads, return_counts=True)[1].max())
+            most = most_by_one(events)
             if most > 64 or len(events) > 9 * x.size:
                 wrong(
                     f"{what} is right, but the threads read {len(events)} numbers, one of them "
@@ -194,8 +191,7 @@ def packed_sum(answer):
                     f"the sums are right, but their additions take the warps of a block {passes} "
                     "passes, and 12 would do: in many of these only a few lanes add"
                 )
-            events = record.picked(array="part", kind="read")
-            most = int(np.unique(threads_of(events), return_counts=True)[1].max(initial=0))
+            most = most_by_one(record.picked(array="part", kind="read"))
             if most > 24:  # two or three for each addition, and the result
                 wrong(
                     f"the sums are right, but one thread reads part {most} times: with at most one "
@@ -212,7 +208,8 @@ def block_histogram(answer):
                                        (1, 1, 32, 9), (3000, 1, 512, 256)):  # fmt: skip
             x = rng.integers(256 - values, 256, n).astype(np.uint8)
             bins, what = np.zeros(256, np.uint32), f"{n} bytes, {grid} blocks of {block}"
-            record = _counted(module, grid, block, x, bins, n)
+            record = run(module, "block_histogram", grid, block, x, bins, n, record=True,
+                         behind=_behind)  # fmt: skip
             equal(bins, np.bincount(x, minlength=256).astype(np.uint32), f"bins for {what}")
             asked = record.count(array="bins")
             if asked > 512 * grid or record.count(array="bins", kind="atomic") > 256 * grid:
@@ -229,19 +226,6 @@ def block_histogram(answer):
                     f"{what}: the bins are right, but one thread makes {most} of its block's "
                     f"{len(zeros)} writes to shared memory: the threads of a block share all work"
                 )
-
-
-def _counted(module, grid: int, block: int, x, bins, n: int):
-    """Run a histogram; a fault is told with what usually is behind it."""
-    from helpers import cuda
-
-    name = renamed(module, "block_histogram")
-    if name not in module.signatures:
-        wrong(f"the cell defines no kernel block_histogram; it has {', '.join(module.signatures)}")
-    try:
-        return module[name][grid, block].record(x, bins, n)
-    except cuda.CudaError as error:
-        wrong(f"with grid {grid} and block {block}: {error}{_behind(error, module.source, block)}")
 
 
 def _behind(error, source: str, block: int) -> str:

@@ -41,8 +41,8 @@ def renamed(module, name: str) -> str:
     return next((each for each in there if re.fullmatch(rf"{name}_[a-z]{{2}}", each)), name)
 
 
-def run(module, name: str, grid, block, *arguments, record: bool = False):
-    """Launch one of the reader's kernels; a fault is a wrong answer."""
+def run(module, name: str, grid, block, *arguments, record: bool = False, behind=None):
+    """Launch one of the reader's kernels; a fault is a wrong answer, with what is ``behind`` it."""
     from helpers import cuda
 
     base, instance, rest = name.partition("<")
@@ -59,7 +59,8 @@ def run(module, name: str, grid, block, *arguments, record: bool = False):
         wrong(f"{name} does not compile: {error}")
     except cuda.CudaError as error:
         what = f"{name} with" if instance else "with"
-        wrong(f"{what} grid {grid} and block {block}: {error}")
+        why = behind(error, module.source, block) if behind else ""
+        wrong(f"{what} grid {grid} and block {block}: {error}{why}")
 
 
 def shared_out(record, array: str, kind: str, most: int, what: str) -> None:
@@ -92,6 +93,11 @@ def read_once(record, array: str, what: str) -> None:
 def threads_of(events: np.ndarray) -> np.ndarray:
     """Number the events' threads through all blocks."""
     return events["block"].astype(np.int64) * 1024 + events["thread"]
+
+
+def most_by_one(events: np.ndarray) -> int:
+    """Return how many of the events are those of the thread that has most."""
+    return int(np.unique(threads_of(events), return_counts=True)[1].max(initial=0))
 
 
 def warp_requests(events: np.ndarray) -> np.ndarray:

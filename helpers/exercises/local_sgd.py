@@ -138,18 +138,7 @@ EVERY = 4  # steps from one look at the loss to the next
 
 
 def theirs(answer):
-    """Make the reader's function a scheme: called before the first step, and after each.
-
-    Parameters
-    ----------
-    answer : callable
-        ``answer(values, comm, made, state)``.
-
-    Returns
-    -------
-    type
-        The scheme, for :func:`helpers.data_parallel.tasks.perceptron.train`.
-    """
+    """Make ``answer(values, comm, made, state)`` a scheme: called before a step, and after each."""
     from helpers.data_parallel import Scheme
 
     class Theirs(Scheme):

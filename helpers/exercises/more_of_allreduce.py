@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from helpers.exercises.collectives import PICKLE, is_array
 from helpers.exercises.core import NotAttempted, call, close, exercise, wrong
@@ -21,7 +22,7 @@ def long_broadcast(answer, cluster):
     """answer(work, comm) -> work with rank 0's numbers on every rank, sent in N parts."""
     import numpy as np
 
-    def work(rank: int, length: int, kind: str) -> tuple:
+    def work(length: int, kind: str, rank: int) -> tuple:
         return ((_part(0, length) if rank == 0 else np.full(length, -1.0 - rank)).astype(kind),)
 
     trials = [
@@ -29,11 +30,7 @@ def long_broadcast(answer, cluster):
         *((1, 3, "float64"), (4, 12, "float32")),
     ]
     cases = [
-        Case(
-            n,
-            lambda r, length=length, kind=kind: work(r, length, kind),
-            f"{length} numbers of {kind}",
-        )
+        Case(n, partial(work, length, kind), f"{length} numbers of {kind}")
         for n, length, kind in trials
     ]
     for (n, length, kind), there in zip(trials, outcomes(cluster, answer, cases), strict=True):

@@ -39,8 +39,6 @@ def shares(answer):
             wrong(f"{what}: {parts} is not one number for each rank")
         if sum(parts) != items:
             wrong(f"{what}: {parts} adds up to {sum(parts)}")
-        if min(parts) < 0:
-            wrong(f"{what}: {parts} has a negative share")
         if max(parts) - min(parts) > 1:
             wrong(f"{what}: {parts} is not even; the rank with most makes the others wait")
 
