@@ -1,72 +1,46 @@
 """What the tests of PyTorch's features run on their ranks, each beside one process that does all.
 
-Every function is called as ``feature(backend)``; with "gloo" it checks itself against PyTorch's
-own backend, with "network" ours sends through MPI. They return what all ranks must agree on.
+Every function is called as ``feature(path)``: "network" sends through MPI.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
+import shutil
 import tempfile
-import time
-from datetime import timedelta
 
+import torch
+import torch.distributed as dist
 
-def begin(backend: str):
-    """Start the default group; return (torch, dist, rank, size, device mesh's backend)."""
-    import torch
-    import torch.distributed as dist
-    from mpi4py import MPI
-
-    import helpers.torch_mpi as ours
-
-    torch.manual_seed(0)
-    torch.set_num_threads(1)
-    world, method = MPI.COMM_WORLD, "mpi://"
-    if backend == "gloo":
-        name = tempfile.mktemp() if world.rank == 0 else None
-        method = f"file://{world.bcast(name)}"
-    options = {"pg_options": ours.Options("network")} if backend == "network" else {}
-    dist.init_process_group(
-        "gloo" if backend == "gloo" else "mpi4py",
-        init_method=method,
-        rank=world.rank if backend == "gloo" else -1,
-        world_size=world.size if backend == "gloo" else -1,
-        timeout=timedelta(seconds=40),
-        **options,
-    )
-    return torch, dist, dist.get_rank(), dist.get_world_size()
+from tests.torch_mpi.ranks import start
 
 
 def feature(check):
-    """Make a check of ``(torch, dist, rank, size)`` one that begins its own group, and ends it."""
+    """Make a check of ``(rank, size)`` one that begins its own group, and ends it."""
 
     @functools.wraps(check)
-    def whole(backend: str, **options) -> None:
-        torch, dist, rank, size = begin(backend)
-        check(torch, dist, rank, size, **options)
+    def whole(path: str, **options) -> None:
+        torch.manual_seed(0)
+        torch.set_num_threads(1)
+        _, _, rank, size = start(path, timeout=40.0)
+        check(rank, size, **options)
         dist.barrier()  # rank 0 keeps the store
         dist.destroy_process_group()
 
-    FEATURES.append(whole)
     return whole
 
 
-FEATURES: list = []
-
-
-def network(torch):
+def network():
     """Return a small network, the same on every rank, and (X, Y) of 12 rows."""
     torch.manual_seed(1)
     model = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.ReLU(), torch.nn.Linear(8, 4))
     return model, torch.randn(12, 6), torch.randn(12, 4)
 
 
-def expected(torch, steps: int = 3, optimizer: str = "SGD"):
+def expected(steps: int = 3, optimizer: str = "SGD"):
     """Train one copy on all rows: what replicas that share the rows evenly must end with."""
-    model, X, Y = network(torch)
+    model, X, Y = network()
     chosen = getattr(torch.optim, optimizer)(model.parameters(), lr=0.1)
     for _ in range(steps):
         chosen.zero_grad()
@@ -75,37 +49,34 @@ def expected(torch, steps: int = 3, optimizer: str = "SGD"):
     return [p.detach().clone() for p in model.parameters()]
 
 
-def train(torch, model, optimizer, X, Y, steps: int = 3):
+def train(model, optimizer, X, Y, steps: int = 3):
     for _ in range(steps):
         optimizer.zero_grad()
         torch.nn.functional.mse_loss(model(X), Y).backward()
         optimizer.step()
 
 
-def close(torch, ours, theirs, atol: float = 1e-5) -> None:
+def close(ours, theirs, atol: float = 1e-5) -> None:
     for a, b in zip(ours, theirs, strict=True):
         torch.testing.assert_close(a.detach(), b, atol=atol, rtol=0)
 
 
 @feature
-def ddp(torch, dist, rank, size, **options) -> None:
+def ddp(rank, size, **options) -> None:
     """DistributedDataParallel, with its options."""
-    model, X, Y = network(torch)
+    model, X, Y = network()
     wrapped = torch.nn.parallel.DistributedDataParallel(model, **options)
     optimizer = torch.optim.SGD(wrapped.parameters(), lr=0.1)
-    train(torch, wrapped, optimizer, X[rank::size], Y[rank::size])
-    close(torch, model.parameters(), expected(torch))
+    train(wrapped, optimizer, X[rank::size], Y[rank::size])
+    close(model.parameters(), expected())
 
 
-def ddp_small_buckets(backend: str) -> None:
-    ddp(backend, bucket_cap_mb=1e-5, gradient_as_bucket_view=True, static_graph=True)
-
-
-FEATURES.append(ddp_small_buckets)
+def ddp_small_buckets(path: str) -> None:
+    ddp(path, bucket_cap_mb=1e-5, gradient_as_bucket_view=True, static_graph=True)
 
 
 @feature
-def ddp_unused(torch, dist, rank, size) -> None:
+def ddp_unused(rank, size) -> None:
     """find_unused_parameters: a layer that one step leaves out."""
 
     class Halves(torch.nn.Module):
@@ -118,7 +89,7 @@ def ddp_unused(torch, dist, rank, size) -> None:
 
     torch.manual_seed(1)
     model = Halves()
-    _, X, Y = network(torch)
+    _, X, Y = network()
     wrapped = torch.nn.parallel.DistributedDataParallel(model, find_unused_parameters=True)
     for which in (0, 1, 0):
         wrapped.zero_grad()
@@ -132,37 +103,22 @@ def ddp_unused(torch, dist, rank, size) -> None:
 
 
 @feature
-def ddp_accumulate(torch, dist, rank, size) -> None:
-    """no_sync: two backward passes, one exchange; Join: ranks with unequal numbers of batches."""
-    model, X, Y = network(torch)
+def ddp_accumulate(rank, size) -> None:
+    """no_sync: two backward passes, one exchange."""
+    model, X, Y = network()
     wrapped = torch.nn.parallel.DistributedDataParallel(model)
-    loss = torch.nn.functional.mse_loss
-    mine = list(zip(X[rank::size], Y[rank::size], strict=True))
-    half = len(mine) // 2
-    for part, context in (
-        (mine[:half], wrapped.no_sync()),
-        (mine[half:], contextlib.nullcontext()),
-    ):
-        with context:
-            for x, y in part[:-1]:
-                with wrapped.no_sync():
-                    (loss(wrapped(x), y) / len(mine)).backward()
-            (loss(wrapped(part[-1][0]), part[-1][1]) / len(mine)).backward()
-    reference, X, Y = network(torch)
+    loss, mine = torch.nn.functional.mse_loss, slice(rank, None, size)
+    first, second = zip(X[mine].chunk(2), Y[mine].chunk(2), strict=True)
+    with wrapped.no_sync():
+        (loss(wrapped(first[0]), first[1]) / 2).backward()
+    (loss(wrapped(second[0]), second[1]) / 2).backward()
+    reference, X, Y = network()
     loss(reference(X), Y).backward()
-    close(torch, [p.grad for p in model.parameters()], [p.grad for p in reference.parameters()])
-    from torch.distributed.algorithms.join import Join
-
-    steps = 0
-    with Join([wrapped]):
-        for x, y in mine[: rank + 1]:
-            loss(wrapped(x), y).backward()
-            steps += 1
-    assert steps == rank + 1
+    close([p.grad for p in model.parameters()], [p.grad for p in reference.parameters()])
 
 
 @feature
-def hooks(torch, dist, rank, size) -> None:
+def hooks(rank, size) -> None:
     """Communication hooks: fp16, and one's own; PowerSGD is in test_futures."""
     from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 
@@ -171,31 +127,31 @@ def hooks(torch, dist, rank, size) -> None:
         return work.get_future().then(lambda future: future.value()[0])
 
     for hook, atol in ((default_hooks.fp16_compress_hook, 5e-3), (mine, 1e-5)):
-        model, X, Y = network(torch)
+        model, X, Y = network()
         wrapped = torch.nn.parallel.DistributedDataParallel(model)
         wrapped.register_comm_hook(None, hook)
         optimizer = torch.optim.SGD(wrapped.parameters(), 0.1)
-        train(torch, wrapped, optimizer, X[rank::size], Y[rank::size])
-        close(torch, model.parameters(), expected(torch), atol)
+        train(wrapped, optimizer, X[rank::size], Y[rank::size])
+        close(model.parameters(), expected(), atol)
 
 
 @feature
-def zero(torch, dist, rank, size) -> None:
+def zero(rank, size) -> None:
     """ZeroRedundancyOptimizer, its shards brought together on rank 0."""
     from torch.distributed.optim import ZeroRedundancyOptimizer
 
-    model, X, Y = network(torch)
+    model, X, Y = network()
     wrapped = torch.nn.parallel.DistributedDataParallel(model)
     optimizer = ZeroRedundancyOptimizer(wrapped.parameters(), torch.optim.Adam, lr=0.1)
-    train(torch, wrapped, optimizer, X[rank::size], Y[rank::size])
-    close(torch, model.parameters(), expected(torch, optimizer="Adam"), 1e-4)
+    train(wrapped, optimizer, X[rank::size], Y[rank::size])
+    close(model.parameters(), expected(optimizer="Adam"), 1e-4)
     optimizer.consolidate_state_dict(0)
     if rank == 0:
         assert len(optimizer.state_dict()["state"]) == 4
 
 
 @feature
-def sharded(torch, dist, rank, size) -> None:
+def sharded(rank, size) -> None:
     """fully_shard, then its checkpoint: saved in shards, loaded into another model."""
     import torch.distributed.checkpoint as checkpoint
     from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
@@ -205,7 +161,7 @@ def sharded(torch, dist, rank, size) -> None:
     mesh = init_device_mesh("cpu", (size,))
 
     def make():
-        model, X, Y = network(torch)
+        model, X, Y = network()
         for layer in model:
             if isinstance(layer, torch.nn.Linear):
                 fully_shard(layer, mesh=mesh)
@@ -213,9 +169,9 @@ def sharded(torch, dist, rank, size) -> None:
         return model, torch.optim.Adam(model.parameters(), lr=0.1), X[rank::size], Y[rank::size]
 
     model, optimizer, X, Y = make()
-    train(torch, model, optimizer, X, Y)
+    train(model, optimizer, X, Y)
     whole = [p.full_tensor() for p in model.parameters()]
-    close(torch, whole, expected(torch, optimizer="Adam"), 1e-4)
+    close(whole, expected(optimizer="Adam"), 1e-4)
     assert sum(p.to_local().numel() for p in model.parameters()) < sum(p.numel() for p in whole)
     name = tempfile.mkdtemp(prefix="checkpoint-") if rank == 0 else None
     names = [name]
@@ -234,58 +190,14 @@ def sharded(torch, dist, rank, size) -> None:
         set_state_dict(
             other, its, model_state_dict=there["model"], optim_state_dict=there["optimizer"]
         )
-        close(torch, [p.full_tensor() for p in other.parameters()], whole, 0)
+        close([p.full_tensor() for p in other.parameters()], whole, 0)
     dist.barrier()
     if rank == 0:
-        import shutil
-
         shutil.rmtree(names[0])
 
 
 @feature
-def sharded_bf16(torch, dist, rank, size) -> None:
-    """fully_shard in bfloat16: weights gathered and products in it, the master weights in fp32."""
-    from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
-
-    mesh = init_device_mesh("cpu", (size,))
-    policy = MixedPrecisionPolicy(torch.bfloat16, torch.bfloat16, torch.float32)
-    model, X, Y = network(torch)
-    seen = []
-    model[0].register_forward_hook(lambda layer, given, out: seen.append(out.dtype))
-    fully_shard(model, mesh=mesh, mp_policy=policy)
-    train(torch, model, torch.optim.SGD(model.parameters(), 0.1), X[rank::size], Y[rank::size])
-    assert set(seen) == {torch.bfloat16}
-    whole = [p.full_tensor() for p in model.parameters()]
-    assert {p.dtype for p in whole} == {torch.float32}
-    close(torch, whole, expected(torch), 5e-3)
-
-
-@feature
-def sharded_as_before(torch, dist, rank, size) -> None:
-    """FullyShardedDataParallel, in fp32 and with gradients reduced in bfloat16."""
-    from torch.distributed.fsdp import FullyShardedDataParallel, MixedPrecision
-
-    lower = MixedPrecision(torch.bfloat16, torch.bfloat16, torch.bfloat16)
-    for precision, atol in ((None, 1e-5), (lower, 5e-3)):
-        model, X, Y = network(torch)
-        wrapped = FullyShardedDataParallel(
-            model, device_id=torch.device("cpu"), mixed_precision=precision
-        )
-        train(
-            torch, wrapped, torch.optim.SGD(wrapped.parameters(), 0.1), X[rank::size], Y[rank::size]
-        )
-        with FullyShardedDataParallel.summon_full_params(wrapped):
-            whole = [p.detach().clone() for p in wrapped.parameters()]
-        theirs = expected(torch)
-        if len(whole) == 1:  # one flat parameter, its end filled up
-            theirs = [torch.cat([p.flatten() for p in theirs])]
-            whole = [whole[0][: len(theirs[0])]]
-        close(torch, whole, theirs, atol)
-
-
-@feature
-def dtensor(torch, dist, rank, size) -> None:
+def dtensor(rank, size) -> None:
     """DTensor: sharded products, resharding, partial sums; a mesh of two dimensions."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import Partial, Replicate, Shard, distribute_tensor
@@ -310,7 +222,7 @@ def dtensor(torch, dist, rank, size) -> None:
 
 
 @feature
-def tensor_parallel(torch, dist, rank, size) -> None:
+def tensor_parallel(rank, size) -> None:
     """A layer by columns, the next by rows: one product over the ranks."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor.parallel import (
@@ -335,7 +247,7 @@ def tensor_parallel(torch, dist, rank, size) -> None:
 
 
 @feature
-def pipelining(torch, dist, rank, size) -> None:
+def pipelining(rank, size) -> None:
     """torch.distributed.pipelining: a stage a rank, GPipe's schedule."""
     from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
 
@@ -360,17 +272,17 @@ def pipelining(torch, dist, rank, size) -> None:
 
 
 @feature
-def compiled_ddp(torch, dist, rank, size) -> None:
+def compiled_ddp(rank, size) -> None:
     """torch.compile over DDP; no code is generated, so that no compiler is needed."""
-    model, X, Y = network(torch)
+    model, X, Y = network()
     wrapped = torch.compile(torch.nn.parallel.DistributedDataParallel(model), backend="aot_eager")
-    train(torch, wrapped, torch.optim.SGD(model.parameters(), 0.1), X[rank::size], Y[rank::size])
-    close(torch, model.parameters(), expected(torch))
+    train(wrapped, torch.optim.SGD(model.parameters(), 0.1), X[rank::size], Y[rank::size])
+    close(model.parameters(), expected())
 
 
 @feature
-def functional(torch, dist, rank, size) -> None:
-    """Functional collectives, objects, neighbours in one batch, sub-groups."""
+def functional(rank, size) -> None:
+    """Functional collectives."""
     import torch.distributed._functional_collectives as calls
 
     group = dist.group.WORLD
@@ -378,28 +290,9 @@ def functional(torch, dist, rank, size) -> None:
     assert (total == size).all()
     gathered = calls.all_gather_single(torch.full((2,), float(rank)), 0, group)
     assert gathered.tolist() == [r for r in range(size) for _ in range(2)]
-    objects: list = [None] * size
-    dist.all_gather_object(objects, {"rank": rank})
-    assert objects == [{"rank": r} for r in range(size)]
-    send, receive = torch.full((4,), float(rank)), torch.empty(4)
-    right, left = (rank + 1) % size, (rank - 1) % size
-    batch = [dist.P2POp(dist.isend, send, right), dist.P2POp(dist.irecv, receive, left)]
-    for work in dist.batch_isend_irecv(batch):
-        work.wait()
-    assert (receive == left).all()
-    odd = dist.new_group([r for r in range(size) if r % 2])
-    if rank % 2:
-        one = torch.ones(1)
-        dist.all_reduce(one, group=odd)
-        assert one.item() == size // 2
 
 
-def in_turn(backend: str, names: list[str]) -> dict[str, float]:
-    """Run features one after the other in one set of ranks; return the seconds of each."""
-    chosen = {each.__name__: each for each in FEATURES}
-    seconds = {}
-    for name in names:
-        began = time.perf_counter()
-        chosen[name](backend)
-        seconds[name] = time.perf_counter() - began
-    return seconds
+def in_turn(path: str, features: list) -> None:
+    """Run features one after the other in one set of ranks."""
+    for each in features:
+        each(path)

@@ -1,7 +1,17 @@
 """What the ranks do in test_hosts.py: all_reduce where ranks share hosts."""
 
 import hashlib
+import os
+import socket
+import time
 from pathlib import Path
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+from helpers.torch_mpi import network, two_level
+from tests.torch_mpi import ranks
 
 HEADERS = 66  # bytes of a packet: Ethernet, IP, TCP with its time stamps
 SEGMENT = 1448  # bytes that a packet carries
@@ -9,9 +19,6 @@ SEGMENT = 1448  # bytes that a packet carries
 
 def check_all_ops() -> int:
     """Send even the shortest arrays along rings, and do what the other paths' tests do."""
-    from helpers.torch_mpi import network
-    from tests.torch_mpi import ranks
-
     before, network.ONE_LEVEL = network.ONE_LEVEL, 0
     try:
         return ranks.check_reductions("network")
@@ -24,12 +31,6 @@ def check_sizes_and_groups(piece: int, slab: int) -> list[str]:
 
     Returns what every rank got, as one digest for each group: the same bits on all its ranks.
     """
-    import torch
-    import torch.distributed as dist
-
-    from helpers.torch_mpi import two_level
-    from tests.torch_mpi import ranks
-
     before = two_level.PIECE, two_level.SLAB
     two_level.PIECE, two_level.SLAB = piece, slab  # bytes: many pieces, several slabs
     _, _, rank, size = ranks.start("network")
@@ -60,14 +61,6 @@ def halves_beside_gloo() -> dict[str, tuple[float, float, str]]:
     Returns for each dtype and operation the greatest distance from the sum in 64 bits, of ours and
     of gloo's, in parts of the sum of absolute values; and a digest of our bits.
     """
-    import os
-    import socket
-
-    import torch
-    import torch.distributed as dist
-
-    from tests.torch_mpi import ranks
-
     os.environ["GLOO_SOCKET_IFNAME"] = next(n for _, n in socket.if_nameindex() if n != "lo")
     _, _, rank, size = ranks.start("network")
     gloo, found = dist.new_group(list(range(size)), backend="gloo"), {}
@@ -98,57 +91,27 @@ def halves_beside_gloo() -> dict[str, tuple[float, float, str]]:
     return found
 
 
-def count_sent(numel: int) -> tuple[int, int]:
-    """Return the bytes that this host sent, of ours and of MPI's own Allreduce.
+def count_sent(numel: int) -> dict[str, int]:
+    """Return the bytes that this host sent, of our reductions and of MPI's own Allreduce.
 
     Without the packets' headers, so that acknowledgements, which are nothing else, do not count;
     what TCP sent once more, as it does on a busy machine, counts once.
     """
-    import numpy as np
-    import torch
-    import torch.distributed as dist
     from mpi4py import MPI
-
-    from tests.torch_mpi import ranks
-
-    comm, counts = MPI.COMM_WORLD, []
-    ranks.start("network")
-    mine, theirs = torch.ones(numel), np.ones(numel, np.float32)
-    for call in (
-        lambda: dist.all_reduce(mine),
-        lambda: comm.Allreduce(MPI.IN_PLACE, theirs),
-    ):
-        call()  # makes connections
-        comm.Barrier()
-        before = _transmitted()
-        comm.Barrier()
-        call()
-        comm.Barrier()
-        counts.append(_transmitted() - before)
-        comm.Barrier()
-    dist.destroy_process_group()
-    return counts[0], counts[1]
-
-
-def count_halves(numel: int) -> dict[str, int]:
-    """Return the bytes that this host sent for each reduction of 16-bit floats."""
-    import torch
-    import torch.distributed as dist
-    from mpi4py import MPI
-
-    from tests.torch_mpi import ranks
 
     comm = MPI.COMM_WORLD
     _, _, rank, size = ranks.start("network")
-    mine = torch.ones(numel, dtype=torch.bfloat16)
+    mine, halves = torch.ones(numel), torch.ones(numel, dtype=torch.bfloat16)
     parts = list(torch.ones(numel, dtype=torch.float16).tensor_split(size))
-    counts = {}
+    theirs, counts = np.ones(numel, np.float32), {}
     for name, call in (
         ("all_reduce", lambda: dist.all_reduce(mine)),
-        ("reduce", lambda: dist.reduce(mine, 0)),
+        ("MPI's Allreduce", lambda: comm.Allreduce(MPI.IN_PLACE, theirs)),
+        ("all_reduce of halves", lambda: dist.all_reduce(halves)),
+        ("reduce of halves", lambda: dist.reduce(halves, 0)),
         ("reduce_scatter", lambda: dist.reduce_scatter(torch.empty_like(parts[rank]), parts)),
     ):
-        call()
+        call()  # makes connections
         comm.Barrier()
         before = _transmitted()
         comm.Barrier()
@@ -162,11 +125,6 @@ def count_halves(numel: int) -> dict[str, int]:
 
 def leave_in_the_middle() -> str:
     """One rank leaves the group where the others reduce: they end, and name it."""
-    import torch
-    import torch.distributed as dist
-
-    from tests.torch_mpi import ranks
-
     _, _, rank, size = ranks.start("network")
     dist.all_reduce(torch.ones(100_000))
     if rank == size - 1:
@@ -183,13 +141,6 @@ def leave_in_the_middle() -> str:
 
 def receive_from_anyone(how: str) -> list[tuple[int, int]]:
     """Rank 0 receives what a rank beside it and one on another host send; (what, from whom)."""
-    import time
-
-    import torch
-    import torch.distributed as dist
-
-    from tests.torch_mpi import ranks
-
     _, _, rank, _ = ranks.start("network")
     box, seen = torch.zeros(2), []
     for _ in range(25):
@@ -211,11 +162,6 @@ def receive_from_anyone(how: str) -> list[tuple[int, int]]:
 
 def receive_in_order() -> list[int]:
     """Rank 0 asks for four messages, of which the first two may be anyone's; rank 2 sends them."""
-    import torch
-    import torch.distributed as dist
-
-    from tests.torch_mpi import ranks
-
     _, _, rank, _ = ranks.start("network")
     boxes = torch.zeros(5)
     if rank == 0:

@@ -52,24 +52,6 @@ def test_the_import_replaces_nothing_and_starts_no_mpi(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-EARLIER_NAME = """
-from torch.distributed import init_process_group, all_reduce, get_rank
-import torch, helpers.torch_mpi
-init_process_group("cpu:mpi4py", init_method="mpi://")
-x = torch.ones(1)
-all_reduce(x)
-print(f"[{x.item():g}]")
-"""
-
-
-@pytest.mark.mpi
-@PART
-def test_a_name_imported_earlier_works(tmp_path):
-    done = script(tmp_path, EARLIER_NAME, MPIEXEC, "-n", "2")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("[2]") == 2
-
-
 BEGIN = """
 import torch.distributed as dist, helpers.torch_mpi
 dist.init_process_group("mpi4py"{method})

@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from torch.nn.parallel import DistributedDataParallel
 
 from tests.cluster.ways import PART
 from tests.mpi.runner import run_ranks
@@ -40,7 +41,6 @@ def check_backward(path: str) -> list[str]:
 def check_join(path: str) -> list[float]:
     """Ranks with 1, 2, ... batches: divided by those that still have one, as over gloo."""
     torch, dist, rank, _ = start(path)
-    from torch.nn.parallel import DistributedDataParallel
 
     weights = []
     for group in (dist.group.WORLD, dist.new_group(backend="gloo")):

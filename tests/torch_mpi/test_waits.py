@@ -1,7 +1,10 @@
 """What a notebook's ranks wait for in torch.distributed is seen, and ends."""
 
 import pytest
+import torch
+import torch.distributed as dist
 
+import helpers.torch_mpi  # noqa: F401 (registers the backend)
 from helpers.cluster import Cluster, RankError, RankTimeoutError
 from tests.cluster.ways import PART
 
@@ -9,11 +12,6 @@ pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300)]
 
 
 def begin():
-    import torch
-    import torch.distributed as dist
-
-    import helpers.torch_mpi  # noqa: F401
-
     torch.set_num_threads(1)
     if dist.is_initialized():
         dist.destroy_process_group()
@@ -21,34 +19,22 @@ def begin():
 
 
 def total():
-    import torch
-    import torch.distributed as dist
-
     tensor = torch.ones(3)
     dist.all_reduce(tensor)
     return tensor.tolist()
 
 
 def alone(call, *arguments):
-    import torch
-    import torch.distributed as dist
-
     if dist.get_rank() == 0:
         getattr(dist, call)(*([torch.ones(3)] if call != "barrier" else []), *arguments)
 
 
 def later(call):
-    import torch
-    import torch.distributed as dist
-
     if dist.get_rank() == 0:
         getattr(dist, call)(torch.ones(3), async_op=True).wait()
 
 
 def backward(ranks):
-    import torch
-    import torch.distributed as dist
-
     if not hasattr(dist, "under_test"):
         dist.under_test = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1))
     for _ in range(2 if dist.get_rank() in ranks else 0):
@@ -56,17 +42,12 @@ def backward(ranks):
 
 
 def one_fails():
-    import torch.distributed as dist
-
     if dist.get_rank() == 1:
         raise ArithmeticError("of rank 1")
     return total()
 
 
 def passed_on(number):
-    import torch
-    import torch.distributed as dist
-
     tensor = torch.full((3,), number)
     if dist.get_rank() == 1:
         dist.send(tensor, 0)
