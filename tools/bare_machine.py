@@ -13,7 +13,6 @@ clone is of the last commit. Needs only Python's own library, and ``mmdebstrap``
 from __future__ import annotations
 
 import argparse
-import ast
 import contextlib
 import os
 import pwd
@@ -28,6 +27,8 @@ import time
 import urllib.request
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+from tools.probe import pip_settings
 
 ROOT = Path(__file__).resolve().parents[1]
 ON_DISK = ROOT / "docs" / "INSTALL.md"  # names what may be left
@@ -125,20 +126,11 @@ def furnish(machine: Path) -> None:
     for name in ("resolv.conf", "hosts"):
         shutil.copy(Path("/etc", name), machine / "etc")
     settings = pip_settings()
-    lines = [f"{name} = {value}" for name, value in settings.items()]
+    lines = [f"{name} = {value}" for name, value in settings.items() if name != "cache-dir"]
     (machine / "etc/pip.conf").write_text("\n".join(["[global]", *lines, ""]))
     for path in local_paths(settings.values()):
         _bind(path, machine)
     _call("chroot", str(machine), "useradd", "--create-home", "--shell", "/bin/bash", USER)
-
-
-def pip_settings() -> dict[str, str]:
-    """Return this machine's settings of pip, without those of one command or about caches."""
-    said = subprocess.run(
-        [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True
-    ).stdout
-    found = re.findall(r"^(?:global|user|site|:env:)\.\.?([\w-]+)=(.*)$", said, re.M)
-    return {name: ast.literal_eval(value) for name, value in found if name != "cache-dir"}
 
 
 def local_paths(values: Iterable[str]) -> list[Path]:

@@ -1,8 +1,7 @@
 """Print how many lines each part of the house has, and of which kind: python -m tools.weigh
 
-``sections`` are lines of docstrings from the first NumPy heading on (Parameters, Returns, ...);
-``inner``, those on names that no library exports and no notebook uses. With names of folders or
-files (``python -m tools.weigh helpers/plots``), a row for each file in them.
+With names of folders or files (``python -m tools.weigh helpers/plots``), a row for each file in
+them.
 """
 
 from __future__ import annotations
@@ -14,30 +13,24 @@ import tokenize
 from collections import Counter
 from pathlib import Path
 
-from tools.docstrings import HEADING, ROOT, described, is_exported, module_name
+from tools.docstrings import ROOT, described
 
-KINDS = ("files", "lines", "code", "docstring", "comment", "blank", "sections", "inner")
+KINDS = ("files", "lines", "code", "docstring", "comment", "blank")
 PARTS = ("tests", "claims", "tools", "bench", "notebooks/source")
 
 
 def weigh_file(file: Path) -> Counter[str]:
     """Count the lines of one file by kind."""
-    return weigh(file.read_text("utf-8"), module_name(file))
+    return weigh(file.read_text("utf-8"))
 
 
-def weigh(text: str, module: str) -> Counter[str]:
+def weigh(text: str) -> Counter[str]:
     """Count the lines of a module's text by kind; a line of code with a comment is code."""
     lines = text.splitlines()
     docstrings, count = set(), Counter(files=1, lines=len(lines))
-    for node, name in described(ast.parse(text), module):
+    for node, _ in described(ast.parse(text), ""):
         words = node.body[0]
-        inside = range(words.lineno, words.end_lineno + 1)
-        docstrings |= set(inside)
-        heads = [at for at in inside if HEADING.match(lines[at - 1])]
-        if heads:
-            long = words.end_lineno - heads[0] + 2  # from the heading, above the dashes
-            count["sections"] += long
-            count["inner"] += 0 if is_exported(name) else long
+        docstrings |= set(range(words.lineno, words.end_lineno + 1))
     for number, comment in _rest(text, len(lines)).items():
         kind = "comment" if comment else "blank" if not lines[number - 1].strip() else "code"
         count["docstring" if number in docstrings else kind] += 1

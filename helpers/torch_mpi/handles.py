@@ -61,10 +61,6 @@ class Handle(Work):
         """Return once the operation has ended; raise what it raised."""
         self.wait()
 
-    def is_success(self) -> bool:
-        """Return whether the operation has ended well."""
-        return self.is_completed() and self._error is None
-
     def exception(self) -> BaseException | None:
         """Return what the operation raised, if it did."""
         return self._error

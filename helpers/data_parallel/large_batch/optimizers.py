@@ -14,6 +14,9 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
+MOMENTUM = 0.9  # of LARS
+BETAS, EPSILON = (0.9, 0.999), 1e-6  # of LAMB
+
 
 def _trust(weight: Tensor, step: Tensor) -> float:
     """‖w‖ / ‖step‖, or 1 where either is 0 or the parameter is a vector."""
@@ -26,8 +29,8 @@ def _trust(weight: Tensor, step: Tensor) -> float:
 class LARS(Optimizer):
     """SGD with momentum, each matrix at a rate of ‖w‖ / ‖g‖; `lr` is λ times the trust η."""
 
-    def __init__(self, params: Iterable[Tensor], lr: float, momentum: float = 0.9):
-        super().__init__(params, {"lr": lr, "momentum": momentum})
+    def __init__(self, params: Iterable[Tensor], lr: float):
+        super().__init__(params, {"lr": lr})
 
     @torch.no_grad()
     def step(self, closure: object = None) -> None:  # type: ignore[override]
@@ -38,27 +41,21 @@ class LARS(Optimizer):
                     continue
                 moving = self.state[p].setdefault("momentum", torch.zeros_like(p))
                 local = group["lr"] * _trust(p, p.grad)
-                moving.mul_(group["momentum"]).add_(p.grad, alpha=local)
+                moving.mul_(MOMENTUM).add_(p.grad, alpha=local)
                 p.sub_(moving)
 
 
 class LAMB(Optimizer):
     """Adam whose step has, for each matrix, λ times the length of the weights."""
 
-    def __init__(
-        self,
-        params: Iterable[Tensor],
-        lr: float,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-6,
-    ):
-        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps})
+    def __init__(self, params: Iterable[Tensor], lr: float):
+        super().__init__(params, {"lr": lr})
 
     @torch.no_grad()
     def step(self, closure: object = None) -> None:  # type: ignore[override]
         """Move the parameters."""
+        first, second = BETAS
         for group in self.param_groups:
-            first, second = group["betas"]
             for p in group["params"]:
                 if p.grad is None:
                     continue
@@ -70,7 +67,7 @@ class LAMB(Optimizer):
                 state["square"].lerp_(p.grad.square(), 1 - second)
                 mean = state["mean"] / (1 - first ** state["step"])
                 square = state["square"] / (1 - second ** state["step"])
-                step = mean / (square.sqrt() + group["eps"])
+                step = mean / (square.sqrt() + EPSILON)
                 p.sub_(step, alpha=group["lr"] * _trust(p, step))
 
 

@@ -119,14 +119,13 @@ class Backup(Scheme):
 
     def _sleep(self) -> bool:
         """Sleep until this gradient's time is over; tell whether it was given up before."""
-        if self.seconds is None:
-            return self.abandon and self.comm.iprobe(source=0, tag=READY)
-        end = self._began + self.seconds(self._step)
-        while (left := end - time.perf_counter()) > 0:
-            if self.abandon and self.comm.iprobe(source=0, tag=READY):
-                return True
+        end = self._began + (0.0 if self.seconds is None else self.seconds(self._step))
+        while not (given_up := self.abandon and self.comm.iprobe(source=0, tag=READY)):
+            left = end - time.perf_counter()
+            if left <= 0:
+                break
             time.sleep(min(left, 1e-3 if self.abandon else left))
-        return self.abandon and self.comm.iprobe(source=0, tag=READY)
+        return given_up
 
     def _collect(self, replica: Replica) -> None:
         gradients = replica.flat.gradients.numpy()

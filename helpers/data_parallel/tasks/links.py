@@ -106,10 +106,6 @@ def to_accuracy(
     *,
     limit: int = 400,
     pace: float = 0.0,
-    batch: int = 8,
-    rate: float = 0.02,
-    momentum: float = 0.9,
-    every: int = 10,
     seed: int = 0,
 ) -> tuple[int | None, float]:
     """Train LeNet until it sorts enough test digits right; every rank calls.
@@ -126,8 +122,6 @@ def to_accuracy(
         Steps at most.
     pace : float
         Seconds that a forward and backward pass takes at least: see ``helpers.pace``.
-    every : int
-        Steps from one look at the accuracy to the next.
     """
     from helpers.models.lenet import reaches
 
@@ -135,10 +129,10 @@ def to_accuracy(
         data = lenet.digits()
         return reaches(replica.model, data.test_images, data.test_labels, target)
 
-    judged = Judged(good, every)
+    judged = Judged(good, every=10)
     history = lenet.train(
-        lambda comm: made(name, comm), ranks(), steps=limit, batch=batch, rate=rate,
-        momentum=momentum, seed=seed, pace=pace or None, watch=[judged],
+        lambda comm: made(name, comm), ranks(), steps=limit, batch=8, rate=0.02, seed=seed,
+        pace=pace or None, watch=[judged],
     )  # fmt: skip
     return judged.steps(history)
 
