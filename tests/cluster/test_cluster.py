@@ -5,8 +5,6 @@ Functions for the ranks are made by exec in a module called ``__main__``, as a n
 
 import os
 import signal
-import stat
-import sys
 import threading
 import time
 
@@ -27,9 +25,6 @@ from helpers.cluster import (
 from tests.cluster.ways import PART, WAYS, eventually
 
 pytestmark = pytest.mark.mpi
-
-
-BOTH = pytest.mark.parametrize("start", WAYS)
 
 
 @pytest.fixture(scope="module", params=WAYS)
@@ -57,19 +52,7 @@ def test_results_come_in_rank_order_and_large_arrays_come_back(cluster):
     for rank, (mine, size, total, product) in enumerate(results):
         assert (mine, size, total) == (rank, 3, 3)
         numpy.testing.assert_array_equal(product, array * rank)
-
-
-def test_an_imported_function_is_called_unchanged(cluster):
-    assert cluster.run(os.path.join, "a", "b") == ["a/b"] * 3
-    assert cluster.run(max, 1, 2, key=lambda x: -x) == [1] * 3
-
-
-def test_output_is_printed_in_rank_order_with_labels(cluster, capsys):
-    body = "import sys, time; time.sleep(0.1 * (size - rank)); print('a'); print('b', rank)"
-    on_ranks(cluster, f"{body}\nif rank == 1: print('oh', file=sys.stderr)")
-    said = capsys.readouterr()
-    assert said.out == "[0] a\n[0] b 0\n[1] a\n[1] b 1\n[2] a\n[2] b 2\n"
-    assert said.err == "[1] oh\n"
+    assert cluster.run(max, 1, 2, key=lambda x: -x) == [1] * 3  # an imported function
 
 
 def test_a_rank_that_raises_keeps_everyones_variables_and_output(cluster, capsys):
@@ -103,7 +86,6 @@ def test_an_error_names_mpis_classes_and_not_those_that_watch_them(cluster, call
     [
         ("comm.Barrier()", "Barrier", "Ranks 0 and 2"),
         ("if rank == 2: pair.recv()", "recv", "Rank 2"),
-        pytest.param("if rank == 2: pair.Barrier()", "Barrier", "Rank 2", marks=PART),
     ],
 )
 def test_siblings_stuck_in_mpi_are_restarted_and_the_message_says_why(cluster, stuck, call, who):
@@ -130,7 +112,6 @@ def test_a_deadlock_ends_at_its_limit_with_who_waits_for_whom(cluster):
         on_ranks(cluster, body, timeout=2)
     text = str(caught.value)
     assert "0 → 1 → 2 → 0" in text
-    assert "3: return comm.recv" in text or "  3" in text
     waits = {wait.rank: wait for wait in caught.value.waits}
     assert [(w.call, w.peer, w.tag) for w in waits.values()] == [
         ("recv", 1, 7), ("recv", 2, 7), ("recv", 0, 7)]  # fmt: skip
@@ -143,9 +124,6 @@ def test_a_deadlock_ends_at_its_limit_with_who_waits_for_whom(cluster):
     [
         ("from mpi4py import MPI as M\nif rank == 0: M.COMM_WORLD.Barrier()", "Barrier"),
         pytest.param("if rank == 0: comm.irecv(source=1).wait()", "wait(irecv)", marks=PART),
-        pytest.param(
-            "if rank == 0: comm.Dup().allreduce(1)\nelse: comm.Dup()", "allreduce", marks=PART
-        ),
         pytest.param(
             "w = MPI.Win.Allocate(8, comm=comm)\nif rank == 0: w.Fence()", "Win.Fence", marks=PART
         ),
@@ -168,16 +146,10 @@ def test_an_endless_loop_in_python_is_interrupted_and_variables_are_kept(cluster
     assert on_ranks(cluster, "return rank") == [0, 1, 2]
 
 
-@pytest.mark.parametrize(
-    ("end", "words"),
-    [
-        ("os.kill(os.getpid(), 9)", "killed by signal 9"),
-        ("os._exit(7)", "it ended with exit code 7"),
-    ],
-)
-def test_a_rank_that_ends_is_named_and_the_ranks_come_back(cluster, end, words):
-    with pytest.raises(RankDiedError, match=f"Rank 2 died, {words}") as caught:
-        on_ranks(cluster, f"import os\nif rank == 2: {end}\ncomm.Barrier()", timeout=60)
+def test_a_rank_that_ends_is_named_and_the_ranks_come_back(cluster):
+    body = "import os\nif rank == 2: os.kill(os.getpid(), 9)\ncomm.Barrier()"
+    with pytest.raises(RankDiedError, match="Rank 2 died, killed by signal 9") as caught:
+        on_ranks(cluster, body, timeout=60)
     assert caught.value.rank == 2
     assert on_ranks(cluster, "return rank") == [0, 1, 2]
 
@@ -197,7 +169,6 @@ def test_a_rank_killed_between_calls_is_reported_by_the_next(cluster):
     [
         ("comm.Barrier() if rank else __import__('time').sleep(60)", False),
         ("__import__('time').sleep(60)", True),
-        pytest.param("comm.recv(source=(rank + 1) % size)", False, marks=PART),
     ],
 )
 def test_an_interrupt_comes_back_and_the_next_call_works(cluster, body, kept):
@@ -207,13 +178,6 @@ def test_an_interrupt_comes_back_and_the_next_call_works(cluster, body, kept):
         on_ranks(cluster, body, timeout=60)
     assert on_ranks(cluster, "return comm.allreduce(1)") == [3, 3, 3]
     assert (cluster.pids == before) == kept
-
-
-def test_restart_gives_new_processes(cluster):
-    before = set(cluster.pids)
-    cluster.restart()
-    assert not before & set(cluster.pids)
-    assert on_ranks(cluster, "return rank") == [0, 1, 2]
 
 
 def test_a_value_that_does_not_pickle_is_an_error_of_that_rank(cluster):
@@ -259,7 +223,7 @@ def test_bad_numbers(name, values):
             Cluster(**{"n": 1, name: value})
 
 
-@BOTH
+@pytest.mark.parametrize("start", WAYS)
 def test_one_rank_and_stop_twice(start):
     before = set(psutil.Process().children(recursive=True))
     cluster = Cluster(1, start=start)
@@ -267,7 +231,6 @@ def test_one_rank_and_stop_twice(start):
     assert cluster.run(os.getpid) == cluster.pids
     below = set(psutil.Process().children(recursive=True)) - before
     assert len(below) >= 2
-    assert "1 ranks" in repr(cluster) or "1 rank" in repr(cluster)
     cluster.stop()
     cluster.stop()
     _, alive = psutil.wait_procs(below, timeout=10)
@@ -275,30 +238,6 @@ def test_one_rank_and_stop_twice(start):
     assert not folder.exists()
     with pytest.raises(ClusterError, match="was stopped"):
         cluster.run(os.getpid)
-
-
-@BOTH
-def test_a_cluster_that_nobody_holds_is_ended(start):
-    cluster = Cluster(1, start=start)
-    processes, pids = cluster._processes, cluster.pids
-    del cluster
-    assert eventually(lambda: not any(map(psutil.pid_exists, pids)))
-    assert not processes.folder.exists()
-
-
-def fake_mpiexec(folder, monkeypatch, script: str):
-    """Let the cluster find an mpiexec that is this shell script."""
-    path = folder / "mpiexec"
-    path.write_text(f"#!/bin/sh\n{script}\n")
-    path.chmod(path.stat().st_mode | stat.S_IXUSR)
-    monkeypatch.setattr("helpers.cluster.start.guarded.find_mpiexec", lambda: str(path))
-
-
-def test_no_mpiexec(monkeypatch, tmp_path):
-    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(StartError, match="no mpiexec beside"):
-        Cluster(2, start=Mpiexec())
 
 
 @PART
@@ -316,29 +255,14 @@ def test_no_mpiexec(monkeypatch, tmp_path):
     ],
 )
 def test_an_mpiexec_that_starts_no_world(monkeypatch, tmp_path, script, seconds, why):
-    fake_mpiexec(tmp_path, monkeypatch, script)
+    path = tmp_path / "mpiexec"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    monkeypatch.setattr("helpers.cluster.start.guarded.find_mpiexec", lambda: str(path))
     with pytest.raises(StartError, match=why):
         Cluster(2, start=Mpiexec(), start_timeout=seconds)
     for process in psutil.process_iter(["cmdline"]):
         assert str(tmp_path) not in " ".join(process.info["cmdline"] or [])
-
-
-@PART
-def test_a_connection_that_curve_protects_is_not_called_insecure(monkeypatch):
-    from traitlets.log import get_logger
-
-    warned = []
-    monkeypatch.setattr(
-        get_logger(), "callHandlers", lambda record: warned.append(record.getMessage())
-    )
-    monkeypatch.setattr(get_logger(), "disabled", False)
-    with Cluster(3, start=Mpiexec()) as cluster:
-        processes = cluster._processes
-        processes.connect().close()
-        processes.client = None
-        assert len(processes.connect().ids) == 3
-        assert processes.client.curve_serverkey
-    assert not any("signing" in text for text in warned)
 
 
 @PART
@@ -370,12 +294,3 @@ def test_a_rank_that_is_asked_to_end_does_so_at_once_and_waits_for_no_other(clus
     with pytest.raises(RankDiedError, match=r"Rank 1 died, killed by signal 15"):
         on_ranks(cluster, body, timeout=30)
     assert on_ranks(cluster, "return comm.allreduce(rank)") == [3] * 3
-
-
-@PART
-def test_what_cannot_be_preloaded_here_is_said():
-    with (
-        pytest.warns(UserWarning, match=r"preload=\('json',\) changes nothing.*Mpiexec"),
-        Cluster(1, start=Mpiexec(), preload=("json",)) as cluster,
-    ):
-        assert cluster.run(int) == [0]

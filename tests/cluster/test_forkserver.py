@@ -15,7 +15,7 @@ import pytest
 
 from helpers.cluster import Cluster, RankDiedError, StartError
 from helpers.cluster.start import forked
-from helpers.cluster.start.forkserver.family import Family, KeyValueSpace, fnv1a
+from helpers.cluster.start.forkserver.family import Family, fnv1a
 from tests.cluster.test_cluster import on_ranks
 from tests.cluster.ways import PART, eventually
 
@@ -69,19 +69,6 @@ def mapped(pid: int) -> set[str]:
 
 
 # -- the protocol ------------------------------------------------------------------------------
-
-
-def test_what_ranks_ask_of_each_other():
-    space = KeyValueSpace(2, "name")
-    for _ in range(2):  # a barrier opens when all have come, and then closes again
-        assert space.answer(1, "cmd=barrier_in") == {}
-        assert sorted(space.answer(0, "cmd=barrier_in")) == [0, 1]
-    assert "key_not_found" in space.answer(1, "cmd=get kvsname=name key=port")[1]
-    space.answer(0, "cmd=put kvsname=name key=port value=a=b")
-    assert space.answer(1, "cmd=get kvsname=name key=port")[1].endswith("value=a=b\n")
-    assert "value=(vector,(0,1,2))" in space.answer(1, "cmd=get key=PMI_process_mapping")[1]
-    with pytest.raises(ValueError, match="mcmd=spawn"):
-        space.answer(0, "mcmd=spawn")
 
 
 def test_who_has_gone_is_not_answered_and_the_others_are():

@@ -44,8 +44,11 @@ def test_the_way_follows_the_system_the_library_and_the_environment(known):
 def test_the_environment_sends_a_notebooks_ranks_to_slurm(known, tmp_path):
     known.setenv(forked.VARIABLE, "slurm")
     known.setenv("PATH", str(tmp_path))
+    known.chdir(tmp_path)
+    known.setattr("helpers.cluster.start.slurm.mpi_library", lambda: "")
     with pytest.raises(StartError, match=r"no program srun here: Slurm\(\) is for"):
         Cluster(2)
+    assert list(tmp_path.iterdir()) == []
     with pytest.raises(StartError, match="COURSE_RANKS='slurm', and it needs a fork"):
         Cluster(2, network=Network(hosts=2))
 
@@ -116,8 +119,3 @@ def test_what_fresh_ranks_cannot_have_is_said(known):
         Cluster(1, start=Spawned(), preload=("json",)) as cluster,
     ):
         assert on_ranks(cluster, "return size") == [1]
-    with pytest.raises(ValueError, match="need a fork"):
-        Cluster(2, start=Spawned(), network=Network(hosts=2))
-    known.setenv(forked.VARIABLE, "spawn")
-    with pytest.raises(StartError, match="COURSE_RANKS='spawn', and it needs a fork"):
-        Cluster(2, network=Network(hosts=2))
