@@ -9,8 +9,6 @@ from helpers import autodiff
 from helpers.autodiff.constants import full_like
 from tests.exercises.case import Case
 
-# ---------------------------------------------------------------------------------- an operator
-
 
 @dataclass(frozen=True)
 class Softplus(autodiff.Operator):
@@ -54,9 +52,6 @@ class WritesOverItsOperand(Softplus):
 def with_gradient(gradient):
     """Softplus with another ``gradient(g, x)``."""
     return type("Answer", (Softplus,), {"gradient": lambda self, g, y, x: gradient(g, x)})
-
-
-# ------------------------------------------------------------------------------------- the order
 
 
 def kahn(outputs):
@@ -119,9 +114,6 @@ def all_ways(outputs):
     return list(order)[::-1]
 
 
-# ----------------------------------------------------------------------------------- gradients
-
-
 def extend(y, xs, add=True, zeros=True, backwards=True):
     total = {y: full_like(y, 1)}
     order = autodiff.topological([y])
@@ -135,9 +127,6 @@ def extend(y, xs, add=True, zeros=True, backwards=True):
     if zeros:
         return [total.get(v, full_like(v, 0)) for v in xs]
     return [total.get(v) for v in xs]
-
-
-# ------------------------------------------------------------------------------ the same twice
 
 
 def shared(order, resolve=True, operands=True, fields=True):
@@ -155,23 +144,13 @@ def shared(order, resolve=True, operands=True, fields=True):
     return found
 
 
-def shared_by_pairs(order):
-    """Right: each against all before it; the nearest is named, and None where there is none."""
-    found = {}
-
-    def origin(v):
-        while v.maker and found.get(v.maker):
-            v = found[v.maker].output
-        return v
-
-    for i, node in enumerate(order):
-        found[node] = None
-        for other in reversed(order[:i]):
-            if node.operator == other.operator and list(map(origin, node.inputs)) == list(
-                map(origin, other.inputs)
-            ):
-                found[node] = other
-                break
+def shared_with_the_nearest(order):
+    """Right: of several before it the last is named, and None where there is none."""
+    firsts, last, found = shared(order), {}, {}
+    for node in order:
+        first = firsts.get(node, node)
+        found[node] = last.get(first)
+        last[first] = node
     return found
 
 
@@ -197,10 +176,7 @@ CASES = {
     "topological_order": Case(
         long=True,
         right=autodiff.topological,
-        also=[
-            kahn,
-            lambda outputs: dict.fromkeys(kahn(outputs)),
-        ],
+        also=[kahn, lambda outputs: dict.fromkeys(kahn(outputs))],
         wrong=[
             *(recursive, breadth_first, lambda outputs: [kahn(outputs)[0], *kahn(outputs)]),
             lambda outputs: kahn(outputs[:1]),
@@ -209,9 +185,7 @@ CASES = {
     ),
     "gradients_by_extension": Case(
         right=extend,
-        also=[
-            autodiff.gradients,
-        ],
+        also=[autodiff.gradients],
         wrong=[
             lambda y, xs: extend(y, xs, add=False),
             lambda y, xs: extend(y, xs, zeros=False),
@@ -222,9 +196,7 @@ CASES = {
     ),
     "common_subexpressions": Case(
         right=shared,
-        also=[
-            shared_by_pairs,
-        ],
+        also=[shared_with_the_nearest],
         wrong=[
             lambda order: shared(order, resolve=False),
             lambda order: shared(order, operands=False),

@@ -45,11 +45,11 @@ LOADS = """left[y][x] = i < m && from + x < k ? a[i * k + from + x] : 0.0f;
         for (int q = 0; q < C; q++)
             right[y][x + 16 * q] =
                 from + y < k && j + 16 * q < n ? b[(from + y) * n + j + 16 * q] : 0.0f;
-        __syncthreads(); // whole
+        __syncthreads();
 """
 SUMS = """for (int p = 0; p < 16; p++)
             for (int q = 0; q < C; q++) sum[q] += left[y][p] * right[p][x + 16 * q];
-        __syncthreads(); // read"""
+        __syncthreads();"""
 IN_A_ROW = """int t = 16 * y + x, first = blockIdx.x * 16 * C;
         left[t / 16][t % 16] = i < m && from + x < k ? a[i * k + from + x] : 0;
         for (int e = t; e < 256 * C; e += 256) {
@@ -72,10 +72,6 @@ TILE_BY_TILE = """for (int q = 0; q < C; q++) {
             for (int p = 0; p < 16; p++) sum[q] += left[y][p] * right[p][x];
             __syncthreads();
         }"""  # right, but A's tile is loaded C times
-UNTILED = """if (i < m)
-            for (int q = 0; q < C; q++)
-                for (int p = from; p < min(k, from + 16) && j + 16 * q < n; p++)
-                    sum[q] += a[i * k + p] * b[p * n + j + 16 * q];"""
 
 CASES = {
     "tiled_product": Case(
@@ -90,7 +86,6 @@ CASES = {
             DIRECT,
             PRODUCT.replace("__syncthreads(); // whole", ""),
             PRODUCT.replace("__syncthreads(); // read", ""),
-            PRODUCT.replace("i < m && from + x < k ?", "from + x < k ?"),
             PRODUCT.replace("i < m && from + x < k ?", "i < m ?"),
             PRODUCT.replace("from + y < k && j < n ?", "from + y < k ?"),
             PRODUCT.replace("float sum = 0;", "float sum = 0; if (i >= m || j >= n) return;"),
@@ -100,21 +95,13 @@ CASES = {
     ),
     "coarse_product": Case(
         right=COARSE % (LOADS + SUMS),
-        also=[
-            COARSE % (IN_A_ROW + OF_COLUMNS),
-        ],
+        also=[COARSE % (IN_A_ROW + OF_COLUMNS)],
         wrong=[
             COARSE % TILE_BY_TILE,
-            COARSE % UNTILED,
-            COARSE % (LOADS + SUMS).replace("__syncthreads(); // whole", ""),
-            COARSE % (LOADS + SUMS).replace("__syncthreads(); // read", ""),
-            COARSE % (LOADS + SUMS).replace("i < m && from + x < k ?", "i < m ?"),
             COARSE
             % (LOADS + SUMS).replace("from + y < k && j + 16 * q < n ?", "from + y < k && j < n ?"),
-            COARSE % (LOADS + SUMS).replace("sum[q] += left", "sum[q] = left"),
             COARSE % (LOADS + SUMS.replace("right[p][x + 16 * q]", "right[p][C * x + q]")),
             COARSE % (LOADS + SUMS).replace("q < C", "q < 4"),  # right for C = 4 alone
-            COARSE % (LOADS + SUMS).replace("q < C", "q <= C"),
             COARSE  # thread 0 loads B's tile alone
             % (
                 IN_A_ROW.replace("int e = t; e", "int e = 0; t == 0 && e").replace(

@@ -63,18 +63,12 @@ def serves_what_is_ones_own(rank, request, words, waiting, size):
     return serves(rank, request, words, waiting, size)
 
 
-def serves_everybody(rank, request, words, waiting, size):
-    told = serves(rank, request, words, waiting, size)
-    return dict.fromkeys(range(size), *told.values()) if request["cmd"] == "put" else told
-
-
 CASES = {
     "document_frequency": Case(
         right=(once_a_text, add),
         wrong=[
             (lambda text: [(word, 1) for word in text.split()], add),
             (lambda text: once_a_text(text.lower()), add),
-            (once_a_text, lambda word, ones: max(ones)),
             (  # wrong where two texts are alike
                 lambda text: [(word, text) for word in text.split()],
                 lambda word, texts: len(set(texts)),
@@ -86,13 +80,8 @@ CASES = {
         right=serves,
         also=[serves_by_counting],
         wrong=[
-            *(
-                serves_without_waiting,
-                serves_one_barrier,
-                serves_the_last,
-                serves_what_is_ones_own,
-                serves_everybody,
-            ),
+            *(serves_without_waiting, serves_one_barrier, serves_the_last),
+            serves_what_is_ones_own,
             lambda *asked: serves(*asked) or None,
             lambda rank, request, words, waiting, size: request,
         ],

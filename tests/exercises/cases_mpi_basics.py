@@ -29,29 +29,12 @@ def shift_that_sends_first(value, comm):
     return comm.recv(source=left)
 
 
-def shift_by_irecv(value, comm):
-    """Right, but mpi4py's irecv has too little room for the large array."""
+def shift_by_irecv(value, comm, room=None):
+    """Without more ``room`` mpi4py's irecv has too little of it for the large array."""
     right, left = around(comm)
-    request = comm.irecv(source=left)
+    request = comm.irecv(room, source=left)
     comm.send(value, right)
     return request.wait()
-
-
-def shift_by_irecv_with_room(value, comm):
-    right, left = around(comm)
-    request = comm.irecv(bytearray(1 << 23), source=left)
-    comm.send(value, right)
-    return request.wait()
-
-
-def shift_by_the_worlds_rank(value, comm):
-    return comm.sendrecv(value, (rank + 1) % comm.size, source=(rank - 1) % comm.size)
-
-
-def shift_that_ends_the_rank(value, comm):
-    import os
-
-    os._exit(3)
 
 
 def shift_by_parity(value, comm):
@@ -82,14 +65,6 @@ def one_by_one(value, comm, first=1):
         return comm.recv(source=0)
     for peer in range(first, comm.size):
         comm.send(value, peer)
-    return value
-
-
-def as_a_chain(value, comm):
-    if comm.rank > 0:
-        value = comm.recv(source=comm.rank - 1)
-    if comm.rank < comm.size - 1:
-        comm.send(value, comm.rank + 1)
     return value
 
 
@@ -198,7 +173,7 @@ def rules(board):
     return (around == 3) | (board & (around == 2))
 
 
-def life_by_rows(board, steps, comm, ends=True, swapped=False):
+def life_by_rows(board, steps, comm, ends=True):
     """Without ``ends`` the first row of the first rank has no neighbour above."""
     right, left = around(comm)
     mine = np.array_split(board, comm.size)[comm.rank]
@@ -207,8 +182,6 @@ def life_by_rows(board, steps, comm, ends=True, swapped=False):
         above = comm.sendrecv(mine[-1], dest=right, source=left)
         if not ends and comm.rank == 0:
             above = np.zeros_like(above)
-        if swapped:
-            above, below = below, above
         mine = rules(np.vstack([above, mine, below]))[1:-1]
     return mine
 
@@ -262,30 +235,22 @@ def through_by_a_system(small, large):
 CASES = {
     "statements": Case(
         right="ACE",
-        wrong=[
-            "A",
-            "ABCE",
-            "BD",
-            3,
-            {"A": 1, "C": 2, "E": 3},
-        ],
-        also=[
-            "A, C and E",
-            ["A", "C", "E"],
-            {"E", "C", "A"},
-        ],
+        wrong=["ABCE", 3],
+        also=["A, C and E", {"E", "C", "A"}],
     ),
     "shift": Case(
         right=shift_by_request,
-        also=[shift_by_irecv_with_room, shift_by_issend],
+        also=[
+            lambda value, comm: shift_by_irecv(value, comm, bytearray(1 << 23)),
+            shift_by_issend,
+        ],
         wrong=[
             lambda value, comm: comm.sendrecv(value, around(comm)[1], source=around(comm)[0]),
-            "left",
             shift_by_irecv,
             lambda value, comm: comm.sendrecv(value, around(comm)[0], source=around(comm)[1]),
             lambda value, comm: comm.allgather(value)[comm.rank - 1],
             lambda value, comm: shift_by_request(value, comm, wait=False),
-            *(shift_by_the_worlds_rank, shift_that_ends_the_rank, shift_by_parity),
+            shift_by_parity,
         ],
         hangs=[
             shift_that_sends_first,
@@ -301,47 +266,35 @@ CASES = {
             *(lambda value, comm: comm.bcast(value), to_two_children),
             lambda value, comm: as_a_tree(value, comm, begin="isend"),
         ],
-        also=[
-            by_halves,
-        ],
+        also=[by_halves],
     ),
     "hand_over": Case(
         right=handed_over,
         wrong=[
             *(on_the_last, lambda value, comm: handed_over(value, comm) or value),
-            lambda value, comm: on_the_last(as_a_chain(value, comm), comm),
+            lambda value, comm: on_the_last(as_a_tree(value, comm), comm),
             lambda value, comm: handed_over(value, comm, begin="isend"),
         ],
-        hangs=[
-            hands_over_and_everybody_listens,
-        ],
+        hangs=[hands_over_and_everybody_listens],
         also=[handed_over_by_request],
     ),
     "hand_out": Case(
         right=whoever_asks,
-        wrong=[
-            in_turns,
-            forgets_the_last_results,
-        ],
+        wrong=[in_turns, forgets_the_last_results],
         hangs=[whoever_asks_of_three],
     ),
     "life": Case(
         right=life_by_rows,
         wrong=[
             lambda *asked: life_by_rows(*asked, ends=False),
-            lambda *asked: life_by_rows(*asked, swapped=True),
             life_on_every_rank,
         ],
     ),
     "grid_sums": Case(
         right=sums,
-        also=[
-            *(sums_of_gathered_values, sums_on_a_grid_of_mpi),
-        ],
+        also=[sums_of_gathered_values, sums_on_a_grid_of_mpi],
         wrong=[
             lambda value, comm: sums(value, comm)[::-1],
-            lambda value, comm: (comm.allreduce(value), comm.allreduce(value)),
-            lambda value, comm: sums(value, comm)[0],
             lambda value, comm: {*sums(value, comm)},
             # right with two rows; with three, the second row is taken for the rest
             lambda value, comm: sums(value, comm, row=lambda me, n: me < 2),
@@ -355,18 +308,17 @@ CASES = {
         right=fewest,
         also=[lambda s, f: float(fewest(s, f))],
         wrong=[
-            *(not_rounded, rounded_down, lambda s, f: s),
+            *(not_rounded, rounded_down),
             lambda s, f: None if fewest(s, f) == math.inf else fewest(s, f),
         ],
     ),
     "through": Case(
-        also=[through_by_a_system, lambda *pair: iter(through_by_a_system(*pair))],
+        also=[through_by_a_system],
         right=lambda a, b: (
             a[1] - a[0] * (b[1] - a[1]) / (b[0] - a[0]),
             (b[1] - a[1]) / (b[0] - a[0]),
         ),
         wrong=[
-            lambda a, b: (a[1], (b[1] - a[1]) / (b[0] - a[0])),
             lambda a, b: ((b[1] - a[1]) / (b[0] - a[0]), a[1]),
             lambda a, b: a[1],
         ],

@@ -14,8 +14,8 @@ def strided(count, rank, size, seed, order=None):
     return order[rank::size][: count // size]
 
 
-def in_blocks(count, rank, size, epoch, order=None):
-    each, order = count // size, permuted([7, epoch], count) if order is None else order
+def in_blocks(count, rank, size, epoch):
+    each, order = count // size, permuted([7, epoch], count)
     return order[rank * each : (rank + 1) * each]
 
 
@@ -33,27 +33,17 @@ def hardly_shuffled(count, rank, size, epoch):
     return strided(count, rank, size, epoch, order)
 
 
-def blocks_move_on(count, rank, size, epoch):
-    return in_blocks(count, (rank + epoch) % size, size, epoch, permuted(0, count))
-
-
 CASES = {
     "shard": Case(
         right=strided,
-        also=[
-            in_blocks,
-            by_torch,
-        ],
+        also=[in_blocks, by_torch],
         wrong=[
             lambda count, rank, size, epoch: permuted(epoch, count)[: count // size],  # all alike
-            lambda count, rank, size, epoch: strided(count, rank, size, [epoch, rank]),
             lambda count, rank, size, epoch: strided(count, rank, size, None),  # without a seed
             lambda count, rank, size, epoch: strided(count, rank, size, 0),
             lambda count, rank, size, epoch: strided(count, rank, size, epoch % 5),
             lambda count, *at: strided(count, *at, np.roll(np.arange(count), at[-1])),
-            lambda count, *at: in_blocks(count, *at, np.roll(permuted(0, count), at[-1])),
             hardly_shuffled,
-            blocks_move_on,
             # shuffled within a part that stays
             lambda count, *at: permuted(at[-1], strided(count, *at, np.arange(count))),
             lambda count, rank, size, epoch: permuted(epoch, count)[rank::size],  # and the rest

@@ -14,10 +14,6 @@ def forgetful(items, ranks):
     return [items // ranks] * ranks
 
 
-def generous(items, ranks):
-    return [-(-items // ranks)] * ranks
-
-
 def rest_to_the_last(items, ranks):
     return [items // ranks] * (ranks - 1) + [items // ranks + items % ranks]
 
@@ -25,10 +21,6 @@ def rest_to_the_last(items, ranks):
 def cut_by_borders(items, ranks):
     """Right, as a tuple, with the larger shares anywhere."""
     return tuple(items * (r + 1) // ranks - items * r // ranks for r in range(ranks))
-
-
-def halves_of_items(items, ranks):
-    return [items / ranks + (rank < items % ranks) for rank in range(ranks)]
 
 
 CASES = {
@@ -44,16 +36,13 @@ CASES = {
     ),
     "cores": Case(
         right=usable_cores(),
-        also=[
-            np.int64(usable_cores()),
-        ],
+        also=[np.int64(usable_cores())],
         wrong=[usable_cores() + 1, 0, "two", True, usable_cores() + 0.5],
     ),
     "shares": Case(
         right=even,
         wrong=[
-            *(forgetful, generous, rest_to_the_last, lambda items, ranks: "even", halves_of_items),
-            lambda items, ranks: [str(part) for part in even(items, ranks)],
+            *(forgetful, rest_to_the_last, lambda items, ranks: "even"),
         ],
         also=[cut_by_borders, lambda items, ranks: [float(n) for n in even(items, ranks)]],
     ),

@@ -12,7 +12,7 @@ import pytest
 import helpers.exercises
 from helpers.exercises.core import CORRECT, NOT_ATTEMPTED, WRONG, Exercise, on_ranks
 from tests.exercises.case import parts
-from tests.exercises.cases_mpi_basics import shift_that_sends_first, whoever_asks_of_three
+from tests.exercises.cases_mpi_basics import shift_that_sends_first
 
 PART = pytest.mark.part(of="exercises")
 TOPICS = [
@@ -51,7 +51,7 @@ def everything() -> list:
             marks = [pytest.mark.mpi] if needs_ranks else []
             case = cases(topic).get(name)
             compiles = topic.startswith("cuda")
-            if case and (needs_ranks or compiles or case.long):
+            if case and (needs_ranks or compiles or case.long) and case != few(case):
                 more = [*marks, PART]
                 found.append(pytest.param(check, case, id=f"{topic}.{name}-every", marks=more))
                 case = few(case)
@@ -142,14 +142,6 @@ def ring_for_four(x, comm):
     return ring(x, comm)
 
 
-def two_levels_for_two_nodes(x, node, across):
-    from tests.exercises.cases_collectives import by_two_levels
-
-    if across.Get_size() == 1:
-        node.recv(source=0, tag=99)
-    return by_two_levels(x, node, across)
-
-
 LARGE = "a short word came through; on 4 ranks, an array of 4 MB: "
 
 
@@ -158,14 +150,7 @@ LARGE = "a short word came through; on 4 ranks, an array of 4 MB: "
     ("topic", "name", "answer", "case"),
     [
         ("collectives", "ring_allreduce", ring_for_four, "on 3 ranks, 7 numbers of float64: "),
-        *(
-            pytest.param(*case, marks=PART)
-            for case in [
-                ("collectives", "two_levels", two_levels_for_two_nodes, "on 1 node of 4, 12 "),
-                ("mpi_basics", "hand_out", whoever_asks_of_three, "3 tasks, 3 ranks: "),
-                ("mpi_basics", "shift", shift_that_sends_first, LARGE),
-            ]
-        ),
+        pytest.param("mpi_basics", "shift", shift_that_sends_first, LARGE, marks=PART),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )

@@ -1,6 +1,5 @@
 """helpers.exercises.core: what a check prints, when it raises, and that it never hangs."""
 
-import importlib
 import sys
 import time
 
@@ -10,7 +9,6 @@ import pytest
 from helpers.exercises.core import (
     CORRECT,
     WRONG,
-    Exercise,
     NotAttempted,
     WrongAnswer,
     call,
@@ -140,21 +138,9 @@ def test_an_answer_of_a_strange_kind_is_wrong_not_a_crash():
     assert product.examine({}, 2).message.startswith("cannot use {}, 2: TypeError")
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        *(
-            (None, True),
-            (..., True),
-            ([None] * 4, True),
-            ({"a": None}, True),
-            ((None, [None]), True),
-        ),
-        *((0, False), ("", False), ([], False), ([None, 0], False), (np.zeros(3), False)),
-    ],
-)
-def test_unattempted(value, expected):
-    assert unattempted(value) is expected
+def test_unattempted():
+    assert all(map(unattempted, (None, ..., [None] * 4, {"a": None}, (None, [None]))))
+    assert not any(map(unattempted, (0, "", [], [None, 0], np.zeros(3))))
 
 
 SQUARES = np.arange(5.0) ** 2
@@ -170,7 +156,6 @@ SQUARES = np.arange(5.0) ** 2
         (close, 3.5, 2.0, "x: 3.5 is too large"),
         (close, 1.5, 2.0, "x: 1.5 is too small"),
         (close, float("nan"), 2.0, "x: nan is not a number"),
-        (close, float("inf"), 2.0, "x: inf is too large"),
         (equal, [1, 2, 3], [1, 2], "has 3 items, expected 2"),
         (equal, [1, 3], [1, 2], "item 1 of"),
         (equal, [1, 3], np.array([1, 2]), "index 1: 3"),
@@ -190,27 +175,15 @@ def test_close_and_equal_accept():
     equal(np.arange(3), np.arange(3), "arrays")
 
 
-@pytest.mark.parametrize("topic", ["cuda", "cuda_attention", "cuda_memory", "cuda_products"])
-def test_kernels_are_given_the_time_to_compile_on_a_busy_machine(topic):
-    for name, check in vars(importlib.import_module(f"helpers.exercises.{topic}")).items():
-        if isinstance(check, Exercise) and "compiled" in check.function.__code__.co_names:
-            assert check.time_limit >= 120, name
-
-
 def test_a_prediction_is_kept_and_answered(capsys):
-    guess = Predictions(near=2.1, none=0, speed=4)
+    guess = Predictions(speed=4)
     guess["who"], guess["left open"] = "rank 0", ...
-    said = {"near": 2.0, "none": 3.0, "speed": 1.9, "who": "rank 3", "left open": 7}
-    for name, result in said.items():
+    for name, result in {"speed": 1.9, "who": "rank 3", "left open": 199.8}.items():
         guess.answer(name, result)
-    for result in (199.8, 133.4, 0.1234, 2.5e7):
-        guess.answer("left open", result)
     assert capsys.readouterr().out.splitlines() == [
-        "near: you predicted 2.1; it is 2: right",
-        "none: you predicted 0; it is 3",
         "speed: you predicted 4; it is 1.9, 1/2.11 of your number",
         "who: you predicted rank 0; it is rank 3: no",
-        *(f"left open: you predicted nothing; it is {n}" for n in (7, 200, 133, 0.123, "2.5e+07")),
+        "left open: you predicted nothing; it is 200",
     ]
     with pytest.raises(KeyError, match=r"'speed'.*got 'speed-up'"):
         guess.answer("speed-up", 2)
