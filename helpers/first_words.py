@@ -73,13 +73,10 @@ def start(n: int, answer: Answer | None = None, timeout: float = 15.0, hosts: in
     With the reason if they did not come to life; no rank is left in any case. Between ``hosts``
     they need each other's addresses; on one they share memory.
 
-    Parameters
-    ----------
-    answer : callable, optional
-        ``answer(rank, request, words, waiting, size)`` stands in for :class:`KeyValueSpace` when a
-        rank says ``put``, ``get`` or ``barrier_in``, the request being a dict such as ``{"cmd":
-        "get", "key": "port"}``, ``words`` a dict and ``waiting`` a list that are kept from one
-        request to the next. It returns who is answered what.
+    ``answer(rank, request, words, waiting, size)`` stands in for :class:`KeyValueSpace` when a rank
+    says ``put``, ``get`` or ``barrier_in``, the request being a dict such as ``{"cmd": "get",
+    "key": "port"}``, ``words`` a dict and ``waiting`` a list that are kept from one request to the
+    next. It returns who is answered what.
     """
     if not 1 <= n <= 16:
         raise ValueError(f"start expects from 1 to 16 ranks; got {n!r}")

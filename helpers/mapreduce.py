@@ -37,26 +37,9 @@ def mapreduce(
     Rank 0 hands out splits and maps none, unless it is alone; a split whose mapper raised is handed
     out again until it has been tried ``attempts`` times.
 
-    Parameters
-    ----------
-    splits : list or None
-        What there is to do; those of rank 0 count.
-    mapper : callable
-        ``mapper(split)`` yields (key, value) pairs.
-    reducer : callable
-        ``reducer(key, values)`` returns one value.
-
-    Returns
-    -------
-    dict
-        The reduced value of each key, the same on every rank.
-
-    Raises
-    ------
-    TaskFailedError
-        On every rank, if a mapper failed on one split in every attempt.
-    ValueError
-        For ``attempts`` < 1.
+    The splits of rank 0 count. ``mapper(split)`` yields (key, value) pairs, ``reducer(key,
+    values)`` returns one value; every rank gets the reduced value of each key. TaskFailedError on
+    every rank if a mapper failed on one split in every attempt; ValueError for ``attempts`` < 1.
     """
     if attempts < 1:
         raise ValueError(f"mapreduce expects attempts >= 1; got {attempts!r}")

@@ -40,12 +40,7 @@ def as_script(containing: str = "", history: Sequence[str] | None = None) -> str
 def run_script(source: str, n: int = 4, timeout: float = 60.0) -> str:
     """Run a Python script by ``mpiexec -n N python script.py``. Return what the ranks printed.
 
-    Raises
-    ------
-    ValueError
-        For ``n`` < 1.
-    RuntimeError
-        With the output, when the script fails or does not end within ``timeout``.
+    RuntimeError has the output, when the script fails or does not end within ``timeout``.
     """
     if n < 1:
         raise ValueError(f"run_script expects n >= 1 rank; got {n!r}")

@@ -1,7 +1,6 @@
 """An animation of collectives that plays in the page: who sends which chunk to whom, step by step.
 
-``web/collective-animation.js`` draws it, ``web/player.js`` plays its steps; ``draw_state`` draws one
-by matplotlib.
+``web/collective-animation.js`` draws it, ``web/player.js`` plays its steps.
 """
 
 from __future__ import annotations
@@ -27,16 +26,8 @@ MAX_RANKS = 30  # a set of ranks is kept as the bits of a JavaScript integer
 def animate(schedules: Schedule | Iterable[Schedule]) -> HTML:
     """Return an animation of ``schedules`` that plays in the page, the first one to begin with.
 
-    Parameters
-    ----------
-    schedules : Schedule or iterable of Schedule
-        Those of the same name are reached by the sliders for ranks and chunks, others by a menu.
-
-    Raises
-    ------
-    ValueError
-        For a schedule of more than 30 ranks, and for one that would count a contribution
-        twice.
+    Those of the same name are reached by the sliders for ranks and chunks, others by a menu.
+    ValueError for one of more than 30 ranks, or that would count a contribution twice.
     """
     schedules = list(schedules) if isinstance(schedules, Iterable) else [schedules]
     for schedule in schedules:

@@ -63,17 +63,8 @@ def tile_animation(
     """Return an animation of how a block fills its tile, pass after pass.
 
     Each step shows which thread loads which pixel; after the barrier one step shows what a thread
-    reads.
-
-    Parameters
-    ----------
-    tile_shape : sequence of int
-        The tile's rows and columns.
-
-    Raises
-    ------
-    ValueError
-        When the block's accesses are not in the record, or the image is too large to be shown.
+    reads. ``tile_shape`` are the tile's rows and columns. ValueError when the block's accesses are
+    not in the record, or the image is too large to be shown.
     """
     return embed("accesses", _passes(record, image, tile, tile_shape, block) | COLOURS)
 

@@ -181,13 +181,9 @@ def waiting(
     Still at first, with everything in it; a click plays it, without a script. ValueError if a
     record has no gradient.
 
-    Parameters
-    ----------
-    recorded : mapping of str to sequence
-        What it is → for each rank the beginnings and ends (s) of its gradients; a rank without any
-        is a server. All are shown for as long as the shortest took.
-    late : int, optional
-        The rank that is drawn as the slow one.
+    ``recorded`` has for what it is, and for each rank, the beginnings and ends (s) of its
+    gradients; a rank without any is a server. All are shown for as long as the shortest took.
+    ``late`` is the rank that is drawn as the slow one.
     """
     from IPython.display import HTML
 

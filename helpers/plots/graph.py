@@ -66,12 +66,8 @@ def segments(ways: Mapping[str, Mapping[int, Sequence[Action]]], steps: int, fir
     Time runs to the right, one step forward or back each; a bar is an x that is held, from when it
     was computed until it is forgotten.
 
-    Parameters
-    ----------
-    ways : mapping
-        A way to choose what is kept, such as "segments" → number of them → its schedule.
-    steps : int
-        n, the length of the chain; up to 64.
+    ``ways`` has for a way to choose what is kept, such as "segments", and for a number of them a
+    schedule; ``steps`` is the length of the chain, up to 64.
     """
     if not 1 <= steps <= 64:
         raise ValueError(f"segments draws chains of 1 to 64 steps; got {steps}")

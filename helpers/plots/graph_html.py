@@ -36,15 +36,7 @@ MOST = 120  # operators: beyond, nobody sees a thing
 def graph(plan: Plan, names: Mapping[Variable, str] | None = None, first: int = 0) -> HTML:
     """Return a graph to run: step by step, with the memory that its plan gives to each result.
 
-    Parameters
-    ----------
-    plan : helpers.autodiff.Plan
-        Says the order, the types and the buffers; of at most 120 operators.
-
-    Raises
-    ------
-    ValueError
-        For a plan without operators or with more than 120, and for a step that it has not.
+    ValueError for a plan without operators or with more than 120, or a step that it has not.
     """
     if not 0 < len(plan.steps) <= MOST:
         raise ValueError(f"graph draws 1 to {MOST} operators; got {len(plan.steps)}")

@@ -100,12 +100,8 @@ def plane(paths, evaluate, cells):
 def replicas(plane: Mapping, every: int, met: Mapping[str, Sequence[int]]) -> HTML:
     """Return runs to play: where each replica is on the plane, and the loss there.
 
-    Parameters
-    ----------
-    every : int
-        Steps of training from one frame to the next.
-    met : mapping of str to sequence of int
-        Run → frames at which the replicas met.
+    ``every`` are the steps of training from one frame to the next; ``met`` has for each run the
+    frames at which its replicas met.
     """
     from matplotlib import colormaps
     from matplotlib.colors import LogNorm, to_hex

@@ -70,10 +70,7 @@ def timeline(
     yet. A thin bar under the lane runs from a non-blocking call until it was found complete. Arrows
     run from where a send was called to where the receiver had the message.
 
-    Parameters
-    ----------
-    tags : mapping of int to str, optional
-        What stands on a message of that tag, in place of its size.
+    ``tags`` has what stands on a message of a tag, in place of its size.
     """
     check(trace)
     lanes = {rank: lane for lane, rank in enumerate(trace.ranks)}
