@@ -242,27 +242,6 @@ def traces() -> dict:
     }
 
 
-def torch_across() -> dict:
-    """Sum tensors and train a step in step, by torch.distributed over the nodes."""
-    body = """
-import torch, torch.distributed as dist, helpers.torch_mpi
-dist.init_process_group("mpi4py", init_method="mpi://")
-sums = []
-for count in (3, 300_000):
-    tensor = torch.arange(count, dtype=torch.float64) * (rank + 1)
-    dist.all_reduce(tensor)
-    sums.append(bool(torch.equal(tensor, torch.arange(count, dtype=torch.float64) * 21)))
-torch.manual_seed(rank)
-model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 2))
-model(torch.randn(8, 4)).sum().backward()
-grad = model.module.weight.grad.sum().item()
-dist.destroy_process_group()
-return sums, grad, MPI.Get_processor_name()
-"""
-    with slurm() as cluster:
-        return {"told": on_ranks(cluster, body, timeout=90)}
-
-
 def notebook(name: str) -> dict:
     """Execute a reader's notebook, whose ranks the environment sends to Slurm."""
     from tools import run

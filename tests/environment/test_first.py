@@ -92,10 +92,9 @@ def test_conda_gets_it_by_its_first_lab(tmp_path, monkeypatch):
 def test_a_folder_that_nobody_may_write_to_is_no_obstacle(tmp_path, monkeypatch, module):
     (tmp_path / "none").touch()
     (tmp_path / "some").mkdir()
-    for name, other in (("first", first), ("kernels", kernels)):
-        folder = "none" if other is module else "some"
-        path = tmp_path / folder / f"{name}.py"
-        monkeypatch.setattr(other, "place", lambda path=path: str(path))
+    other = kernels if module is first else first
+    monkeypatch.setattr(module, "place", lambda: str(tmp_path / "none" / "it.py"))
+    monkeypatch.setattr(other, "place", lambda: str(tmp_path / "some" / "it.py"))
     started = []
     monkeypatch.setattr(os, "execve", lambda *command: started.append(command))
     monkeypatch.setenv("WORK", str(tmp_path / "work"))
