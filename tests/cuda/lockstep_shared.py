@@ -100,11 +100,3 @@ def atomics_on_shared_memory(k):
         k.add(k.x(64 * i + k.t, i < n), i < n, "s")
     k.read(k.t, k.t < 32)
     k.y(k.t, k.t < 32)
-
-
-@kernel()
-def a_lock(k):
-    """for (int turn = 0; turn < 64; turn++) { __syncthreads(); if (turn == t) y[0] = x[turn]; }"""
-    for turn in range(64):
-        k.x(turn, k.t == turn)
-        k.y(0, k.t == turn)

@@ -9,16 +9,10 @@ kernel = KERNELS.add
 
 
 @kernel()
-def straight(k):
-    """y[t] = x[t];"""
-    k.x(k.t, k.all)
-    k.y(k.t, k.all)
-
-
-@kernel()
 def after_shuffle(k):
     """y[t] = __shfl_down_sync(~0u, x[t], 1); y[t + 65] = 3;"""
-    straight(k)
+    k.x(k.t, k.all)
+    k.y(k.t, k.all)
     k.y(k.t + 65, k.all)
 
 
@@ -34,13 +28,6 @@ def bytes_after_syncwarp(k):
     """__syncwarp(); y[t] = ((const unsigned char *)x)[t];"""
     k.x(k.t, k.all, 1)
     k.y(k.t, k.all)
-
-
-@kernel()
-def strided(k):
-    """y[3 * t] = x[2 * t];"""
-    k.x(2 * k.t, k.all)
-    k.y(3 * k.t, k.all)
 
 
 @kernel(block=48)
@@ -89,13 +76,6 @@ def either(k):
     """if (t % 2 == 0 || x[t] > 15) y[t] = 1;"""
     odd = k.t % 2 == 1
     k.y(k.t, ~odd | (k.x(k.t, odd) > 15))
-
-
-@kernel()
-def a_guarded_value(k):
-    """y[t] = t >= 4 ? x[t - 4] : 0;"""
-    k.x(k.t - 4, k.t >= 4)
-    k.y(k.t, k.all)
 
 
 @kernel()

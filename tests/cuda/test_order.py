@@ -77,47 +77,36 @@ __global__ void atomic_flag(int *flag, float *x) {
 """
 
 
-def modules(source):
+def zeros(n, dtype=np.float32):
+    return np.zeros(n, dtype)
+
+
+WAYS = {  # source, grid and block, arguments, which of them holds what, what is raced for
+    "spin": (LOCK, (4, 48), lambda: [zeros(1, np.int32)], 0, [4 * 48], "total"),
+    "retry": (LOCK, (4, 48), lambda: [zeros(1, np.int32)], 0, [4 * 48], "total"),
+    "sum": (LAST_BLOCK, (20, 64), lambda: [zeros(1280) + 1, zeros(20), zeros(1)], 2, [1280],
+            "partial"),
+    "volatile_flag": (FLAG, (1, 64), lambda: [zeros(1, np.int32), zeros(33)], 1, [7] * 33,
+                      r"x\[0\] in global memory"),
+    "atomic_flag": (FLAG, (1, 64), lambda: [zeros(1, np.int32), zeros(33)], 1, [7] * 33,
+                    r"x\[0\] in global memory"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kernel", WAYS)
+def test_threads_in_an_order_without_a_barrier(kernel):
+    source, shape, arguments, which, want, raced = WAYS[kernel]
     options = {"device": "cpu", "verify": False, "timeout": 60}
-    good = Module(source, {"FENCE": "__threadfence()"}, **options)
-    bad = Module(source, {"FENCE": ""}, **options)
-    return good, bad
-
-
-@pytest.mark.parametrize("kernel", ["spin", "retry"])
-def test_a_lock(kernel):
-    good, bad = modules(LOCK)
-    with good, bad:
+    with Module(source, {"FENCE": "__threadfence()"}, **options) as good:
         for check in (True, False):
-            total = np.zeros(1, np.int32)
-            good[kernel][4, 48](total, check=check)
-            assert total[0] == 4 * 48
-        with pytest.raises(cuda.RaceError, match="race on total"):
-            bad[kernel][4, 48](np.zeros(1, np.int32), check=True)
-
-
-def test_the_last_block_adds_up_what_the_others_left():
-    good, bad = modules(LAST_BLOCK)
-    with good, bad:
-        x = np.ones(64 * 20, np.float32)
-        for check in (True, False):
-            total = np.zeros(1, np.float32)
-            good["sum"][20, 64](x, np.zeros(20, np.float32), total, check=check)
-            assert total[0] == 64 * 20
-        with pytest.raises(cuda.RaceError, match="race on partial"):
-            bad["sum"][20, 64](x, np.zeros(20, np.float32), np.zeros(1, np.float32), check=True)
-
-
-@pytest.mark.parametrize("kernel", ["volatile_flag", "atomic_flag"])
-def test_a_flag_of_another_warp(kernel):
-    good, bad = modules(FLAG)
-    with good, bad:
-        for check in (True, False):
-            x = np.zeros(64, np.float32)
-            good[kernel][1, 64](np.zeros(1, np.int32), x, check=check)
-            assert x[:33].tolist() == [7] * 33
-        with pytest.raises(cuda.RaceError, match=r"race on x\[0\] in global memory"):
-            bad[kernel][1, 64](np.zeros(1, np.int32), np.zeros(64, np.float32), check=True)
+            given = arguments()
+            good[kernel][shape](*given, check=check)
+            assert given[which].tolist() == want
+    with (
+        Module(source, {"FENCE": ""}, **options) as bad,
+        pytest.raises(cuda.RaceError, match=f"race on {raced}"),
+    ):
+        bad[kernel][shape](*arguments(), check=True)
 
 
 def test_the_loop_of_compare_and_swap_is_no_race_but_a_plain_read_is():
