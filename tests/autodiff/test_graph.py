@@ -55,16 +55,6 @@ def test_an_index_that_is_none_is_refused(index):
         y[index]
 
 
-def test_bipartite_and_in_order():
-    z = autodiff.exp(y) * y
-    order = autodiff.topological([z])
-    made = {node.output: i for i, node in enumerate(order)}
-    assert [str(node.operator) for node in order] == ["exp", "multiply"]
-    for i, node in enumerate(order):
-        assert node.output.maker is node
-        assert all(v.maker is None or made[v] < i for v in node.inputs)
-
-
 def test_arrays_and_numbers_enter_with_the_variables_dtype():
     f = autodiff.variable("f", shape=(2,), dtype="float32")
     (got,) = autodiff.function([f], [np.array([1, 2], np.float32) * f + 0.5])(
