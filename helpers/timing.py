@@ -1,4 +1,4 @@
-"""Time a call fairly: warm up, synchronise, repeat, report the median and the spread."""
+"""Time a call fairly: warm up, repeat, report the median and the spread."""
 
 from __future__ import annotations
 
@@ -56,7 +56,6 @@ def measure(
     warmup: int = 2,
     min_time: float = 0.0,
     time_limit: float = 60.0,
-    synchronize: Callable[[], object] | None = None,
 ) -> Timing:
     """Time a call.
 
@@ -69,42 +68,34 @@ def measure(
         microsecond is not lost in the clock's resolution.
     time_limit
         Seconds after which no further sample is begun; there is always at least one.
-    synchronize
-        Runs before each reading of the clock, for example ``torch.cuda.synchronize``.
     """
     if repeats < 1 or warmup < 0 or min_time < 0 or time_limit < 0:
         raise ValueError(
             "measure expects repeats >= 1, warmup >= 0 and times >= 0; got "
             f"repeats={repeats}, warmup={warmup}, min_time={min_time}, time_limit={time_limit}"
         )
-    wait = synchronize or (lambda: None)
     started = time.perf_counter()
     for _ in range(warmup):
         function()
-    wait()
-    calls = _calls_filling(min_time, function, wait) if min_time else 1
+    calls = _calls_filling(min_time, function) if min_time else 1
     samples: list[float] = []
     while len(samples) < repeats:
         begin = time.perf_counter()
         for _ in range(calls):
             function()
-        wait()
         samples.append((time.perf_counter() - begin) / calls)
         if time.perf_counter() - started > time_limit:
             break
     return Timing(tuple(samples))
 
 
-def _calls_filling(
-    min_time: float, function: Callable[[], object], wait: Callable[[], object]
-) -> int:
+def _calls_filling(min_time: float, function: Callable[[], object]) -> int:
     """Double the number of calls until they take ``min_time`` seconds together."""
     calls = 1
     while True:
         begin = time.perf_counter()
         for _ in range(calls):
             function()
-        wait()
         if time.perf_counter() - begin >= min_time:
             return calls
         calls *= 2

@@ -348,9 +348,7 @@ def _nan(values: np.ndarray) -> str:
 
 
 def _same(got: object, want: object) -> bool:
-    if (
-        getattr(got, "shape", ()) != ()
-    ):  # an array of one number, which no later cell may be able to use
+    if getattr(got, "shape", ()) != ():  # of one number, which no later cell may be able to use
         return False
     try:
         return bool(got == want)
@@ -358,9 +356,9 @@ def _same(got: object, want: object) -> bool:
         return False
 
 
-def _short(value: object, limit: int = 60) -> str:
+def _short(value: object) -> str:
     text = " ".join(repr(value).split())
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+    return text if len(text) <= 60 else f"{text[:59]}…"
 
 
 def _line(error: Exception) -> str:

@@ -108,17 +108,16 @@ class ForkServer:
         options: dict[str, Any],
         folder: Path,
         threads: int | None = None,
-        directory: str | None = None,
         mapping: str = "",
     ) -> int:
         """Ask for `size` processes in this process's environment; return the number of the request.
 
-        `program` is one of the module ``programs``; `mapping` says which of them share a host, see
+        `program` is one of birth.PROGRAMS; `mapping` says which of them share a host, see
         KeyValueSpace.
         """
         self._forks += 1
         output = str(output_file(folder, program))
-        found = forkserver.Surroundings(_environment(), directory or _here(), output, threads)
+        found = forkserver.Surroundings(_environment(), _here(), output, threads)
         return self.send(
             "fork",
             name=name,
