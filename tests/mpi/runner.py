@@ -5,26 +5,33 @@ results in rank order; a failing rank's traceback is raised here. The function m
 level of a module (it is found again by name on the ranks).
 
 The ranks are forked from a process that has imported torch, which takes a tenth of the time that
-mpiexec needs; where a test asks for an environment or another Python, or where nothing
-can be forked, mpiexec starts them.
+mpiexec needs; where a test asks for an environment or another Python, or where nothing can be
+forked, mpiexec starts them.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
 import pickle
+import secrets
+import shutil
 import sys
 import tempfile
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 
+from helpers.cluster.errors import StartError
+from helpers.cluster.start import folders
 from helpers.cluster.start.forked import why_not_to_fork_here
 from helpers.cluster.start.forkserver import handle
 from helpers.machine.mpi import find_mpiexec
 from helpers.machine.mpi import run_ranks as under_mpiexec
 from helpers.paths import ROOT
-from tests.mpi import job
 
 MODULES = ("torch",)
+END_SECONDS = 5.0
 
 
 class RankError(AssertionError):
@@ -45,15 +52,13 @@ def run_ranks(
     call = pickle.dumps((function, args))
     if fork and why_not_to_fork_here() is None:
         _stay_warm()
-        with job.place(MODULES) as own:
-            folder = own.folder
+        with _place() as (server, folder):
             (folder / "job.pickle").write_bytes(call)
-            own.script.write_text(
-                f"import sys\nsys.path[:0] = [{str(ROOT)!r}]\n"
+            (folder / "script.py").write_text(
+                f"import os, sys\nos.chdir({str(folder)!r})\nsys.path[:0] = [{str(ROOT)!r}]\n"
                 f"from tests.mpi.runner import _main\n_main({str(folder)!r})\n"
             )
-            code, output = own.run(n, timeout, threads=1)
-            return _results(n, folder, code, output, timeout)
+            return _results(n, folder, *_forked(server, folder, n, timeout), timeout)
     with tempfile.TemporaryDirectory(prefix="ranks-") as name:
         folder = Path(name)
         (folder / "job.pickle").write_bytes(call)
@@ -67,6 +72,51 @@ def run_ranks(
             mpiexec=find_mpiexec(python),
         )
         return _results(n, folder, done.code, done.output, timeout)
+
+
+@contextlib.contextmanager
+def _place() -> Iterator[tuple[handle.ForkServer, Path]]:
+    """Make a folder, which goes at the end and if this process is killed; yield who forks, too."""
+    server = handle.acquire(MODULES)
+    folder = Path(tempfile.gettempdir(), f"{folders.PREFIX}{secrets.token_hex(6)}")
+    try:
+        server.ask("adopt", folder=str(folder))  # before it is there to be left behind
+        with folders.own(folder):
+            try:
+                yield server, folder
+            finally:
+                # in this order: if this process is killed in between the other one removes it
+                shutil.rmtree(folder, ignore_errors=True)
+                with contextlib.suppress(StartError):  # it has ended
+                    server.ask("forget", folder=str(folder))
+    finally:
+        handle.release(server)
+
+
+def _forked(
+    server: handle.ForkServer, folder: Path, n: int, timeout: float
+) -> tuple[int | None, str]:
+    """Run the folder's script on forked ranks; return the first exit code but 0, and the output.
+
+    The code is None if the time was up, and the ranks were killed.
+    """
+    name = folder.name
+    try:
+        server.answer(server.require(*handle.RANKS, *MODULES))
+        options = {"path": str(folder / "script.py")}
+        server.answer(server.fork(name, "script", n, options, folder, 1))
+        ended = server.wait(name, timeout)
+        if ended and not server.alive:
+            raise StartError("the process that forks ranks has ended, and with it the ranks")
+        first = server.first(name)
+        code = os.waitstatus_to_exitcode(first[1]) if first else 0
+    finally:
+        if server.alive:
+            server.ask("kill", name=name)
+            server.wait(name, END_SECONDS)
+        server.forget(name)
+    output = handle.output_file(folder, "script").read_text(errors="replace")
+    return code if ended else None, output
 
 
 def _results(n: int, folder: Path, code: int | None, output: str, timeout: float) -> list:
