@@ -47,18 +47,6 @@ def two_dimensions(k):
 
 
 @kernel()
-def nested_branches(k):
-    """if (t % 2) { y[t] = 1; if (t % 3) y[t + 64] = x[t]; y[t + 128] = 2; }
-    y[t + 192] = 3;"""
-    odd = k.t % 2 == 1
-    k.y(k.t, odd)
-    k.x(k.t, odd & (k.t % 3 != 0))
-    k.y(k.t + 64, odd & (k.t % 3 != 0))
-    k.y(k.t + 128, odd)
-    k.y(k.t + 192, k.all)
-
-
-@kernel()
 def four_cases(k):
     """switch (t % 4) { case 0: y[t] = x[t]; break; case 1: y[t + 64] = 1;
     case 2: y[t + 128] = 2; break; default: y[t + 192] = x[t + 64]; }"""
@@ -69,13 +57,6 @@ def four_cases(k):
     k.y(k.t + 128, (way == 1) | (way == 2))
     k.x(k.t + 64, way == 3)
     k.y(k.t + 192, way == 3)
-
-
-@kernel()
-def either(k):
-    """if (t % 2 == 0 || x[t] > 15) y[t] = 1;"""
-    odd = k.t % 2 == 1
-    k.y(k.t, ~odd | (k.x(k.t, odd) > 15))
 
 
 @kernel()

@@ -35,58 +35,42 @@ print(ranks, y.tolist(), cache_folder("c"))
 """
 
 
-@pytest.mark.mpi
-@pytest.mark.skipif(not has_compiler("C++"), reason="no C++ compiler")
-@PART  # it compiles everything anew
-@pytest.mark.parametrize("home", ["below a file", "missing"])
-def test_everything_works_without_a_home(tmp_path, home):
+def run(tmp_path: Path, home: Path, *arguments: str) -> subprocess.CompletedProcess:
+    """Run Python with this home and a temporary folder of its own."""
     # Below a file nothing can be made, whoever tries; permissions would not stop root.
     (tmp_path / "file").touch()
-    place = tmp_path / {"below a file": "file/home", "missing": "none/of/these"}[home]
-    temporary = tmp_path / "t"
-    temporary.mkdir()
-    environment = {
-        k: v
-        for k, v in os.environ.items()
-        if not k.startswith(("XDG_", "MPL", "IPY", "TORCHINDUCTOR"))
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", EVERYTHING],
-        env={**environment, "HOME": str(place), "TMPDIR": str(temporary)},
-        capture_output=True,
-        text=True,
-        timeout=150,
-    )
-    assert done.returncode == 0, done.stderr
-    said = done.stdout
-    assert said.startswith("[0, 1] [1.0, 1.0, 1.0, 1.0] ")
-    where = Path(said.split()[-1])
-    inside = temporary if home == "below a file" else place
-    assert where.is_relative_to(inside)
-    # Where the home cannot be written IPython and Matplotlib make folders of their own for each
-    # process, empty but for IPython's README.
-    paths = [
-        path
-        for path in temporary.iterdir()
-        if any(p.is_file() and p.name != "README" for p in path.rglob("*"))
-    ]
-    left = {path.name.partition("-")[0] for path in paths}
-    assert left <= {"parallel", "matplotlib"}
-    assert (temporary / f"torchinductor_{getpass.getuser()}").is_dir()
-
-
-def below_a_file(tmp_path: Path, command: list[str]) -> subprocess.CompletedProcess:
-    """Run a command whose home cannot be made."""
-    (tmp_path / "file").touch()
     (tmp_path / "t").mkdir()
-    environment = {
-        k: v for k, v in os.environ.items() if not k.startswith(("XDG_", "JUPYTER", "IPY"))
-    }
-    environment |= {"HOME": str(tmp_path / "file" / "home"), "TMPDIR": str(tmp_path / "t")}
+    others = ("XDG_", "MPL", "IPY", "JUPYTER", "TORCHINDUCTOR")
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(others)}
+    environment |= {"HOME": str(home), "TMPDIR": str(tmp_path / "t")}
     environment |= {"WORK": str(tmp_path / "work"), "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, *arguments]
     return subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=150, cwd=ROOT
     )
+
+
+@pytest.mark.mpi
+@pytest.mark.skipif(not has_compiler("C++"), reason="no C++ compiler")
+@PART  # it compiles everything anew
+@pytest.mark.parametrize("home", ["file/home", "none/of/these"])
+def test_everything_works_without_a_home(tmp_path, home):
+    temporary = tmp_path / "t"
+    done = run(tmp_path, tmp_path / home, "-c", EVERYTHING)
+    assert done.returncode == 0, done.stderr
+    said = done.stdout
+    assert said.startswith("[0, 1] [1.0, 1.0, 1.0, 1.0] ")
+    inside = temporary if home == "file/home" else tmp_path / home
+    assert Path(said.split()[-1]).is_relative_to(inside)
+    # Where the home cannot be written IPython and Matplotlib make folders of their own for each
+    # process, empty but for IPython's README.
+    left = {
+        path.name.partition("-")[0]
+        for path in temporary.iterdir()
+        if any(p.is_file() and p.name != "README" for p in path.rglob("*"))
+    }
+    assert left <= {"parallel", "matplotlib"}
+    assert (temporary / f"torchinductor_{getpass.getuser()}").is_dir()
 
 
 KERNEL = """
@@ -103,12 +87,12 @@ finally:
 
 @pytest.mark.mpi
 def test_a_notebook_has_ranks_without_a_home(tmp_path):
-    done = below_a_file(tmp_path, [sys.executable, "-c", KERNEL])
+    done = run(tmp_path, tmp_path / "file/home", "-c", KERNEL)
     assert "[0-1] 41" in done.stdout, done.stdout + done.stderr
 
 
 def test_jupyterlab_without_a_home_says_what_to_set(tmp_path):
-    done = below_a_file(tmp_path, [sys.executable, "-m", "tools.work", "lab", "--no-browser"])
+    done = run(tmp_path, tmp_path / "file/home", "-m", "tools.work", "lab", "--no-browser")
     assert done.returncode == 1
     assert "cannot be written (Not a directory): name a home that can" in done.stderr
     assert "HOME=/tmp/home make lab" in done.stderr
