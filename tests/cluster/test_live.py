@@ -17,7 +17,6 @@ def cell(cell):
 
 @pytest.mark.parametrize("where", [pytest.param("tqdm", marks=PART), "tqdm.auto"])
 def test_a_progress_bar_moves_and_leaves_its_end(cell, where):
-    pytest.importorskip("tqdm")
     source = (
         f"%%ranks --only 1\nfrom {where} import tqdm\n"
         "for _ in tqdm(range(30), mininterval=0): time.sleep(0.1)"
@@ -63,7 +62,6 @@ def test_what_is_cleared_is_gone(cell):
 
 
 def test_figures_are_there_while_the_cell_runs(cell):
-    pytest.importorskip("matplotlib")
     cell("%%ranks\nimport matplotlib.pyplot as plt")
     source = (
         "%%ranks --only 0\nfor i in range(4):\n    clear_output(wait=True)\n"

@@ -43,7 +43,6 @@ def test_only_some_ranks(cell):
 
 
 def test_figures_are_displayed_under_their_rank(cell):
-    pytest.importorskip("matplotlib")
     source = (
         "%%ranks\nimport matplotlib.pyplot as plt\nfrom helpers.plots import style\nstyle.use()\n"
         "if rank == 1:\n    plt.plot([1, 2])\n    plt.show()"
@@ -104,6 +103,7 @@ def test_a_deadlock_is_explained_and_the_next_cell_works(cell):
         ("nobody", "expected a variable that holds a Cluster; there is none"),
         ("SETUP", "expected a variable that holds a Cluster; it is 3"),
         ("--only 7", "this cluster has 0 to 2"),
+        ("--only one", "--only one: expected ranks"),
         ("--timeout 0", "timeout=0.0: expected"),
         ("--trace 1x", "--trace 1x: expected a name"),
         ("--nonsense", "unrecognized arguments"),

@@ -135,11 +135,7 @@ def test_no_file_of_mpiexec_or_its_ranks_is_left(kernel, end):
 
 
 @pytest.mark.parametrize("kernel", [None], indirect=True)
-@pytest.mark.parametrize(
-    "end",
-    ["restart_kernel", *(pytest.param(end, marks=PART) for end in ("shutdown_kernel", "kill"))],
-)
-def test_what_load_ext_prepares_is_used_kept_and_ends_with_the_kernel(kernel, end):
+def test_what_load_ext_prepares_is_used_kept_and_ends_with_the_kernel(kernel):
     code = """
     %load_ext helpers.cluster
     import os, psutil, time
@@ -154,10 +150,7 @@ def test_what_load_ext_prepares_is_used_kept_and_ends_with_the_kernel(kernel, en
     assert not kernel(textwrap.dedent(code)).error
     below = psutil.Process(kernel.pid).children(recursive=True)
     assert below != []
-    if end == "kill":
-        kernel.manager.signal_kernel(signal.SIGKILL)
-    else:
-        getattr(kernel.manager, end)()
+    kernel.manager.restart_kernel()
     _, alive = psutil.wait_procs(below, timeout=10)
     assert alive == []
 

@@ -76,6 +76,16 @@ def test_a_version_whose_tag_is_on_another_commit_is_out(copy, how):
         publish.unreleased(copy)
 
 
+def test_the_command_refuses_before_it_makes_anything(monkeypatch, capsys):
+    def refuse():
+        raise publish.PublishError("raise the version")
+
+    monkeypatch.setattr(publish, "unreleased", refuse)
+    monkeypatch.setattr(publish, "committed", lambda: pytest.fail("it went on"))
+    assert publish.main([]) == 1
+    assert capsys.readouterr().err == "release: raise the version\n"
+
+
 def test_what_is_not_committed_is_refused_by_name(copy):
     publish.committed(copy)
     (copy / "new.txt").touch()
