@@ -23,7 +23,7 @@ def feature(check):
     def whole(path: str, **options) -> None:
         torch.manual_seed(0)
         torch.set_num_threads(1)
-        _, _, rank, size = start(path, timeout=40.0)
+        rank, size = start(path, timeout=40.0)
         check(rank, size, **options)
         dist.barrier()  # rank 0 keeps the store
         dist.destroy_process_group()

@@ -33,7 +33,7 @@ def check_sizes_and_groups(piece: int, slab: int) -> list[str]:
     """
     before = two_level.PIECE, two_level.SLAB
     two_level.PIECE, two_level.SLAB = piece, slab  # bytes: many pieces, several slabs
-    _, _, rank, size = ranks.start("network")
+    rank, size = ranks.start("network")
     said = []
     for members in (range(size), (0, 1, 2), (5, 2, 4, 3, 0)):
         group = dist.new_group(list(members))
@@ -62,7 +62,7 @@ def halves_beside_gloo() -> dict[str, tuple[float, float, str]]:
     of gloo's, in parts of the sum of absolute values; and a digest of our bits.
     """
     os.environ["GLOO_SOCKET_IFNAME"] = next(n for _, n in socket.if_nameindex() if n != "lo")
-    _, _, rank, size = ranks.start("network")
+    rank, size = ranks.start("network")
     gloo, found = dist.new_group(list(range(size)), backend="gloo"), {}
     draws = torch.Generator().manual_seed(0)
     brought = torch.randn(size, 20_001, generator=draws, dtype=torch.float64)
@@ -100,7 +100,7 @@ def count_sent(numel: int) -> dict[str, int]:
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD
-    _, _, rank, size = ranks.start("network")
+    rank, size = ranks.start("network")
     mine, halves = torch.ones(numel), torch.ones(numel, dtype=torch.bfloat16)
     parts = list(torch.ones(numel, dtype=torch.float16).tensor_split(size))
     theirs, counts = np.ones(numel, np.float32), {}
@@ -125,7 +125,7 @@ def count_sent(numel: int) -> dict[str, int]:
 
 def leave_in_the_middle() -> str:
     """One rank leaves the group where the others reduce: they end, and name it."""
-    _, _, rank, size = ranks.start("network")
+    rank, size = ranks.start("network")
     dist.all_reduce(torch.ones(100_000))
     if rank == size - 1:
         dist.destroy_process_group()
@@ -141,7 +141,7 @@ def leave_in_the_middle() -> str:
 
 def receive_from_anyone(how: str) -> list[tuple[int, int]]:
     """Rank 0 receives what a rank beside it and one on another host send; (what, from whom)."""
-    _, _, rank, _ = ranks.start("network")
+    rank, _ = ranks.start("network")
     box, seen = torch.zeros(2), []
     for _ in range(25):
         for _ in range(4 if rank in (1, 2) else 0):
@@ -162,7 +162,7 @@ def receive_from_anyone(how: str) -> list[tuple[int, int]]:
 
 def receive_in_order() -> list[int]:
     """Rank 0 asks for four messages, of which the first two may be anyone's; rank 2 sends them."""
-    _, _, rank, _ = ranks.start("network")
+    rank, _ = ranks.start("network")
     boxes = torch.zeros(5)
     if rank == 0:
         sources = (None, None, 2, None)

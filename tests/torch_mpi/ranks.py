@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 import functools
+import os
+import tempfile
 import threading
 import time
 from datetime import timedelta
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch._C import _distributed_c10d as c10d
+
+import helpers.torch_mpi as ours
+from helpers.torch_mpi.rendezvous import _without
 
 DTYPES = ("float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8")
 DTYPES += ("uint16", "uint32", "uint64", "bool", "complex64", "complex128")
@@ -13,12 +23,7 @@ SIZES = (0, 1, 3, 1000, 300_007)  # below, at and above what one step or one seg
 
 
 def start(path: str, timeout: float = 30.0):
-    """Initialise the default group; return (torch, dist, rank, size)."""
-    import torch
-    import torch.distributed as dist
-
-    import helpers.torch_mpi as ours
-
+    """Initialise the default group; return (rank, size)."""
     dist.init_process_group(
         "mpi4py",
         init_method="mpi://",
@@ -26,7 +31,7 @@ def start(path: str, timeout: float = 30.0):
         timeout=timedelta(seconds=timeout),
     )
     assert path in ("auto", dist.group.WORLD.transport.kind)
-    return torch, dist, dist.get_rank(), dist.get_world_size()
+    return dist.get_rank(), dist.get_world_size()
 
 
 def refused(call, part: str = "") -> None:
@@ -41,7 +46,7 @@ def refused(call, part: str = "") -> None:
     assert part in message, message
 
 
-def values(torch, rank: int, numel: int, dtype: str):
+def values(rank: int, numel: int, dtype: str):
     """Small numbers whose sums and products are exact in every dtype, different on each rank."""
     pattern = torch.arange(numel) % 3 + (rank + 1) % 2
     return (pattern % 2 if dtype == "bool" else pattern).to(getattr(torch, dtype))
@@ -49,10 +54,8 @@ def values(torch, rank: int, numel: int, dtype: str):
 
 def check_reductions(path: str) -> int:
     """all_reduce, reduce and reduce_scatter: all ops, dtypes and sizes, against plain Python."""
-    torch, dist, rank, size = start(path)
+    rank, size = start(path)
     checked = 0
-    import numpy as np
-
     fold = {
         "SUM": np.add,
         "PRODUCT": np.multiply,
@@ -70,7 +73,7 @@ def check_reductions(path: str) -> int:
             if name in ("MIN", "MAX") and kind.is_complex:
                 continue
             for numel in SIZES if dtype in ("float32", "bfloat16", "bool") else (5,):
-                inputs = [values(torch, r, numel, dtype) for r in range(size)]
+                inputs = [values(r, numel, dtype) for r in range(size)]
                 arrays = [(t.float() if dtype == "bfloat16" else t).numpy() for t in inputs]
                 expected = arrays[0].copy()
                 for array in arrays[1:]:
@@ -103,8 +106,6 @@ def check_reductions(path: str) -> int:
 
 
 def _with(op):
-    from torch._C import _distributed_c10d as c10d
-
     options = c10d.AllreduceOptions()
     options.reduceOp, options.asyncOp = op, False
     return options
@@ -112,7 +113,7 @@ def _with(op):
 
 def check_movement(path: str) -> None:
     """Every collective that only moves data, every root, contiguous or not, empty or large."""
-    torch, dist, rank, size = start(path)
+    rank, size = start(path)
     for numel in SIZES:
         for make in (lambda n: torch.zeros(n), lambda n: torch.zeros(n, 2)[:, 1]):
 
@@ -154,7 +155,7 @@ def check_movement(path: str) -> None:
 
 def check_messages(path: str) -> None:
     """send, recv, isend, irecv, tags out of order, any source, batches; long and short."""
-    torch, dist, rank, size = start(path)
+    rank, size = start(path)
     right, left = (rank + 1) % size, (rank - 1) % size
     for _ in range(200):  # nobody keeps the handle, nor the tensor
         dist.isend(torch.full((3000,), float(rank)), right, tag=7)
@@ -197,7 +198,7 @@ def check_messages(path: str) -> None:
 def check_groups(path: str) -> None:
     """Overlapping sub-groups, used in different orders; destroying and initialising again."""
     for _ in range(2):
-        torch, dist, rank, size = start(path)
+        rank, size = start(path)
         pairs = [dist.new_group([r, (r + 1) % size]) for r in range(size)] if size > 2 else []
         everyone = dist.new_group()
         for r, group in enumerate(pairs):
@@ -224,7 +225,7 @@ def check_groups(path: str) -> None:
 
 def check_progress(path: str) -> None:
     """An async_op moves while Python computes: it has ended before anyone waits for it."""
-    torch, dist, rank, size = start(path)
+    rank, size = start(path)
     tensor = torch.ones(500_000)
     work = dist.all_reduce(tensor, async_op=True)
     long_ = torch.full((500_000,), float(rank))
@@ -248,7 +249,7 @@ def check_progress(path: str) -> None:
 
 def check_time_outs(path: str) -> list[str]:
     """One rank stays away: the others' calls raise, name it, and a new start works."""
-    torch, dist, rank, size = start(path, timeout=1.0)
+    rank, size = start(path, timeout=1.0)
     messages = []
     if rank != size - 1:
         for call in (
@@ -263,7 +264,7 @@ def check_time_outs(path: str) -> list[str]:
     else:
         time.sleep(2.5)
     dist.destroy_process_group()
-    torch, dist, rank, size = start(path)
+    rank, size = start(path)
     x = torch.ones(1)
     dist.all_reduce(x)
     assert x.item() == size
@@ -273,9 +274,7 @@ def check_time_outs(path: str) -> list[str]:
 
 def check_missing_rank() -> str:
     """A monitored barrier without rank 1."""
-    _, dist, rank, _ = start("auto")
-    import helpers.torch_mpi as ours
-
+    rank, _ = start("auto")
     message = ""
     if rank != 1:
         try:
@@ -291,11 +290,7 @@ def check_missing_rank() -> str:
 
 def check_rendezvous(file: str) -> None:
     """An explicit store, an init_method, and contradictions."""
-    import torch
-    import torch.distributed as dist
     from mpi4py import MPI
-
-    import helpers.torch_mpi as ours
 
     rank, size = MPI.COMM_WORLD.Get_rank(), MPI.COMM_WORLD.Get_size()
     dist.init_process_group("mpi4py", init_method=f"file://{file}-1", rank=rank, world_size=size)
@@ -324,49 +319,8 @@ def check_rendezvous(file: str) -> None:
     dist.destroy_process_group()
 
 
-def check_open_mpi(packages: str) -> list[str]:
-    """A handful of operations on both paths; torch comes from the folder ``packages``."""
-    import sys
-
-    sys.path.append(packages)  # at the end: MPI itself is this environment's
-    from mpi4py import MPI
-
-    for path in ("window", "network"):
-        torch, dist, rank, size = start(path)
-        right, left = (rank + 1) % size, (rank - 1) % size
-        for numel in (3, 50_000, 500_000):
-            tensor = torch.arange(numel).float() + rank
-            dist.all_reduce(tensor)
-            assert torch.equal(tensor, torch.arange(numel) * size + size * (size - 1) / 2)
-            dist.broadcast(tensor.fill_(rank), src=1)
-            assert torch.equal(tensor, torch.ones(numel))
-            request = dist.isend(torch.full((numel,), float(rank)), right, tag=4)
-            dist.recv(tensor, left, tag=4)
-            request.wait()
-            assert torch.equal(tensor, torch.full((numel,), float(left)))
-        work = dist.all_reduce(tensor, op=dist.ReduceOp.AVG, async_op=True)
-        work.wait()
-        assert tensor[0] == (size - 1) / 2
-        everyone = [torch.zeros(2) for _ in range(size)]
-        dist.all_gather(everyone, torch.full((2,), float(rank)))
-        assert [int(part[0]) for part in everyone] == list(range(size))
-        pair = dist.new_group([0, 1])
-        if rank < 2:
-            one = torch.ones(1)
-            dist.all_reduce(one, group=pair)
-            assert one.item() == 2
-        dist.barrier()
-        dist.destroy_process_group()
-    return MPI.Get_library_version().split(",")[0]
-
-
 def check_complaints() -> str:
     """What is left of what C++ writes to stderr."""
-    import os
-    import tempfile
-
-    from helpers.torch_mpi.rendezvous import _without
-
     with tempfile.TemporaryFile() as said:
         own = os.dup(2)
         os.dup2(said.fileno(), 2)

@@ -11,7 +11,7 @@ from helpers.paths import ROOT
 from tests.cluster.ways import PART
 from tests.mpi.runner import run_ranks
 from tests.mpi.several import on_ranks
-from tests.torch_mpi import ranks
+from tests.torch_mpi import open_mpi, ranks
 
 pytestmark = pytest.mark.mpi
 PATHS = ("window", "network")
@@ -113,7 +113,7 @@ def test_the_same_backend_over_open_mpi(openmpi):
     packages = str(Path(torch.__file__).parents[1])
     said = run_ranks(
         3,
-        ranks.check_open_mpi,
+        open_mpi.check,
         packages,
         timeout=150,
         python=openmpi.python,

@@ -3,6 +3,8 @@
 import time
 
 import pytest
+import torch
+import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from tests.cluster.ways import PART
@@ -18,16 +20,16 @@ def check_backward(path: str) -> list[str]:
     """Rank 0 has one batch less than the others, and then does something else."""
     messages = []
     for how in range(4):
-        torch, dist, rank, _ = start(path, timeout=3.0)  # more than network.GRACE
+        rank, _ = start(path, timeout=3.0)  # more than network.GRACE
         net = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1))
 
-        def train(batches: int, net=net, torch=torch) -> None:
+        def train(batches: int, net=net) -> None:
             for _ in range(batches):
                 net(torch.ones(2)).sum().backward()
 
         others = [
             dist.barrier,
-            lambda dist=dist, torch=torch: dist.all_reduce(torch.ones(1)),
+            lambda: dist.all_reduce(torch.ones(1)),
             dist.destroy_process_group,
             lambda: time.sleep(4),
         ]
@@ -40,7 +42,7 @@ def check_backward(path: str) -> list[str]:
 
 def check_join(path: str) -> list[float]:
     """Ranks with 1, 2, ... batches: divided by those that still have one, as over gloo."""
-    torch, dist, rank, _ = start(path)
+    rank, _ = start(path)
 
     weights = []
     for group in (dist.group.WORLD, dist.new_group(backend="gloo")):
@@ -61,7 +63,7 @@ def check_mismatches(path: str, names: list[str]) -> list[str]:
     """Ranks whose calls differ in something, or bring lists of unequal parts."""
     messages = []
     for name in names:
-        torch, dist, rank, size = start(path, timeout=1.0)
+        rank, size = start(path, timeout=1.0)
         number = torch.ones(4, dtype=(torch.float32, torch.int32)[rank % 2])
         longer, ones = torch.ones(size + 1), [torch.ones(1)] * (size - 1)
         splits = [size] + [0] * (size - 1) if rank else None
@@ -89,7 +91,7 @@ def check_mismatches(path: str, names: list[str]) -> list[str]:
 
 def check_tensors_that_are_refused(path: str) -> list[str]:
     """What cannot be written to or reduced is refused before the first message."""
-    torch, dist, _, size = start(path)
+    _, size = start(path)
     quantized = torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.qint8)
     whole = torch.ones(4)
     messages = [

@@ -5,6 +5,8 @@ import time
 from datetime import timedelta
 
 import pytest
+import torch
+import torch.distributed as dist
 from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook as power
 from torch.nn.parallel import DistributedDataParallel
 
@@ -17,7 +19,7 @@ pytestmark = pytest.mark.mpi
 
 def check_callbacks(path: str) -> None:
     """Sums called in callbacks: waited for or not, on their thread or not, one in another's."""
-    torch, dist, rank, size = start(path, timeout=20.0)
+    rank, size = start(path, timeout=20.0)
 
     def total(value: float, later: bool = False, n: int = 5):
         tensor = torch.full((n,), value)
@@ -59,7 +61,7 @@ def check_callbacks(path: str) -> None:
 
 def check_order(path: str) -> None:
     """Many operations, each with a callback that reduces: as if one after the other."""
-    torch, dist, rank, size = start(path, timeout=20.0)
+    rank, size = start(path, timeout=20.0)
 
     def again(k, future):
         time.sleep(0.002 * ((rank + k) % size))
@@ -80,7 +82,7 @@ def check_order(path: str) -> None:
 
 def check_later(path: str) -> None:
     """A callback that waits for an operation called after its own."""
-    torch, dist, _, size = start(path, timeout=20.0)
+    _, size = start(path, timeout=20.0)
     late = []
     gate = torch.ones(3)
     first = dist.all_reduce(gate, async_op=True)
@@ -105,7 +107,7 @@ def check_later(path: str) -> None:
 
 def check_power_sgd(path: str) -> tuple[float, float]:
     """DDP with PowerSGD's hook: against gloo, and with a bucket for each layer."""
-    torch, dist, rank, size = start(path, timeout=30.0)
+    rank, size = start(path, timeout=30.0)
 
     def train(group, bucket_mb: float):
         torch.manual_seed(0)
