@@ -76,10 +76,10 @@ class Costs:
     """What each action costs: one number for all stages alike, or one for each."""
 
     forward: float | Sequence[float] = 1.0
-    input: float | Sequence[float] = 1.0  # as the next, a part of the backward pass
+    input: float | Sequence[float] = 1.0  #: as the next, a part of the backward pass
     weight: float | Sequence[float] = 1.0
-    message: float = 0.0  # from one rank to another
-    update: float = 0.0  # of a stage's weights
+    message: float = 0.0  #: from one rank to another
+    update: float = 0.0  #: of a stage's weights
 
     def __post_init__(self) -> None:
         for name in ("forward", "input", "weight", "message", "update"):

@@ -30,7 +30,6 @@ class Meter:
     def __init__(self) -> None:
         self.now = self.most = 0
         self._holders: Counter[int] = Counter()
-        self._free: set[int] = set()
 
     def watch(self, weights: Iterable[Tensor]) -> torch.autograd.graph.saved_tensors_hooks:
         """Return a context in which what autograd saves, but weights, counts until dropped."""

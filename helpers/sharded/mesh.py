@@ -16,10 +16,10 @@ class Layout:
     {'data': 1, 'pipeline': 0, 'tensor': 1}
     """
 
-    data: int = 1  # replicas, each with its part of the batch
-    pipeline: int = 1  # stages, each with some of the layers
-    tensor: int = 1  # parts of each matrix
-    shard: int = 0  # ZeRO's stage among the replicas, 0 to 3
+    data: int = 1  #: replicas, each with its part of the batch
+    pipeline: int = 1  #: stages, each with some of the layers
+    tensor: int = 1  #: parts of each matrix
+    shard: int = 0  #: ZeRO's stage among the replicas, 0 to 3
 
     def __post_init__(self) -> None:
         for axis in AXES:

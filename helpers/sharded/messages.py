@@ -144,7 +144,6 @@ class Channel:
         if background and MPI.Query_thread() < MPI.THREAD_MULTIPLE:
             raise RuntimeError("a channel in the background expects MPI with MPI_THREAD_MULTIPLE")
         self.comm = comm.Dup()
-        self.background = background
         self.spans: list[Span] = []
         self._thread = ThreadPoolExecutor(1, "channel") if background else None
 

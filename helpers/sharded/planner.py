@@ -25,11 +25,11 @@ from helpers.sharded.zero import FLOAT32, at_rest
 class Machine:
     """Where ranks run."""
 
-    speed: float  # operations in a second, of each rank
-    inside: Link  # what joins ranks of one host
-    between: Link  # what joins hosts
-    places: tuple[int, ...]  # the host of each rank
-    memory: float = float("inf")  # bytes of a rank
+    speed: float  #: operations in a second, of each rank
+    inside: Link  #: what joins ranks of one host
+    between: Link  #: what joins hosts
+    places: tuple[int, ...]  #: the host of each rank
+    memory: float = float("inf")  #: bytes of a rank
 
 
 @dataclass(frozen=True)

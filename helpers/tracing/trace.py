@@ -11,47 +11,25 @@ from dataclasses import dataclass
 class Event:
     """One MPI call of one rank; times in seconds since the first call of any rank.
 
-    Parameters
-    ----------
-    rank : int
-        The rank of ``COMM_WORLD`` that called.
-    call : str
-        MPI's name: ``"Send"``, ``"allreduce"``, ``"Waitall"``.
-    kind : str
-        ``"send"``, ``"receive"``, ``"exchange"``, ``"collective"``, ``"wait"`` or ``"probe"``.
-    comm : int
-        The communicator, as an index of :attr:`Trace.communicators`.
-    peer : int, str, tuple or None
-        A rank of ``COMM_WORLD`` or a name (``"all"``, ``"ANY_SOURCE"``, ``"PROC_NULL"``), or
-        several of these for a wait for several.
-    bytes : int
-        Sent by a send or an exchange, got by a receive, completed by a wait, put in by this rank in
-        a collective.
-    begin, end : float
-        When the call was made and when it returned, in s.
-    done : float or None
-        When a non-blocking call was found complete, in s.
-    completes : tuple of int
-        The events that a wait completed, as indices of :attr:`Trace.events`.
-    received : tuple or None
-        Of what an exchange got: ``(peer, tag, bytes)``.
-    waiting : float
-        How long, from ``begin``, nothing could move because the other side was not there yet, in s.
+    ``kind`` is ``"send"``, ``"receive"``, ``"exchange"``, ``"collective"``, ``"wait"`` or
+    ``"probe"``. ``peer`` is a rank of ``COMM_WORLD`` or a name (``"all"``, ``"ANY_SOURCE"``,
+    ``"PROC_NULL"``), or several of these for a wait for several. ``bytes`` are sent by a send or an
+    exchange, got by a receive, completed by a wait, put in by this rank in a collective.
     """
 
-    rank: int
-    call: str
+    rank: int  #: of ``COMM_WORLD``
+    call: str  #: MPI's name: ``"Send"``, ``"allreduce"``, ``"Waitall"``
     kind: str
-    comm: int
+    comm: int  #: an index of :attr:`Trace.communicators`
     peer: int | str | tuple | None
     tag: int | str | None
     bytes: int
-    begin: float
-    end: float
-    done: float | None = None
-    completes: tuple[int, ...] = ()
-    received: tuple | None = None
-    waiting: float = 0.0
+    begin: float  #: when the call was made
+    end: float  #: when it returned
+    done: float | None = None  #: when a non-blocking call was found complete
+    completes: tuple[int, ...] = ()  #: by a wait, as indices of :attr:`Trace.events`
+    received: tuple | None = None  #: what an exchange got: ``(peer, tag, bytes)``
+    waiting: float = 0.0  #: from ``begin``, until the other side was there and something could move
 
     @property
     def duration(self) -> float:
@@ -63,46 +41,30 @@ class Event:
 class Message:
     """A send and the receive that got it."""
 
-    source: int  # a rank of ``COMM_WORLD``, as the next
+    source: int  #: a rank of ``COMM_WORLD``, as the next
     dest: int
     tag: int
     bytes: int
-    comm: int  # an index of :attr:`Trace.communicators`
-    send: int  # an index of :attr:`Trace.events`, as the next two
+    comm: int  #: an index of :attr:`Trace.communicators`
+    send: int  #: an index of :attr:`Trace.events`, as the next two
     receive: int
-    completed_in: int  # the receive itself, or the wait that completed it
-    begin: float  # when the send was called, in s
-    end: float  # when the receiver had the message, at the return of ``completed_in``, in s
+    completed_in: int  #: the receive itself, or the wait that completed it
+    begin: float  #: when the send was called, in s
+    end: float  #: when the receiver had the message, at the return of ``completed_in``, in s
 
 
 @dataclass(frozen=True)
 class Trace:
-    """What all ranks did: see :func:`helpers.tracing.record`.
-
-    Parameters
-    ----------
-    events : tuple of Event
-        In order of ``begin``.
-    messages : tuple of Message
-        In order of ``begin``.
-    unmatched_sends, unmatched_receives : tuple of int
-        Indices of events whose message has no other side in this trace.
-    clock_uncertainty : tuple of float
-        How far the times of each of ``ranks`` may be off against those of the first, in s.
-    communicators : tuple of tuple
-        The members of each, as ranks of ``COMM_WORLD``.
-    dropped : tuple of int
-        How many calls of each of ``ranks`` were too many to record.
-    """
+    """What all ranks did: see :func:`helpers.tracing.record`."""
 
     ranks: tuple[int, ...]
-    events: tuple[Event, ...]
-    messages: tuple[Message, ...]
-    unmatched_sends: tuple[int, ...] = ()
+    events: tuple[Event, ...]  #: in order of ``begin``
+    messages: tuple[Message, ...]  #: in order of ``begin``
+    unmatched_sends: tuple[int, ...] = ()  #: of ``events``, whose message has no other side here
     unmatched_receives: tuple[int, ...] = ()
-    clock_uncertainty: tuple[float, ...] = ()
-    communicators: tuple[tuple, ...] = ()
-    dropped: tuple[int, ...] = ()
+    clock_uncertainty: tuple[float, ...] = ()  #: s, of each of ``ranks`` against the first
+    communicators: tuple[tuple, ...] = ()  #: the members of each, as ranks of ``COMM_WORLD``
+    dropped: tuple[int, ...] = ()  #: how many calls of each of ``ranks`` were too many to record
 
     def __repr__(self) -> str:
         parts = [f"{len(self.ranks)} ranks", f"{len(self.events)} calls"]

@@ -18,7 +18,7 @@ def point(ranks: int, alone: float, synchronize: float) -> Point:
 @pytest.mark.parametrize("ratio", [0.01, 0.5, 0.99, 1.01, 5.0, 20.0])
 def test_the_inequality_says_when_the_speedup_passes_one(ranks, ratio):
     case = point(ranks, 1.0, ratio)
-    assert case.pays == (case.predicted > 1)
+    assert (case.predicted > 1) == (ratio < ranks - 1)
     assert case.predicted == pytest.approx(case.measured)
 
 

@@ -39,11 +39,6 @@ class Point:
     share: float = 1.0
 
     @property
-    def pays(self) -> bool:
-        """The inequality T_sync / T_comp < R − 1."""
-        return self.synchronize / self.alone < self.ranks - 1
-
-    @property
     def predicted(self) -> float:
         """Speed-up by the model: R · T_comp / (T_comp + T_sync)."""
         return speedup(self.ranks, self.alone, self.synchronize)
