@@ -123,8 +123,6 @@ def collectives():
 
     def compare(name, call):
         got, expected = call(comm), call(plain)
-        if isinstance(got, MPI.Request):
-            raise TypeError(name)
         if not np.array_equal(np.asarray(got), np.asarray(expected)):
             differing.append((name, got, expected))
 
@@ -396,8 +394,6 @@ def test_what_a_rank_waits_for_can_be_read_from_another_thread():
 
 
 def every_method():
-    from mpi4py import MPI
-
     from helpers.tracing.communicator import FAMILIES, traced_class
 
     local = {"Abort", "Call_errhandler", "Get_parent", "Join", "Create_from_group"}
@@ -414,7 +410,6 @@ def every_method():
                 ("Get_", "Set_", "Is_", "Ack_", "Attach_", "Detach_", "Create_keyval", "Delete_")
             ):
                 missing.append(f"{plain.__name__}.{name}")
-    del MPI
     return sorted({m for m in missing if m.split(".")[-1] not in local})
 
 
