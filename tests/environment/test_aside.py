@@ -3,6 +3,7 @@
 import subprocess
 import threading
 import venv
+import zipfile
 from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
@@ -29,7 +30,10 @@ def test_scripts_work_after_the_renaming_and_the_old_ones_until_then(tmp_path):
     aside.copy(old, new)
     assert (new / "bin/pip").samefile(old / "bin/pip"), "a hard link: nothing is written twice"
     options = ("--disable-pip-version-check", "--no-index", "--force-reinstall")
-    wheel = make_wheel(tmp_path)
+    module = "import sys\ndef main(): print('hello from', sys.prefix)\n"
+    wheel = make_wheel(
+        tmp_path, "greet", module=module, scripts="[console_scripts]\ngreet=greet:main"
+    )
     said(new / "bin/python", "-m", "pip", "install", *options, wheel)
     assert not (old / "bin/greet").exists()
     aside.settle(new, old)
@@ -39,21 +43,19 @@ def test_scripts_work_after_the_renaming_and_the_old_ones_until_then(tmp_path):
     assert said(old / "bin/greet") == f"hello from {old}\n"
 
 
-def make_wheel(folder):
-    import zipfile
-
-    path = folder / "greet-1-py3-none-any.whl"
-    metadata = "Metadata-Version: 2.1\nName: greet\nVersion: 1\n"
+def make_wheel(folder, name, **more):
+    """Write a wheel that pip installs; ``more`` are a module's text and its entry points."""
+    path, about = folder / f"{name}-1.0-py3-none-any.whl", f"{name}-1.0.dist-info"
     files = {
-        "greet.py": "import sys\ndef main(): print('hello from', sys.prefix)\n",
-        "greet-1.dist-info/METADATA": metadata,
-        "greet-1.dist-info/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-        "greet-1.dist-info/entry_points.txt": "[console_scripts]\ngreet = greet:main\n",
-        "greet-1.dist-info/RECORD": "",
+        f"{about}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n",
+        f"{about}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{about}/RECORD": "",
+        f"{name}.py": more.get("module", ""),
+        f"{about}/entry_points.txt": more.get("scripts", ""),
     }
     with zipfile.ZipFile(path, "w") as archive:
-        for name, text in files.items():
-            archive.writestr(name, text)
+        for file, text in files.items():
+            archive.writestr(file, text)
     return path
 
 

@@ -12,6 +12,7 @@ import zipfile
 import pytest
 
 from helpers.paths import ROOT
+from tests.environment.test_aside import make_wheel
 from tools import publish
 
 PLACES = ("pyproject.toml", "CITATION.cff", "CHANGELOG.md")
@@ -124,12 +125,7 @@ def index(tmp_path, monkeypatch):
     for name in ("one", "two"):
         folder = tmp_path / name
         folder.mkdir()
-        wheel = folder / f"{name}-1.0-py3-none-any.whl"
-        with zipfile.ZipFile(wheel, "w") as archive:
-            about = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"
-            archive.writestr(f"{name}-1.0.dist-info/METADATA", about)
-            archive.writestr(f"{name}-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\n")
-            archive.writestr(f"{name}-1.0.dist-info/RECORD", "")
+        wheel = make_wheel(folder, name)
         anchor = f"#sha256={publish.sums(folder).split()[0]}" if name == "one" else ""
         (folder / "index.html").write_text(f'<a href="{wheel.name}{anchor}">{wheel.name}</a>')
     serve = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path))
