@@ -69,7 +69,6 @@ from IPython.display import display
 from ipywidgets import FloatSlider, IntSlider, interact
 
 from helpers import claims, records
-from helpers.exercises import linear_recurrence as check_scan
 from helpers.exercises import recurrent as check
 from helpers.paths import BENCH_RECORDS
 from helpers.plots import recurrent as draw
@@ -804,13 +803,13 @@ def parallel_scan(a, b):
 
 
 # %% check="parallel-scan" points=2
-check_scan.parallel_scan(parallel_scan)
+check.parallel_scan(parallel_scan)
 
 # %% [markdown]
 # The scan needs fewer steps in sequence, but more work in all. Which is faster on one core?
 
 # %%
-scan = parallel_scan if check_scan.parallel_scan.passed(parallel_scan) else loop
+scan = parallel_scan if check.parallel_scan.passed(parallel_scan) else loop
 print("the scan is", "yours" if scan is parallel_scan else "still the loop: exercise 6")
 for T, width in ((64, 1024), (1024, 1024), (4096, 16)):
     a, b = torch.rand(T, width), torch.randn(T, width)

@@ -35,7 +35,7 @@ from sklearn.datasets import load_sample_image
 from helpers.cuda import KernelError, Module
 from helpers.cuda.ladder import Convolution, flops
 from helpers.exercises import cuda as check
-from helpers.exercises import cuda_memory as check_memory
+from helpers.exercises import cuda_matrices as check_memory
 from helpers.plots import cuda as plots
 from helpers.plots import style
 from helpers.plots.cuda_html import thread_picture, tile_animation

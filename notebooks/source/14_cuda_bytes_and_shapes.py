@@ -34,7 +34,7 @@ from helpers.cuda import Module
 from helpers.cuda.ladder import Convolution
 from helpers.cuda.occupancy import occupancy
 from helpers.exercises import cuda as check
-from helpers.exercises import cuda_products as check_products
+from helpers.exercises import cuda_matrices as check_products
 from helpers.plots import cuda as plots
 from helpers.plots import style
 from helpers.plots.cuda_html import lane_picture

@@ -27,7 +27,7 @@ from helpers.claims import evidence
 from helpers.cuda import Module
 from helpers.cuda.record import turns as serialized
 from helpers.exercises import cuda as check
-from helpers.exercises import cuda_attention as check_attention
+from helpers.exercises import cuda_matrices as check_attention
 from helpers.plots import cuda as plots
 from helpers.plots import style
 from helpers.plots.cuda_html import scan_picture
