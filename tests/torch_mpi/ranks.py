@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
-import tempfile
 import threading
 import time
 from datetime import timedelta
@@ -15,7 +13,6 @@ import torch.distributed as dist
 from torch._C import _distributed_c10d as c10d
 
 import helpers.torch_mpi as ours
-from helpers.torch_mpi.rendezvous import _without
 
 DTYPES = ("float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8")
 DTYPES += ("uint16", "uint32", "uint64", "bool", "complex64", "complex128")
@@ -317,16 +314,3 @@ def check_rendezvous(file: str) -> None:
         refused(call)
     dist.barrier()
     dist.destroy_process_group()
-
-
-def check_complaints() -> str:
-    """What is left of what C++ writes to stderr."""
-    with tempfile.TemporaryFile() as said:
-        own = os.dup(2)
-        os.dup2(said.fileno(), 2)
-        with _without(b"no name"):
-            os.write(2, b"first\nan address has no name\nlast\n")
-        os.dup2(own, 2)
-        os.close(own)
-        said.seek(0)
-        return said.read().decode()
