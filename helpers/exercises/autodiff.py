@@ -204,6 +204,8 @@ def _check_gradients(answer: Any, what: str, y: Variable, xs: list, inputs: list
     if not isinstance(got, (list, tuple)) or len(got) != len(xs):
         wrong(f"{what}: expected {len(xs)} gradients, one for each x; got {got!r}")
     for v, each in zip(xs, got, strict=True):
+        if not isinstance(each, autodiff.Variable):
+            wrong(f"{what}: expected a variable of the graph, got {each!r}")
         if each.type != v.type:
             wrong(f"{what}: a gradient of {v.type} has type {each.type}")
     arrays = [np.random.default_rng(k).normal(size=(2, 3)) for k in range(len(inputs))]

@@ -162,6 +162,9 @@ def momentum(answer, keep=0.9):
         x = autodiff.variable("x", shape=(3,))
         (g,) = autodiff.gradients(autodiff.sum((w - x) * (w - x)), [w])
         updates = several(call(answer, w, v, g, rate), 2, "expected a list of two updates")
+        for each in updates:
+            if not isinstance(each, autodiff.Variable):
+                wrong(f"expected variables, results of update and add_update; got {each!r}")
         try:
             step = autodiff.function([x], list(updates), passes=[passes.order_updates])
         except ValueError as error:
