@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
-import signal
-import subprocess
+import shutil
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from helpers.paths import ROOT
+from tests.browser.driver import OpenNotebook, serving, write
 
 START = """
 import sys, pathlib
@@ -46,31 +43,37 @@ def lab(tmp_path_factory):
     environment |= {"HOME": str(home), "PYTHONPATH": str(ROOT), "IPYTHONDIR": str(home / "ipython")}
     environment |= {"JUPYTER_RUNTIME_DIR": str(home / "runtime")}
     options = ["--no-browser", "--ServerApp.port=0", "--LabApp.expose_app_in_browser=True"]
-    log = home / "lab.log"
-    with log.open("w") as output:
-        server = subprocess.Popen(
-            [sys.executable, "-c", START, str(home / "course"), "lab", *options],
-            cwd=home,
-            env=environment,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    try:
-        described = home / "runtime" / f"jpserver-{server.pid}.json"
-        deadline = time.monotonic() + 120
-        said = None
-        while said is None:
-            assert server.poll() is None, f"JupyterLab ended at once:\n{log.read_text()}"
-            assert time.monotonic() < deadline, f"no JupyterLab after 120 s:\n{log.read_text()}"
-            time.sleep(0.2)
-            with contextlib.suppress(FileNotFoundError, ValueError):  # made first, written later
-                said = json.loads(described.read_text())
+    command = [sys.executable, "-c", START, str(home / "course"), "lab", *options]
+    with serving(command, home / "runtime", home / "lab.log", cwd=home, env=environment) as said:
         yield Lab(said["url"], said["token"], home / "course" / "work")
-    finally:
-        server.send_signal(signal.SIGTERM)  # JupyterLab ends its kernels, and they their ranks
-        try:
-            server.wait(30)
-        except subprocess.TimeoutExpired:
-            os.killpg(server.pid, signal.SIGKILL)
-            server.wait()
+
+
+@pytest.fixture
+def opened(browser, lab):
+    """``opened(name, cells)``: a notebook beside the reader's copies, which others count.
+
+    Without cells, the one of that name once more.
+    """
+    notebooks = []
+
+    def open_(name: str, cells: list | None = None) -> OpenNotebook:
+        if cells is not None:
+            write(lab.work / name / f"{name}.ipynb", cells)
+        notebooks.append(OpenNotebook(browser, lab, f"{name}/{name}"))
+        return notebooks[-1]
+
+    yield open_
+    for notebook in notebooks:
+        notebook.context.close()
+        shutil.rmtree(lab.work / Path(notebook.name).parent, ignore_errors=True)
+    assert [notebook.errors for notebook in notebooks] == [[] for _ in notebooks]
+
+
+@pytest.fixture
+def page(browser):
+    """An empty page without motion, in which no script fails."""
+    page, errors = browser.new_page(reduced_motion="reduce"), []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    yield page
+    page.close()
+    assert errors == []

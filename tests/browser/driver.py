@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
+import signal
+import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
+
+import nbformat
 
 from helpers.paths import ROOT
 
@@ -31,6 +39,41 @@ SHOW = """async index => {
     notebook.activeCellIndex = index;
     await notebook.scrollToItem(index, 'start');
 }"""
+
+
+@contextlib.contextmanager
+def serving(command: list[str], runtime: Path, log: Path, **options) -> Iterator[dict]:
+    """Start Jupyter's server; yields what it tells of itself once it is there, and ends it."""
+    with log.open("w") as output:
+        server = subprocess.Popen(
+            command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True, **options
+        )
+    try:
+        deadline = time.monotonic() + 120
+        said = None
+        while said is None:
+            assert server.poll() is None, f"Jupyter ended at once:\n{log.read_text()}"
+            assert time.monotonic() < deadline, f"no Jupyter after 120 s:\n{log.read_text()}"
+            time.sleep(0.2)
+            with contextlib.suppress(FileNotFoundError, ValueError):  # made first, written later
+                said = json.loads((runtime / f"jpserver-{server.pid}.json").read_text())
+        yield said
+    finally:
+        server.send_signal(signal.SIGTERM)  # JupyterLab ends its kernels, and they their ranks
+        try:
+            server.wait(30)
+        except subprocess.TimeoutExpired:
+            os.killpg(server.pid, signal.SIGKILL)
+            server.wait()
+
+
+def write(path: Path, cells: list) -> None:
+    """Write a notebook of cells, of which a text is one of code."""
+    made = [nbformat.v4.new_code_cell(one) if isinstance(one, str) else one for one in cells]
+    book = nbformat.v4.new_notebook(cells=made)
+    book.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": ""}
+    path.parent.mkdir(exist_ok=True)
+    nbformat.write(book, path)
 
 
 class OpenNotebook:

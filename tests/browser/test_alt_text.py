@@ -1,11 +1,8 @@
 """A figure in JupyterLab has its words for those who do not see it, and so has a saved one."""
 
-import shutil
-
-import nbformat
 import pytest
 
-from tests.browser.driver import READY, OpenNotebook, take, wait_for
+from tests.browser.driver import READY, take, wait_for
 
 pytestmark = [
     pytest.mark.browser,
@@ -26,17 +23,6 @@ CELLS = [
 WORDS = {1: 'Line "a "b" < c": from 3 at 1 to 4 at 2.', 2: "second.", 4: "square", 5: None}
 
 
-@pytest.fixture
-def folder(lab):
-    made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in CELLS])
-    made.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": ""}
-    path = lab.work / "words" / "figures.ipynb"  # beside the reader's copies, which others count
-    path.parent.mkdir()
-    nbformat.write(made, path)
-    yield path.parent
-    shutil.rmtree(path.parent)
-
-
 def pictures(notebook) -> dict[int, str | None]:
     """Return the alt text of each cell's picture, which must be seen."""
     found = {}
@@ -49,21 +35,15 @@ def pictures(notebook) -> dict[int, str | None]:
     return found
 
 
-def test_figures_have_their_words_when_run_and_when_opened_again(browser, lab, folder):
-    notebook = OpenNotebook(browser, lab, "words/figures")
-    try:
-        notebook.run_all()
-        wait_for([notebook], seconds=120)
-        assert notebook.failed() == []
-        take(notebook.page, "alt_text")
-        assert pictures(notebook) == WORDS
-        notebook.save()
-    finally:
-        notebook.context.close()
-    again = OpenNotebook(browser, lab, "words/figures")
-    try:
-        again.page.wait_for_function(READY)
-        assert pictures(again) == WORDS
-        assert notebook.errors == again.errors == []
-    finally:
-        again.context.close()
+def test_figures_have_their_words_when_run_and_when_opened_again(opened):
+    notebook = opened("words", CELLS)
+    notebook.run_all()
+    wait_for([notebook], seconds=120)
+    assert notebook.failed() == []
+    take(notebook.page, "alt_text")
+    assert pictures(notebook) == WORDS
+    notebook.save()
+    notebook.context.close()
+    again = opened("words")
+    again.page.wait_for_function(READY)
+    assert pictures(again) == WORDS

@@ -1,16 +1,14 @@
 """A dark theme has dark figures: no glaring box, all text and lines read, photographs untouched."""
 
 import base64
-import shutil
 
-import nbformat
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
 from helpers.paths import ROOT
 from helpers.plots import dark, style
-from tests.browser.driver import OpenNotebook, take, wait_for
+from tests.browser.driver import take, wait_for
 from tests.browser.looks import GLARING, contrast, glare, looked_at
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
@@ -121,29 +119,12 @@ def test_a_photograph_in_a_figure_stays_as_it_is(both, kind, of):
     assert seen["auto"][outside].max() < 30
 
 
-@pytest.fixture
-def shown(browser, lab):
-    """A notebook with a figure of each kind, run."""
-    cells = [nbformat.v4.new_code_cell(text) for text in (SET_UP, *CELLS.values())]
-    made = nbformat.v4.new_notebook(cells=cells)
-    made.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": ""}
-    path = lab.work / "dark" / "figures.ipynb"  # beside the reader's copies, which others count
-    path.parent.mkdir()
-    nbformat.write(made, path)
-    notebook = OpenNotebook(browser, lab, "dark/figures")
-    try:
-        notebook.run_all()
-        wait_for([notebook], seconds=120)
-        assert notebook.failed() == []
-        yield notebook
-        assert notebook.errors == []
-    finally:
-        notebook.context.close()
-        shutil.rmtree(path.parent)
-
-
 @pytest.mark.part(of="browser")
-def test_nothing_glares_in_jupyterlab(shown):
+def test_nothing_glares_in_jupyterlab(opened):
+    shown = opened("dark", [SET_UP, *CELLS.values()])
+    shown.run_all()
+    wait_for([shown], seconds=120)
+    assert shown.failed() == []
     light, now = {}, {}
     for theme, seen in (("Light", light), ("Dark", now)):
         shown.dress(theme)

@@ -67,15 +67,6 @@ def test_boxes_and_ovals_answer_to_the_pointer_and_to_keys(page, plan):
         assert node.get_attribute("aria-label")
 
 
-def test_without_scripts_the_graph_is_there(browser, plan):
-    context = browser.new_context(java_script_enabled=False)
-    page = context.new_page()
-    page.set_content(graph(plan).data)
-    assert page.locator(".operator").count() == len(plan.steps)
-    assert page.get_by_text("float64 (4, 2)").count() > 0
-    context.close()
-
-
 def test_the_slider_of_segments_reaches_every_schedule(page):
     ways = {
         "segments": {m: checkpoint.in_segments(16, m) for m in range(1, 17)},

@@ -6,7 +6,6 @@ import nbformat
 import pytest
 import requests
 
-from helpers.paths import ROOT
 from tests.browser.driver import PANEL, OpenNotebook, take, wait_for
 from tests.notebooks import axe
 from tools.run import problems
@@ -46,21 +45,6 @@ def test_run_all_reaches_the_end_without_an_error_cell(both, name, lab):
     notebook.save()
     saved = nbformat.read(lab.work / f"{name}.ipynb", 4)
     assert problems(saved, "reader") == []
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_four_ranks_answer_in_a_cell(both, name):
-    notebook = both[name]
-    labels = [f"[{rank}]" for rank in range(4)]
-    for index, cell in enumerate(notebook.cells()):
-        printed = "".join(output.get("text", "") for output in cell["outputs"])
-        if cell["source"].startswith("%%ranks") and all(label in printed for label in labels):
-            shown = notebook.show(index).locator(".jp-OutputArea")
-            seen = shown.inner_text()
-            assert [seen.index(label) for label in labels] == sorted(map(seen.index, labels))
-            take(notebook.page, f"{name}-ranks")
-            return
-    raise AssertionError(f"no cell of {name} shows four ranks")
 
 
 def test_messages_of_a_kernel_are_encrypted(lab):
@@ -141,9 +125,3 @@ def test_a_term_leads_to_the_glossary(browser, lab):
     top = heading.bounding_box()["y"]
     assert 0 < top < 400, f"the glossary is open, but not at the term: it is at {top:.0f} pixels"
     notebook.context.close()
-
-
-def test_the_readers_copies_are_not_the_originals(lab):
-    names = {path.name for path in lab.work.glob("*.ipynb")}
-    assert names == {path.name for path in (ROOT / "notebooks").glob("*.ipynb")}
-    assert not any(path.is_symlink() for path in lab.work.iterdir())

@@ -1,9 +1,8 @@
 """A cell on ranks in JupyterLab: Tab, a bar that moves, the debugger, 32 ranks at one glance."""
 
-import nbformat
 import pytest
 
-from tests.browser.driver import PANEL, READY, OpenNotebook, take
+from tests.browser.driver import PANEL, READY, OpenNotebook, take, write
 
 pytestmark = [
     pytest.mark.browser,
@@ -36,9 +35,7 @@ DONE = """index => {
 @pytest.fixture(scope="module")
 def notebook(browser, lab):
     path = lab.work / "ranks_cell.ipynb"
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in CELLS])
-    book.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
-    nbformat.write(book, path)
+    write(path, CELLS)
     opened = OpenNotebook(browser, lab, "ranks_cell")
     opened.page.set_default_timeout(25_000)
     try:

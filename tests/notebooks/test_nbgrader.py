@@ -2,13 +2,10 @@
 
 import contextlib
 import importlib
-import json
 import os
 import pkgutil
 import re
-import subprocess
 import sys
-import time
 
 import nbformat
 import pytest
@@ -17,6 +14,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from helpers import exercises, records
 from helpers.paths import BENCH_RECORDS, ROOT
+from tests.browser.driver import serving
 from tools import course, grading
 from tools.notebooks import SourceError, sources
 
@@ -75,20 +73,6 @@ def test_what_came_out_is_recorded(tmp_path, monkeypatch, capsys):
     assert "no exchange" in failed.parameters["error"]
     assert "no exchange" in capsys.readouterr().err
     assert grading.main(["00", "--out", str(tmp_path)]) == 0
-
-
-@pytest.mark.part(of="grading")
-@pytest.mark.timeout(600)
-def test_every_notebook_is_released_with_its_exercises_open(tmp_path, nbgrader):
-    folder = tmp_path / "course"
-    course.make(folder)
-    nbgrader(*([str(folder), "generate_assignment", name] for name in NAMES))
-    for name in NAMES:
-        notebook = nbformat.read(folder / "release" / name / f"{name}.ipynb", 4)
-        made = nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", 4)
-        assert [cell.source for cell in notebook.cells] == [
-            course.among_assignments(cell.source) for cell in made.cells
-        ]
 
 
 def test_every_link_of_an_assignment_leads_to_another(tmp_path):
@@ -257,35 +241,13 @@ def formgrader(home, folder):
         "JUPYTER_RUNTIME_DIR": str(runtime),
     }
     command = [sys.executable, "-m", "jupyter", "lab", *options]
-    server = subprocess.Popen(command, cwd=folder, env=environment)
-    try:
-        deadline = time.monotonic() + 120
-        while (url := _listening(runtime)) is None:
-            assert server.poll() is None, "the server ended"
-            assert time.monotonic() < deadline, "no server within two minutes"
-            time.sleep(0.1)
+    with serving(command, runtime, home / "lab.log", cwd=folder, env=environment) as said:
 
         def ask(method, page, **more):
             header = {"Authorization": "token a-token"}
-            answer = requests.request(method, f"{url}{page}", headers=header, timeout=60, **more)
+            address = f"{said['url']}formgrader/{page}"
+            answer = requests.request(method, address, headers=header, timeout=60, **more)
             answer.raise_for_status()
             return answer
 
         yield ask
-    finally:
-        server.terminate()
-        try:
-            server.wait(30)
-        except subprocess.TimeoutExpired:
-            server.kill()
-            server.wait()
-
-
-def _listening(runtime):
-    """Return the address of nbgrader's pages once the server answers, None before."""
-    with contextlib.suppress(OSError, ValueError):  # no file, half of one, nobody there yet
-        for path in runtime.glob("jpserver-*.json"):
-            url = json.loads(path.read_text())["url"]
-            requests.get(url, timeout=60)
-            return f"{url}formgrader/"
-    return None

@@ -74,14 +74,9 @@ def test_stepping(page):
     told = part(page, "status").inner_text()
     assert "every rank r sends chunk r − 1 to rank r + 1, which adds it" in told
     assert "reduce-scatter" in told
-    part(page, "back").click()
-    assert part(page, "frame").get_attribute("data-frame") == "0"
     part(page, "scrubber").fill("6")
     assert "every rank sent 1.5 K" in part(page, "status").inner_text()
     assert "allgather" in part(page, "status").inner_text()
-    assert part(page, "step").is_disabled()
-    part(page, "first").click()
-    assert part(page, "frame").inner_text() == "step 0 of 6"
 
 
 @pytest.mark.browser

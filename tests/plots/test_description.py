@@ -45,13 +45,10 @@ def not_numbers(ax):
     ("draw", "said"),
     [
         (lambda ax: None, "An empty figure."),
-        (lambda ax: ax.plot([0, 1, 2], [3, 9, 4]), "Line: from 3 at 0 to 4 at 2, most 9."),
         (lambda ax: ax.plot([0, 1], [1, 1e7], label="$O(N^2)$"),
          'Line "O(N^2)": from 1 at 0 to 1.00e+07 at 1.'),
         (not_numbers, 'Line "a": 5 at 2. Line "b": no finite value.'),
         (lambda ax: ax.bar(["ring", "tree"], [2.5, 7], label="seconds"),
-         'Bars "seconds": ring 2.5, tree 7.'),
-        (lambda ax: ax.barh(["ring", "tree"], [2.5, 7], label="seconds"),
          'Bars "seconds": ring 2.5, tree 7.'),
         (bars_with_errors, 'Line "model": from 5 at 1 to 6 at 2.'),
         (lambda ax: [ax.plot([1, 2], [3, 4]), ax.axhline(5)], "Line: from 3 at 1 to 4 at 2."),
