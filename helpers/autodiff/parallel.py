@@ -1,5 +1,7 @@
 """Data parallelism as a rewriting of the graph: an all-reduce behind each gradient.
 
+::
+
     line = autodiff.Line(MPI.COMM_WORLD)
     average = autodiff.average_gradients(gradients, line)
     step = autodiff.function([x], [loss, *updates], [average, passes.order_updates])
