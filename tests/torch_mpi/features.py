@@ -12,6 +12,8 @@ import tempfile
 
 import torch
 import torch.distributed as dist
+from torch.nn.functional import mse_loss
+from torch.nn.parallel import DistributedDataParallel
 
 from tests.torch_mpi.ranks import start
 
@@ -31,28 +33,24 @@ def feature(check):
     return whole
 
 
-def network():
-    """Return a small network, the same on every rank, and (X, Y) of 12 rows."""
+def network(rank: int = 0, size: int = 1):
+    """Return a small network, the same on every rank, and a rank's share (X, Y) of 12 rows."""
     torch.manual_seed(1)
     model = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.ReLU(), torch.nn.Linear(8, 4))
-    return model, torch.randn(12, 6), torch.randn(12, 4)
+    return model, torch.randn(12, 6)[rank::size], torch.randn(12, 4)[rank::size]
 
 
-def expected(steps: int = 3, optimizer: str = "SGD"):
+def expected(optimizer: str = "SGD"):
     """Train one copy on all rows: what replicas that share the rows evenly must end with."""
     model, X, Y = network()
-    chosen = getattr(torch.optim, optimizer)(model.parameters(), lr=0.1)
-    for _ in range(steps):
-        chosen.zero_grad()
-        torch.nn.functional.mse_loss(model(X), Y).backward()
-        chosen.step()
+    train(model, getattr(torch.optim, optimizer)(model.parameters(), lr=0.1), X, Y)
     return [p.detach().clone() for p in model.parameters()]
 
 
-def train(model, optimizer, X, Y, steps: int = 3):
-    for _ in range(steps):
+def train(model, optimizer, X, Y):
+    for _ in range(3):
         optimizer.zero_grad()
-        torch.nn.functional.mse_loss(model(X), Y).backward()
+        mse_loss(model(X), Y).backward()
         optimizer.step()
 
 
@@ -64,10 +62,9 @@ def close(ours, theirs, atol: float = 1e-5) -> None:
 @feature
 def ddp(rank, size, **options) -> None:
     """DistributedDataParallel, with its options."""
-    model, X, Y = network()
-    wrapped = torch.nn.parallel.DistributedDataParallel(model, **options)
-    optimizer = torch.optim.SGD(wrapped.parameters(), lr=0.1)
-    train(wrapped, optimizer, X[rank::size], Y[rank::size])
+    model, X, Y = network(rank, size)
+    wrapped = DistributedDataParallel(model, **options)
+    train(wrapped, torch.optim.SGD(wrapped.parameters(), lr=0.1), X, Y)
     close(model.parameters(), expected())
 
 
@@ -89,15 +86,14 @@ def ddp_unused(rank, size) -> None:
 
     torch.manual_seed(1)
     model = Halves()
-    _, X, Y = network()
-    wrapped = torch.nn.parallel.DistributedDataParallel(model, find_unused_parameters=True)
+    (_, *whole), (_, *mine) = network(), network(rank, size)
+    wrapped = DistributedDataParallel(model, find_unused_parameters=True)
     for which in (0, 1, 0):
         wrapped.zero_grad()
-        out = wrapped(X[rank::size], which)
-        torch.nn.functional.mse_loss(out, Y[rank::size]).backward()
+        mse_loss(wrapped(mine[0], which), mine[1]).backward()
         weight = model.parts[which].weight
         ours = weight.grad.clone()
-        loss = torch.nn.functional.mse_loss(model.parts[which](X), Y)
+        loss = mse_loss(model.parts[which](whole[0]), whole[1])
         (theirs,) = torch.autograd.grad(loss, weight)
         torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=0)
 
@@ -105,15 +101,14 @@ def ddp_unused(rank, size) -> None:
 @feature
 def ddp_accumulate(rank, size) -> None:
     """no_sync: two backward passes, one exchange."""
-    model, X, Y = network()
-    wrapped = torch.nn.parallel.DistributedDataParallel(model)
-    loss, mine = torch.nn.functional.mse_loss, slice(rank, None, size)
-    first, second = zip(X[mine].chunk(2), Y[mine].chunk(2), strict=True)
+    model, X, Y = network(rank, size)
+    wrapped = DistributedDataParallel(model)
+    first, second = zip(X.chunk(2), Y.chunk(2), strict=True)
     with wrapped.no_sync():
-        (loss(wrapped(first[0]), first[1]) / 2).backward()
-    (loss(wrapped(second[0]), second[1]) / 2).backward()
+        (mse_loss(wrapped(first[0]), first[1]) / 2).backward()
+    (mse_loss(wrapped(second[0]), second[1]) / 2).backward()
     reference, X, Y = network()
-    loss(reference(X), Y).backward()
+    mse_loss(reference(X), Y).backward()
     close([p.grad for p in model.parameters()], [p.grad for p in reference.parameters()])
 
 
@@ -127,11 +122,10 @@ def hooks(rank, size) -> None:
         return work.get_future().then(lambda future: future.value()[0])
 
     for hook, atol in ((default_hooks.fp16_compress_hook, 5e-3), (mine, 1e-5)):
-        model, X, Y = network()
-        wrapped = torch.nn.parallel.DistributedDataParallel(model)
+        model, X, Y = network(rank, size)
+        wrapped = DistributedDataParallel(model)
         wrapped.register_comm_hook(None, hook)
-        optimizer = torch.optim.SGD(wrapped.parameters(), 0.1)
-        train(wrapped, optimizer, X[rank::size], Y[rank::size])
+        train(wrapped, torch.optim.SGD(wrapped.parameters(), 0.1), X, Y)
         close(model.parameters(), expected(), atol)
 
 
@@ -140,10 +134,10 @@ def zero(rank, size) -> None:
     """ZeroRedundancyOptimizer, its shards brought together on rank 0."""
     from torch.distributed.optim import ZeroRedundancyOptimizer
 
-    model, X, Y = network()
-    wrapped = torch.nn.parallel.DistributedDataParallel(model)
+    model, X, Y = network(rank, size)
+    wrapped = DistributedDataParallel(model)
     optimizer = ZeroRedundancyOptimizer(wrapped.parameters(), torch.optim.Adam, lr=0.1)
-    train(wrapped, optimizer, X[rank::size], Y[rank::size])
+    train(wrapped, optimizer, X, Y)
     close(model.parameters(), expected(optimizer="Adam"), 1e-4)
     optimizer.consolidate_state_dict(0)
     if rank == 0:
@@ -161,12 +155,12 @@ def sharded(rank, size) -> None:
     mesh = init_device_mesh("cpu", (size,))
 
     def make():
-        model, X, Y = network()
+        model, X, Y = network(rank, size)
         for layer in model:
             if isinstance(layer, torch.nn.Linear):
                 fully_shard(layer, mesh=mesh)
         fully_shard(model, mesh=mesh)
-        return model, torch.optim.Adam(model.parameters(), lr=0.1), X[rank::size], Y[rank::size]
+        return model, torch.optim.Adam(model.parameters(), lr=0.1), X, Y
 
     model, optimizer, X, Y = make()
     train(model, optimizer, X, Y)
@@ -254,13 +248,12 @@ def pipelining(rank, size) -> None:
     torch.manual_seed(1)
     layers = [torch.nn.Linear(6, 6) for _ in range(size)]
     X, Y = torch.randn(8, 6), torch.randn(8, 6)
-    loss = torch.nn.functional.mse_loss
     whole = torch.nn.Sequential(*layers)
-    loss(whole(X), Y).backward()
+    mse_loss(whole(X), Y).backward()
     gradient = layers[rank].weight.grad.clone()
     layers[rank].zero_grad()
     stage = PipelineStage(layers[rank], rank, size, torch.device("cpu"))
-    schedule = ScheduleGPipe(stage, n_microbatches=4, loss_fn=loss)
+    schedule = ScheduleGPipe(stage, n_microbatches=4, loss_fn=mse_loss)
     losses: list = []
     if rank == 0:
         schedule.step(X)
@@ -274,9 +267,9 @@ def pipelining(rank, size) -> None:
 @feature
 def compiled_ddp(rank, size) -> None:
     """torch.compile over DDP; no code is generated, so that no compiler is needed."""
-    model, X, Y = network()
-    wrapped = torch.compile(torch.nn.parallel.DistributedDataParallel(model), backend="aot_eager")
-    train(wrapped, torch.optim.SGD(model.parameters(), 0.1), X[rank::size], Y[rank::size])
+    model, X, Y = network(rank, size)
+    wrapped = torch.compile(DistributedDataParallel(model), backend="aot_eager")
+    train(wrapped, torch.optim.SGD(model.parameters(), 0.1), X, Y)
     close(model.parameters(), expected())
 
 
