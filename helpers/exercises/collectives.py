@@ -6,8 +6,8 @@ import math
 import operator
 from functools import partial
 
-from helpers.exercises.core import call, close, exercise, number, on_ranks, wrong
-from helpers.exercises.groups import Case, emptied, in_case, nothing_begun, outcomes
+from helpers.exercises.core import call, close, exercise, number, wrong
+from helpers.exercises.groups import Case, emptied, in_case, nothing_begun, on_ranks, outcomes
 
 PICKLE = 300  # bytes that pickling adds to a message, at most: long arrays are what is judged
 

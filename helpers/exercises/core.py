@@ -17,9 +17,7 @@ raises, so that the cell fails.
 from __future__ import annotations
 
 import contextlib
-import dis
 import functools
-import importlib
 import operator
 import os
 import re
@@ -34,13 +32,10 @@ from helpers import board, progress
 from helpers.waiting import at_most
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from helpers.cluster import Cluster
+    pass
 
 NOT_ATTEMPTED, WRONG, CORRECT = "not attempted", "wrong", "correct"
 TIME_LIMIT = 30.0  # seconds for one check: an endless loop in an answer must not freeze a class
-RANKS_LIMIT = 4.0  # seconds for an answer on the ranks: with clearing up, a deadlock ends in five
 
 
 _answered: ContextVar[list] = ContextVar("_answered")  # who returned something in this examination
@@ -123,7 +118,7 @@ class Exercise:
         except WrongAnswer as error:
             return Verdict(WRONG, str(error))
         except Exception as error:  # an answer of a kind that the check did not foresee
-            shown = ", ".join(_short(part) for part in answer)
+            shown = ", ".join(short(part) for part in answer)
             return Verdict(WRONG, f"cannot use {shown}: {type(error).__name__}: {error}")
         finally:
             _answered.reset(begun)
@@ -160,142 +155,22 @@ def call(function: Callable, *args: object, **kwargs: object) -> Any:
     It may change its arguments: hand it copies of what the check still needs.
     """
     if not callable(function):
-        wrong(f"expected a function, got {_short(function)}")
+        wrong(f"expected a function, got {short(function)}")
     name = getattr(function, "__name__", "your function")
-    shown = ", ".join(
-        [_short(arg) for arg in args] + [f"{k}={_short(v)}" for k, v in kwargs.items()]
-    )
+    shown = ", ".join([short(arg) for arg in args] + [f"{k}={short(v)}" for k, v in kwargs.items()])
     try:
         value = function(*args, **kwargs)
     except (NotAttempted, WrongAnswer):
         raise
     except Exception as error:
-        wrong(f"{name}({shown}) raised {type(error).__name__}: {error}{_line(error)}")
+        wrong(f"{name}({shown}) raised {type(error).__name__}: {error}{line_of(error)}")
     answered = _answered.get([])
     if unattempted(value):
-        nothing = NotAttempted(f"{name}({shown}) returned {_short(value)}")
+        nothing = NotAttempted(f"{name}({shown}) returned {short(value)}")
         nothing.after_answers = any(one is function for one in answered)
         raise nothing
     answered.append(function)
     return value
-
-
-def on_ranks(
-    cluster: Cluster,
-    function: Callable[..., object],
-    answer: Callable[..., object],
-    *arguments: object,
-    limit: float = RANKS_LIMIT,
-    world: bool = False,
-) -> list:
-    """Call ``function(answer, *arguments)`` on every rank; the answer's faults become words.
-
-    On the ranks ``answer.calls`` holds what it called of MPI the last time, as records of
-    :mod:`helpers.tracing.activity`; ``answer.attempted()`` says that it did something, though it
-    returned nothing. In a ``world`` an answer may use ``comm``, ``rank``, ``size`` and ``dist``;
-    else it is refused the first three, and should ask the communicator that it is given.
-    """
-    from helpers.cluster import RankDiedError, RankError, RankTimeoutError
-
-    if not callable(answer):
-        wrong(f"expected a function, got {_short(answer)}")
-    if not world:
-        _must_ask_its_comm(answer)
-    cluster.run(_load, function.__module__)  # its imports are not the answer's time
-    try:
-        # A partial has no file, so that who waits for whom is told with the answer's lines alone.
-        watched = functools.partial(_watched, function, answer, arguments, world)
-        replies = cluster.run(watched, timeout=limit)
-    except RankTimeoutError as error:
-        groups = {wait.members for wait in error.waits if wait.call and wait.members}
-        size = len(groups.pop()) if len(groups) == 1 else 0
-        among = f", among {size} ranks" if size > 1 else ""
-        wrong(f"no end after {limit:g} s{among}. {_who_waits(str(error))}")
-    except RankError as error:
-        rank, text = next(iter(error.tracebacks.items()))
-        last = _plain(text).strip().splitlines()[-1]
-        names = getattr(getattr(answer, "__code__", None), "co_names", ())
-        hint = _IRECV if "irecv" in names else _TRUNCATED
-        wrong(f"on rank {rank} it raised {last}{hint if 'truncated' in last else ''}")
-    except RankDiedError as error:
-        wrong(_plain(str(error)))
-    if not any(attempted for _, attempted in replies):
-        raise NotAttempted("it returned nothing on every rank")
-    return [result for result, _ in replies]
-
-
-_TRUNCATED = ". What came is longer than what it was received into: was it meant for that place?"
-_IRECV = (
-    ". If you use irecv: it has room for 32 kB, unless you hand it more, as in "
-    "comm.irecv(bytearray(1 << 23), source=...)"
-)
-
-
-def _load(module: str) -> None:
-    """On every rank: import what the check needs."""
-    importlib.import_module(module)
-
-
-def _watched(
-    function: Callable, answer: Callable, arguments: tuple, world: bool
-) -> tuple[object, bool]:
-    """On every rank: return what ``function`` returned, and whether the answer did anything."""
-    from mpi4py import MPI
-
-    names = getattr(answer, "__globals__", {})
-    names.setdefault("MPI", MPI)
-    if world:  # the kernel's own variables of these names are not meant
-        names.update(comm=MPI.COMM_WORLD, rank=MPI.COMM_WORLD.rank, size=MPI.COMM_WORLD.size)
-        if "torch" in sys.modules:
-            names["dist"] = importlib.import_module("torch.distributed")
-    recorder, attempted = MPI.COMM_WORLD.recorder, False  # type: ignore[attr-defined]
-
-    calls: list = []
-
-    @functools.wraps(answer)
-    def watched(*args: object, **kwargs: object) -> object:
-        nonlocal attempted
-        recorder.start()
-        try:
-            returned = answer(*args, **kwargs)
-        finally:
-            calls[:] = recorder.stop()
-        attempted = attempted or bool(calls) or not unattempted(returned)
-        return returned
-
-    def attempt() -> None:
-        nonlocal attempted
-        attempted = True
-
-    watched.calls, watched.attempted = calls, attempt  # type: ignore[attr-defined]
-    return function(watched, *arguments), attempted
-
-
-def _must_ask_its_comm(answer: Callable) -> None:
-    """Refuse ``rank`` and ``size`` from outside: the kernel's own, or those of the whole world."""
-    code = getattr(answer, "__code__", None)
-    for step in dis.get_instructions(code) if code else ():
-        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME") and step.argval in ("rank", "size", "comm"):
-            wrong(
-                f"it uses {step.argval!r} from outside the function; ask the communicator that it "
-                "is given: comm.Get_rank(), comm.Get_size()"
-            )
-
-
-def _who_waits(message: str) -> str:
-    """Shorten a RankTimeoutError: the table, what became of the ranks, what one of them raised."""
-    _, _, text = _plain(message).partition("\n")
-    before, raised, after = text.partition(" raised:\n")
-    if not raised:
-        return f"Who waits for whom:\n{text}"
-    table, _, who = before.rpartition("\n\n")
-    *_, error, fate = after.split("\n\n")
-    return f"{who} raised {error.strip().splitlines()[-1]}\nWho waits for whom:\n{table}\n{fate}"
-
-
-def _plain(text: str) -> str:
-    """Return the text without colours of a terminal."""
-    return re.sub(r"\x1b\[[\d;]*m", "", text)
 
 
 def equal(got: Any, want: Any, what: str) -> None:
@@ -306,45 +181,40 @@ def equal(got: Any, want: Any, what: str) -> None:
         close(got, want, what, rtol=0.0, atol=0.0)
     elif type(got) in (list, tuple) and type(want) in (list, tuple):
         if len(got) != len(want):
-            wrong(f"{what}: {_short(got)} has {len(got)} items, expected {len(want)}")
+            wrong(f"{what}: {short(got)} has {len(got)} items, expected {len(want)}")
         for index, pair in enumerate(zip(got, want, strict=True)):
             if not _same(*pair):
-                wrong(f"{what}: item {index} of {_short(got)} is not right")
+                wrong(f"{what}: item {index} of {short(got)} is not right")
     elif not _same(got, want):
-        wrong(f"{what}: {_short(got)} is not right")
+        wrong(f"{what}: {short(got)} is not right")
 
 
 def close(got: object, want: object, what: str, *, rtol: float = 1e-6, atol: float = 1e-9) -> None:
     """Refuse numbers or arrays that are not near enough."""
     import numpy as np
 
-    if isinstance(got, (str, bytes)):  # which NumPy would read
-        wrong(f"{what}: expected numbers, got {_short(got)}")
     try:
+        if got is None or isinstance(got, (str, bytes)):  # which NumPy would read
+            raise TypeError
         values, wanted = np.asarray(got, dtype=float), np.asarray(want, dtype=float)
     except (TypeError, ValueError):
-        wrong(f"{what}: expected numbers, got {_short(got)}")
+        wrong(f"{what}: expected numbers, got {short(got)}")
     if values.shape != wanted.shape:
         wrong(f"{what}: shape {values.shape}, expected {wanted.shape}")
     off = ~np.isclose(values, wanted, rtol=rtol, atol=atol, equal_nan=True)
     if not off.any():
         return
+    strange = "" if np.isfinite(values).all() else " (there are NaN or infinite values)"
     if values.ndim == 0 and not np.isnan(values):
-        wrong(f"{what}: {values:g} is too {'large' if values > wanted else 'small'}" + _nan(values))
+        wrong(f"{what}: {values:g} is too {'large' if values > wanted else 'small'}{strange}")
     if values.ndim == 0:
         wrong(f"{what}: {values:g} is not a number")
     first = tuple(int(i) for i in np.argwhere(off)[0])
     place = first[0] if len(first) == 1 else first
     wrong(
         f"{what}: {int(off.sum())} of {off.size} values are not right, "
-        f"the first at index {place}: {values[first]:g}{_nan(values)}"
+        f"the first at index {place}: {values[first]:g}{strange}"
     )
-
-
-def _nan(values: np.ndarray) -> str:
-    import numpy as np
-
-    return " (there are NaN or infinite values)" if not np.isfinite(values).all() else ""
 
 
 def _same(got: object, want: object) -> bool:
@@ -356,12 +226,12 @@ def _same(got: object, want: object) -> bool:
         return False
 
 
-def _short(value: object) -> str:
+def short(value: object) -> str:
     text = " ".join(repr(value).split())
     return text if len(text) <= 60 else f"{text[:59]}…"
 
 
-def _line(error: Exception) -> str:
+def line_of(error: Exception) -> str:
     """Name the reader's line that raised: the deepest one outside of installed packages."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         installed = "site-packages" in frame.filename or frame.filename == __file__
@@ -378,14 +248,14 @@ def number(got: Any, what: str) -> float:
             return float(got)
     except (TypeError, ValueError, OverflowError):
         pass
-    wrong(f"{what}: expected a number, got {_short(got)}")
+    wrong(f"{what}: expected a number, got {short(got)}")
 
 
 def whole_number(got: Any, what: str) -> int:
     """Return an answer's single whole number, of any type: a float that is whole, too."""
     if (value := number(got, what)).is_integer():
         return int(value)
-    wrong(f"{what}: expected a whole number, got {_short(got)}")
+    wrong(f"{what}: expected a whole number, got {short(got)}")
 
 
 def whole_numbers(got: Any, what: str) -> list[int]:
@@ -397,7 +267,7 @@ def whole_numbers(got: Any, what: str) -> list[int]:
                 return whole
     except (TypeError, ValueError):
         pass
-    wrong(f"{what}: expected whole numbers in a list or an array, got {_short(got)}")
+    wrong(f"{what}: expected whole numbers in a list or an array, got {short(got)}")
 
 
 def several(got: Any, count: int, expected: str) -> list:
@@ -406,8 +276,8 @@ def several(got: Any, count: int, expected: str) -> list:
     if ordered and isinstance(got, Iterable) and getattr(got, "shape", (1,)) != ():
         if len(parts := list(got)) == count:
             return parts
-        wrong(f"{expected}; got {len(parts)} parts: {_short(got)}")
-    wrong(f"{expected}; got {_short(got)}")
+        wrong(f"{expected}; got {len(parts)} parts: {short(got)}")
+    wrong(f"{expected}; got {short(got)}")
 
 
 def letters(got: Any, order: str) -> set[str]:

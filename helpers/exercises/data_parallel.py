@@ -11,11 +11,10 @@ from helpers.exercises.core import (
     close,
     equal,
     exercise,
-    on_ranks,
     whole_numbers,
     wrong,
 )
-from helpers.exercises.groups import more_ranks
+from helpers.exercises.groups import more_ranks, on_ranks
 
 
 def _ready() -> None:
@@ -35,7 +34,7 @@ def _renew() -> None:
 
 
 def on_torch_ranks(cluster, function, answer, *arguments) -> list:
-    """``core.on_ranks`` with a process group that the next attempt finds in order."""
+    """``on_ranks`` with a process group that the next attempt finds in order."""
     cluster.run(_ready, timeout=60)
     try:
         return on_ranks(cluster, function, answer, *arguments, world=True)

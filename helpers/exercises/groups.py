@@ -1,19 +1,145 @@
-"""An answer tried in groups of several sizes, and what it did there, by ``core.on_ranks``."""
+"""An answer called on ranks: what becomes of it, and what it does in groups of several sizes."""
 
 from __future__ import annotations
 
+import dis
+import functools
+import importlib
+import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from helpers.exercises.core import NotAttempted, WrongAnswer, on_ranks, wrong
+from helpers.exercises.core import NotAttempted, WrongAnswer, short, unattempted, wrong
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
     from helpers.cluster import Cluster
+
+
+RANKS_LIMIT = 4.0  # seconds for an answer on the ranks: with clearing up, a deadlock ends in five
+
+
+def on_ranks(
+    cluster: Cluster,
+    function: Callable[..., object],
+    answer: Callable[..., object],
+    *arguments: object,
+    limit: float = RANKS_LIMIT,
+    world: bool = False,
+) -> list:
+    """Call ``function(answer, *arguments)`` on every rank; the answer's faults become words.
+
+    On the ranks ``answer.calls`` holds what it called of MPI the last time, as records of
+    :mod:`helpers.tracing.activity`; ``answer.attempted()`` says that it did something, though it
+    returned nothing. In a ``world`` an answer may use ``comm``, ``rank``, ``size`` and ``dist``;
+    else it is refused the first three, and should ask the communicator that it is given.
+    """
+    from helpers.cluster import RankDiedError, RankError, RankTimeoutError
+
+    if not callable(answer):
+        wrong(f"expected a function, got {short(answer)}")
+    if not world:
+        _must_ask_its_comm(answer)
+    cluster.run(_load, function.__module__)  # its imports are not the answer's time
+    try:
+        # A partial has no file, so that who waits for whom is told with the answer's lines alone.
+        watched = functools.partial(_watched, function, answer, arguments, world)
+        replies = cluster.run(watched, timeout=limit)
+    except RankTimeoutError as error:
+        groups = {wait.members for wait in error.waits if wait.call and wait.members}
+        size = len(groups.pop()) if len(groups) == 1 else 0
+        among = f", among {size} ranks" if size > 1 else ""
+        wrong(f"no end after {limit:g} s{among}. {_who_waits(str(error))}")
+    except RankError as error:
+        rank, text = next(iter(error.tracebacks.items()))
+        last = _plain(text).strip().splitlines()[-1]
+        names = getattr(getattr(answer, "__code__", None), "co_names", ())
+        hint = _IRECV if "irecv" in names else _TRUNCATED
+        wrong(f"on rank {rank} it raised {last}{hint if 'truncated' in last else ''}")
+    except RankDiedError as error:
+        wrong(_plain(str(error)))
+    if not any(attempted for _, attempted in replies):
+        raise NotAttempted("it returned nothing on every rank")
+    return [result for result, _ in replies]
+
+
+_TRUNCATED = ". What came is longer than what it was received into: was it meant for that place?"
+_IRECV = (
+    ". If you use irecv: it has room for 32 kB, unless you hand it more, as in "
+    "comm.irecv(bytearray(1 << 23), source=...)"
+)
+
+
+def _load(module: str) -> None:
+    """On every rank: import what the check needs."""
+    importlib.import_module(module)
+
+
+def _watched(
+    function: Callable, answer: Callable, arguments: tuple, world: bool
+) -> tuple[object, bool]:
+    """On every rank: return what ``function`` returned, and whether the answer did anything."""
+    from mpi4py import MPI
+
+    names = getattr(answer, "__globals__", {})
+    names.setdefault("MPI", MPI)
+    if world:  # the kernel's own variables of these names are not meant
+        names.update(comm=MPI.COMM_WORLD, rank=MPI.COMM_WORLD.rank, size=MPI.COMM_WORLD.size)
+        if "torch" in sys.modules:
+            names["dist"] = importlib.import_module("torch.distributed")
+    recorder, attempted = MPI.COMM_WORLD.recorder, False  # type: ignore[attr-defined]
+
+    calls: list = []
+
+    @functools.wraps(answer)
+    def watched(*args: object, **kwargs: object) -> object:
+        nonlocal attempted
+        recorder.start()
+        try:
+            returned = answer(*args, **kwargs)
+        finally:
+            calls[:] = recorder.stop()
+        attempted = attempted or bool(calls) or not unattempted(returned)
+        return returned
+
+    def attempt() -> None:
+        nonlocal attempted
+        attempted = True
+
+    watched.calls, watched.attempted = calls, attempt  # type: ignore[attr-defined]
+    return function(watched, *arguments), attempted
+
+
+def _must_ask_its_comm(answer: Callable) -> None:
+    """Refuse ``rank`` and ``size`` from outside: the kernel's own, or those of the whole world."""
+    code = getattr(answer, "__code__", None)
+    for step in dis.get_instructions(code) if code else ():
+        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME") and step.argval in ("rank", "size", "comm"):
+            wrong(
+                f"it uses {step.argval!r} from outside the function; ask the communicator that it "
+                "is given: comm.Get_rank(), comm.Get_size()"
+            )
+
+
+def _who_waits(message: str) -> str:
+    """Shorten a RankTimeoutError: the table, what became of the ranks, what one of them raised."""
+    _, _, text = _plain(message).partition("\n")
+    before, raised, after = text.partition(" raised:\n")
+    if not raised:
+        return f"Who waits for whom:\n{text}"
+    table, _, who = before.rpartition("\n\n")
+    *_, error, fate = after.split("\n\n")
+    return f"{who} raised {error.strip().splitlines()[-1]}\nWho waits for whom:\n{table}\n{fate}"
+
+
+def _plain(text: str) -> str:
+    """Return the text without colours of a terminal."""
+    return re.sub(r"\x1b\[[\d;]*m", "", text)
 
 
 @dataclass(frozen=True)

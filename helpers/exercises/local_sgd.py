@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from helpers.exercises.core import call, close, equal, exercise, on_ranks, several, wrong
+from helpers.exercises.core import call, close, equal, exercise, several, wrong
+from helpers.exercises.groups import on_ranks
 
 # ------------------------------------------------------------------------------ local SGD
 

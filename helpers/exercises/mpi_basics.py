@@ -12,11 +12,18 @@ from helpers.exercises.core import (
     equal,
     exercise,
     letters,
-    on_ranks,
     several,
     wrong,
 )
-from helpers.exercises.groups import Case, in_case, more_ranks, nothing_begun, outcomes, rounds
+from helpers.exercises.groups import (
+    Case,
+    in_case,
+    more_ranks,
+    nothing_begun,
+    on_ranks,
+    outcomes,
+    rounds,
+)
 
 BEGINS = {"isend", "issend", "ibsend", "irsend", "irecv", "start", "startall"}  # requests
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
-from helpers.exercises.core import _line as _line_of
-from helpers.exercises.core import _short, call, close, exercise, whole_numbers, wrong
+from helpers.exercises.core import call, close, exercise, line_of, short, whole_numbers, wrong
 
 SIZES = ((2, 2), (2, 5), (3, 4), (4, 8), (5, 3), (1, 4))
 BEFORE = 1e-9  # times that differ by less are the same
@@ -48,11 +47,11 @@ def _items(got: Any, expected: str) -> list:
     """Return what an answer's list, tuple, array or generator has in it."""
     ordered = not isinstance(got, str | bytes | Mapping | Set) and getattr(got, "shape", 1) != ()
     if not ordered or not isinstance(got, Iterable):
-        wrong(f"{expected}; got {_short(got)}")
+        wrong(f"{expected}; got {short(got)}")
     try:
         return list(got)
     except Exception as error:  # of a generator, which runs only now
-        wrong(f"{expected}; it raised {type(error).__name__}: {error}{_line_of(error)}")
+        wrong(f"{expected}; it raised {type(error).__name__}: {error}{line_of(error)}")
 
 
 @exercise

@@ -6,8 +6,8 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from helpers.exercises.core import call, close, exercise, on_ranks, several, wrong
-from helpers.exercises.groups import in_case, more_ranks
+from helpers.exercises.core import call, close, exercise, several, wrong
+from helpers.exercises.groups import in_case, more_ranks, on_ranks
 
 if TYPE_CHECKING:
     import numpy as np

@@ -10,7 +10,8 @@ from dataclasses import replace
 import pytest
 
 import helpers.exercises
-from helpers.exercises.core import CORRECT, NOT_ATTEMPTED, WRONG, Exercise, on_ranks
+from helpers.exercises.core import CORRECT, NOT_ATTEMPTED, WRONG, Exercise
+from helpers.exercises.groups import on_ranks
 from tests.exercises.case import parts
 from tests.exercises.cases_mpi_basics import shift_that_sends_first
 

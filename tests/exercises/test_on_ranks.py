@@ -1,4 +1,4 @@
-"""core.on_ranks: an answer that hangs, raises or ends a rank becomes words, and the ranks live."""
+"""groups.on_ranks: an answer that hangs, raises or ends a rank becomes words; the ranks live."""
 
 import pytest
 
@@ -8,8 +8,8 @@ from helpers.exercises.core import (
     WRONG,
     equal,
     exercise,
-    on_ranks,
 )
+from helpers.exercises.groups import on_ranks
 
 pytestmark = pytest.mark.mpi
 
