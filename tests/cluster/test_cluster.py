@@ -3,11 +3,14 @@
 Functions for the ranks are made by exec in a module called ``__main__``, as a notebook makes them.
 """
 
+import gc
 import os
 import signal
 import threading
 import time
+import weakref
 
+import ipyparallel
 import numpy
 import psutil
 import pytest
@@ -22,7 +25,8 @@ from helpers.cluster import (
     RankTimeoutError,
     StartError,
 )
-from tests.cluster.ways import PART, WAYS, eventually
+from helpers.cluster.start import forked
+from tests.cluster.ways import PART, WAYS
 
 pytestmark = pytest.mark.mpi
 
@@ -61,7 +65,6 @@ def test_a_rank_that_raises_keeps_everyones_variables_and_output(cluster, capsys
         on_ranks(cluster, "print('before', rank)\nreturn 1 // (rank - 1)")
     assert capsys.readouterr().out == "[0] before 0\n[1] before 1\n[2] before 2\n"
     assert list(caught.value.tracebacks) == [1]
-    assert "Rank 1 raised" in str(caught.value)
     assert "are kept" in str(caught.value)
     assert cluster.pids == before
     assert on_ranks(cluster, "return rank") == [0, 1, 2]
@@ -69,10 +72,7 @@ def test_a_rank_that_raises_keeps_everyones_variables_and_output(cluster, capsys
 
 @pytest.mark.parametrize(
     ("call", "name"),
-    [
-        ("comm.sendrcv", "MPI.Intracomm"),
-        ("comm.irecv(source=rank).wiat", "MPI.Request"),
-    ],
+    [("comm.sendrcv", "MPI.Intracomm"), ("comm.irecv(source=rank).wiat", "MPI.Request")],
 )
 def test_an_error_names_mpis_classes_and_not_those_that_watch_them(cluster, call, name):
     with pytest.raises(RankError) as caught:
@@ -112,10 +112,9 @@ def test_a_deadlock_ends_at_its_limit_with_who_waits_for_whom(cluster):
         on_ranks(cluster, body, timeout=2)
     text = str(caught.value)
     assert "0 → 1 → 2 → 0" in text
-    waits = {wait.rank: wait for wait in caught.value.waits}
-    assert [(w.call, w.peer, w.tag) for w in waits.values()] == [
-        ("recv", 1, 7), ("recv", 2, 7), ("recv", 0, 7)]  # fmt: skip
-    assert all(0.5 < wait.seconds < 30 for wait in waits.values())
+    waits = [(wait.rank, wait.call, wait.peer, wait.tag) for wait in caught.value.waits]
+    assert waits == [(0, "recv", 1, 7), (1, "recv", 2, 7), (2, "recv", 0, 7)]
+    assert all(0.5 < wait.seconds < 30 for wait in caught.value.waits)
     assert on_ranks(cluster, "return comm.allreduce(1)") == [3, 3, 3]
 
 
@@ -143,24 +142,6 @@ def test_an_endless_loop_in_python_is_interrupted_and_variables_are_kept(cluster
     with pytest.raises(RankTimeoutError, match="interrupted in their own code"):
         on_ranks(cluster, "while True: pass", timeout=1)
     assert cluster.pids == before
-    assert on_ranks(cluster, "return rank") == [0, 1, 2]
-
-
-def test_a_rank_that_ends_is_named_and_the_ranks_come_back(cluster):
-    body = "import os\nif rank == 2: os.kill(os.getpid(), 9)\ncomm.Barrier()"
-    with pytest.raises(RankDiedError, match="Rank 2 died, killed by signal 9") as caught:
-        on_ranks(cluster, body, timeout=60)
-    assert caught.value.rank == 2
-    assert on_ranks(cluster, "return rank") == [0, 1, 2]
-
-
-def test_a_rank_killed_between_calls_is_reported_by_the_next(cluster):
-    on_ranks(cluster, "return rank")
-    victim = cluster.pids[1]
-    os.kill(victim, signal.SIGKILL)
-    assert eventually(cluster._processes.ranks_exited)
-    with pytest.raises(RankDiedError, match="Rank 1 died"):
-        on_ranks(cluster, "return rank")
     assert on_ranks(cluster, "return rank") == [0, 1, 2]
 
 
@@ -197,12 +178,11 @@ def test_a_call_while_another_runs_is_refused(cluster):
 
 
 def test_memory_of_the_client_does_not_grow_with_calls(cluster):
-    calls = 20
-    for _ in range(calls):
+    for _ in range(20):
         on_ranks(cluster, "return bytes(1000)")
     client = cluster.client  # may hold what belongs to the last call or two, not one for each
-    assert len(client.results) < calls
-    assert len(client.metadata) < calls
+    assert len(client.results) < 20
+    assert len(client.metadata) < 20
 
 
 def test_bad_calls(cluster):
@@ -291,6 +271,31 @@ def test_a_rank_that_is_asked_to_end_does_so_at_once_and_waits_for_no_other(clus
     body = "import time\nif rank == 1: comm.recv(source=0)\ntime.sleep(60)"
     terminate = threading.Timer(0.6, psutil.Process(cluster.pids[1]).terminate)
     terminate.start()  # while C code waits, in which no handler of Python's would be heard
-    with pytest.raises(RankDiedError, match=r"Rank 1 died, killed by signal 15"):
+    with pytest.raises(RankDiedError, match=r"Rank 1 died, killed by signal 15") as caught:
         on_ranks(cluster, body, timeout=30)
+    assert caught.value.rank == 1
     assert on_ranks(cluster, "return comm.allreduce(rank)") == [3] * 3
+
+
+@pytest.mark.parametrize("start", WAYS)
+def test_a_client_that_is_told_of_no_rank_asks(monkeypatch, start):
+    """What the controller publishes while a client connects is lost."""
+    monkeypatch.setattr(ipyparallel.Client, "_register_engine", lambda self, message: None)
+    with Cluster(2, start=start, start_timeout=20) as cluster:
+        assert cluster.run(max, 1, 2) == [2, 2]
+        if start is None:
+            cluster.restart()
+            assert cluster.run(max, 1, 2) == [2, 2]
+
+
+def test_nothing_keeps_the_client_of_a_controller_that_was_renewed(monkeypatch):
+    """A cache of ipyparallel's did: 5 MB of the kernel's memory for each fifty restarts."""
+    monkeypatch.setattr(forked, "RENEW_AFTER", 1)
+    with Cluster(2) as cluster:
+        clients = [weakref.ref(cluster.client)]
+        for _ in range(3):
+            cluster.restart()
+            assert cluster.run(max, 1, 2) == [2, 2]
+            clients.append(weakref.ref(cluster.client))
+        gc.collect()
+        assert [client() is not None for client in clients] == [False, False, False, True]

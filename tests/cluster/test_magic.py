@@ -38,10 +38,6 @@ def test_an_error_that_ipython_would_only_show_is_the_cells(cell):
     assert "no words" in shown.error
 
 
-def test_only_some_ranks(cell):
-    assert cell("%%ranks --only 0,2\nrank").text == "[0] 0\n[2] 2\n"
-
-
 def test_figures_are_displayed_under_their_rank(cell):
     source = (
         "%%ranks\nimport matplotlib.pyplot as plt\nfrom helpers.plots import style\nstyle.use()\n"
