@@ -42,16 +42,16 @@ CURVE = {"segments": [(10, 1.5), (5, 2.0)]}
         (lambda: pipeline.spans({"GPipe": 33.0, "1F1B": 37.0}, "a message takes 0.25"),
          ["a message takes 0.25.", "Bars: GPipe 33, 1F1B 37. Written in it: 33; 37."]),
         (lambda: pipeline.bubbles({"4 ranks": [0.5, 0.3]}, {"4 ranks": [0.6, 0.4]}, [3, 7]),
-         ['"4 ranks, measured": from 0.6 at 3 to 0.4 at 7.', "predicted\": from 0.5 at 3 to 0.3"]),
+         ['"4 ranks, measured": from 0.6 at 3 to 0.4 at 7.', 'predicted": from 0.5 at 3 to 0.3']),
         (lambda: sharded.steps([PLAN], [0.55]),
-         ["[ms]", "measured\": 0 at 550.", *(f'"{part}": 2 × 2 × 2 {ms}.' for part, ms in
+         ["[ms]", 'measured": 0 at 550.', *(f'"{part}": 2 × 2 × 2 {ms}.' for part, ms in
           {"compute": 300, "bubble": 100, "tensor": 40, "pipeline": 10, "data": 50}.items())]),
         (lambda: costs.times_by_ranks([2, 4], {"tree": [1, 2], "ring": [3, 4]}),
          ['Line "tree": from 1 at 2 to 2 at 4. Line "ring": from 3 at 2 to 4 at 4.']),
         (lambda: compression.exchanges({"a": 0.1, "b": 0.02}, {"a": 0.09, "b": 0.02}, "x"),
          ["milliseconds", '"predicted": from 0 at 20 to 1 at 90', 'Bars "measured": b 20, a 100.']),
         (lambda: compression.waits(3, [0.3, 0.2, 0.1], {1: 0.25}, chosen=1)[0],
-         ["of a step. Line \"predicted\": from 300 at 0 to 100 at 2. Line \"b = 1\": 200 at 1. "
+         ['of a step. Line "predicted": from 300 at 0 to 100 at 2. Line "b = 1": 200 at 1. '
           'Line "measured": 250 at 1.', 'in a second. Line "predicted": from 10 at 0 to 10 at 2.']),
         (lambda: compression.stragglers({"drawn": DRAWN, "real": REAL})[0],
          ['[ms]. Line "worker 1": from 10 at 0 to 30 at 1. Line "worker 2": from 20 at 0 to 10',
