@@ -138,8 +138,9 @@ def _shard(count, part, parts, epoch):
 
 
 def test_a_shard_of_ones_own_is_cut_into_batches_epoch_by_epoch():
-    chosen = from_shards(10, 2, 1, 2, _shard)
-    assert [next(chosen).tolist() for _ in range(3)] == [[1, 3], [5, 7], [101, 103]]
+    for count in (8, 10):  # of five samples the last is left over
+        chosen = from_shards(count, 2, 1, 2, _shard)
+        assert [next(chosen).tolist() for _ in range(3)] == [[1, 3], [5, 7], [101, 103]]
     with pytest.raises(ValueError, match="batches of 6 do not fit the 5 samples of rank 0 of 2"):
         next(from_shards(10, 6, 0, 2, _shard))
     images, labels = np.arange(20.0).reshape(10, 2), np.arange(10)
