@@ -61,15 +61,6 @@ def codes(notebook):
     return [cell.source for cell in notebook.cells if cell.cell_type == "code"]
 
 
-def test_a_lesson_alone_is_the_set_up_and_its_own_cells():
-    notebook = cells(
-        *("# Title\n\n## Set-up", "a = 1", "## Lesson 1. Why?", "b = a"),
-        *("> Answer.\n\n## Lesson 2. How?\n\n### By hand", "c = a", "## In practice", "d = a"),
-    )
-    assert codes(alone(notebook, "Lesson 1")) == ["a = 1", "b = a"]
-    assert codes(alone(notebook, "Lesson 2")) == ["a = 1", "c = a"]
-
-
 def test_the_code_of_a_section_comes_twice_in_its_order():
     end = "cluster.stop()"
     notebook = cells("# Title", "a = 1", "## One", "b = a", "### Sub", "c = b", "## Two", "d", end)

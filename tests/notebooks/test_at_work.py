@@ -139,11 +139,6 @@ def test_after_long_it_says_how_to_end_the_cell(kernel):
     assert states[0].endswith(" s. The button ■ interrupts it.")
 
 
-def test_a_cell_that_asks_waits_in_silence(kernel):
-    states, others = kernel.run("print('you said', input('a number: '))", reply="7")
-    assert (states, others) == ([], ["you said 7\n"])
-
-
 def test_a_line_goes_when_the_cell_asks_and_comes_again(kernel):
     states, _ = kernel.run(f"time.sleep({LONG}); input(); time.sleep({LONG})", reply="7")
     at = list(zip(kernel.times, states, strict=True))

@@ -100,9 +100,3 @@ def test_formulas_become_mathml(latex):
 def test_a_formula_that_cannot_be_read_is_repeated(latex):
     with pytest.raises(FormulaError, match=f"cannot read the formula {re.escape(repr(latex))}"):
         mathml(latex, display=False)
-
-
-def test_markdown_has_formulas_in_place():
-    made = markdown("Inline $x_i$ and\n\n$$y = 2$$\n\nand `$not$`.")
-    assert made.count("<math") == 2
-    assert "<code>$not$</code>" in made

@@ -225,13 +225,3 @@ def test_the_committed_notebooks_are_what_their_sources_make():
 
 def test_what_takes_longest_of_an_import_of_nbformat_and_serves_nobody_stays_out():
     assert "rfc3987_syntax.syntax_helpers" not in sys.modules
-
-
-def test_no_notebook_examines_an_answer_at_every_use():
-    again = [
-        f"{path.stem}: {line.strip()}"
-        for path in sources(ROOT)
-        for line in path.read_text(encoding="utf-8").splitlines()
-        if ".examine(" in line
-    ]
-    assert again == []  # Exercise.passed asks, and examines what it has not seen last
