@@ -30,7 +30,7 @@ from helpers.exercises import cuda as check
 from helpers.exercises import cuda_matrices as check_attention
 from helpers.plots import cuda as plots
 from helpers.plots import style
-from helpers.plots.cuda_html import scan_picture
+from helpers.plots.cuda import scan_picture
 from helpers.predictions import Prediction
 from helpers.sharded.running_softmax import merge
 
