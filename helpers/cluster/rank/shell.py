@@ -74,12 +74,10 @@ def ends_in_semicolon(shell: InteractiveShell, source: str) -> bool:
 
 def describe(error: BaseException) -> dict:
     """Turn an error into plain data: type, message and a traceback of the reader's frames."""
-    if isinstance(error, KeyboardInterrupt):
-        return {"status": "interrupted", "ename": "KeyboardInterrupt"}
     if isinstance(error, Ours):
         error = error.args[0]
-        if isinstance(error, KeyboardInterrupt):
-            return {"status": "interrupted", "ename": "KeyboardInterrupt"}
+    if isinstance(error, KeyboardInterrupt):
+        return {"status": "interrupted", "ename": "KeyboardInterrupt"}
     from IPython import get_ipython
 
     tb = error.__traceback__

@@ -122,16 +122,15 @@ class CpuBackend:
         kind = compiler.WATCHED if check or record else compiler.FAST
         worker, program = self._worker(kind), self._program(kind)
         memory = self._copy_in(call, worker)
-        if kind == compiler.FAST:
-            self._ask(call, worker, program, None)
-            _copy_out(call, memory)
-            return None
-        arrays = [
-            replace(array, bytes=shared) if array.dynamic else array
-            for array in program.symbols.visible(signature.name)
-        ]
-        watch = protocol.Watch(self._granule(arguments), arrays, list(program.symbols.variables))
-        if not record:
+        watch = None
+        if kind == compiler.WATCHED:
+            arrays = [
+                replace(array, bytes=shared) if array.dynamic else array
+                for array in program.symbols.visible(signature.name)
+            ]
+            variables = list(program.symbols.variables)
+            watch = protocol.Watch(self._granule(arguments), arrays, variables)
+        if watch is None or not record:
             self._ask(call, worker, program, watch)
             _copy_out(call, memory)
             return None
