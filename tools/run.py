@@ -223,17 +223,15 @@ def main(arguments: list[str] | None = None) -> int:
     """Command line: execute the notebooks named (default: all) and print times and problems."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("only", nargs="*", metavar="NN", help="numbers or names (default: all)")
-    parser.add_argument("--set", choices=sorted(EXPECTED), help="only one of the two sets")
     parser.add_argument("--twice", action="store_true", help="run each section twice in a row")
     options = parser.parse_args(arguments)
     names = asked_for(parser, options.only)
     done = []
     for name in names:
         for kind in EXPECTED:
-            if options.set in (None, kind):
-                done.append(execute(location(name, kind), kind, twice=options.twice))
-                for problem in done[-1].problems:
-                    print(f"{name}, {kind}: {problem}")
+            done.append(execute(location(name, kind), kind, twice=options.twice))
+            for problem in done[-1].problems:
+                print(f"{name}, {kind}: {problem}")
     print(table([item.timing for item in done]))
     return 1 if any(item.problems for item in done) else 0
 

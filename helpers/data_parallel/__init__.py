@@ -43,19 +43,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Ended", "Flat", "History", "Replica", "Scheme", "average", "slower", "train"]
 
-_HOMES = {
-    "Ended": "scheme",
-    "Flat": "flat",
-    "History": "history",
-    "Replica": "replica",
-    "Scheme": "scheme",
-    "average": "scheme",
-    "slower": "replica",
-    "train": "loop",
-}
-
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    if name in __all__:
+        for home in ("history", "scheme", "flat", "replica", "loop"):  # torch where it is needed
+            found = vars(importlib.import_module(f"{__name__}.{home}"))
+            if name in found:
+                return found[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
