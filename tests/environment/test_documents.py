@@ -15,7 +15,12 @@ PAGES = [f"docs/{name}.md" for name in USE]
 DOCUMENTS = ["README.md", *PAGES, "TEACHING.md", "CONTRIBUTING.md", "data/README.md"]
 WORDS = 1000  # of the README
 SAID_IN = ["tools/work.py", "tools/first.py", "helpers/at_work.py", "helpers/exercises/core.py"]
-SAID_IN += ["helpers/board.py", "tools/board/*.py", "tools/contest/*.py"]
+SAID_IN += [
+    "helpers/exercises/groups.py",
+    "helpers/board.py",
+    "tools/board/*.py",
+    "tools/contest/*.py",
+]
 SAID_IN += [f"helpers/{package}/**/*.py" for package in ("cluster", "machine", "cuda", "torch_mpi")]
 SOURCES = sorted(path.stem for path in (ROOT / "notebooks" / "source").glob("*.py"))
 
