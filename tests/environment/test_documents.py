@@ -14,13 +14,9 @@ from tools.site.sources import PARTS, USE, leading_somewhere
 PAGES = [f"docs/{name}.md" for name in USE]
 DOCUMENTS = ["README.md", *PAGES, "TEACHING.md", "CONTRIBUTING.md", "data/README.md"]
 WORDS = 1000  # of the README
-SAID_IN = ["tools/work.py", "tools/first.py", "helpers/at_work.py", "helpers/exercises/core.py"]
-SAID_IN += [
-    "helpers/exercises/groups.py",
-    "helpers/board.py",
-    "tools/board/*.py",
-    "tools/contest/*.py",
-]
+SAID_IN = ["tools/work.py", "tools/first.py", "helpers/at_work.py", "helpers/board.py"]
+SAID_IN += [f"helpers/exercises/{name}.py" for name in ("core", "groups")]
+SAID_IN += ["tools/board/*.py", "tools/contest/*.py"]
 SAID_IN += [f"helpers/{package}/**/*.py" for package in ("cluster", "machine", "cuda", "torch_mpi")]
 SOURCES = sorted(path.stem for path in (ROOT / "notebooks" / "source").glob("*.py"))
 
