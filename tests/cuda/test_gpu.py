@@ -30,6 +30,7 @@ def test_numpy_arrays_are_copied_there_and_back(module):
     x = np.arange(1000, dtype=np.float32)
     module["scale"][4, 256](x, 1000, 0.5)
     assert np.array_equal(x, 3 * np.arange(1000, dtype=np.float32) + 0.5)
+    assert module.resources["scale"].registers > 0
 
 
 def test_torch_tensors_pass_without_a_copy_on_torchs_stream(module):

@@ -260,6 +260,7 @@ def test_five_kernels_of_40_kilobytes_each_and_arrays_outside_functions():
             "  auto grid = cooperative_groups::this_grid();\n  grid.sync();\n}",
             r"(?s)line 4: .*no sync\(\) of a grid",
         ),
+        ("__global__ void f(float **x) {}", r"`float \*\*x` of kernel f .* write \*x"),
     ],
 )
 def test_what_is_missing_is_named(text, missing):

@@ -112,3 +112,9 @@ def test_memory_is_bytes_and_limited(monkeypatch):
 def test_processors_of_one_name_are_told_apart(monkeypatch, said, expected):
     monkeypatch.setattr(facts.Path, "read_text", lambda self, **_: said)
     assert facts.cpu_details() == expected
+
+
+def test_a_processors_name_has_no_trade_marks_and_no_clock(monkeypatch):
+    said = "model name : Intel(R) Xeon(R) CPU  E5 @ 2.30GHz\n"
+    monkeypatch.setattr(facts.Path, "read_text", lambda self, **_: said)
+    assert facts.cpu_model() == "Intel Xeon E5"
