@@ -29,6 +29,7 @@ def fma_units(answer):
         (24e9, 3e9, 4, False, 2),
         (6e9, 3e9, 1, False, 2),
         (90e9, 2.5e9, 12, True, 1.5),
+        (75e9, 2.5e9, 12, True, 1.25),
     ):
         kind = "FMA" if fma else "no FMA"
         what = f"{flops / 1e9:g} Gflop/s at {frequency / 1e9:g} GHz, {lanes} lanes, {kind}"
@@ -47,6 +48,7 @@ def moved_bytes(answer):
         ("fill, which only writes", (), ("x",), 4),
         ("swap", ("a", "b"), ("b", "a"), 8),
         ("a rotation", ("x", "y", "z"), ("y", "out"), 2),
+        ("two results of one", ("x",), ("y", "z"), 8),
     ):
         for allocate in (False, True):
             fetched = len({*read, *written}) if allocate else len(read)

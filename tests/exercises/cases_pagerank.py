@@ -88,6 +88,7 @@ CASES = {
             lambda *given: ranked(*given, back=False),
             ranked_200_times,
             lambda *given: ranked(*given, most=np.max),  # the largest change for the sum
+            lambda *given: ranked(*given, most=lambda change: np.hypot.reduce(change)),
             lambda *given: ranked(*given[:3], 0.85, given[4]),  # a damping of its own
             lambda *given: ranked(*given[:4], 1e-6),  # a tolerance of its own
             lambda s, t, n, *more: ranked(s, t, 1 + max(s.max(), t.max()), *more),

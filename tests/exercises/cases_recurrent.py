@@ -122,6 +122,24 @@ def one_after_the_other(a, b):
     return torch.stack(out)
 
 
+def assigned(a, b):
+    """Right: copies, of which the later positions are written."""
+    k = 1
+    while k < len(a):
+        next_a, next_b = torch.empty_like(a), torch.empty_like(b)
+        next_a[:k], next_b[:k] = a[:k], b[:k]
+        next_a[k:], next_b[k:] = a[k:] * a[:-k], a[k:] * b[:-k] + b[k:]
+        a, b, k = next_a, next_b, 2 * k
+    return b
+
+
+def outside_of_torch(a, b):
+    a, b = a.numpy(), b.numpy().copy()
+    for t in range(1, len(b)):
+        b[t] += a[t] * b[t - 1]
+    return torch.from_numpy(b)
+
+
 def in_place(a, b):
     k = 1
     while k < len(a):
@@ -157,6 +175,7 @@ CASES = {
             lambda *a: gru_back(*a, copy=False),
             lambda *a: gru_back(*a, same=True),
             gru_back_on_the_state,
+            lambda d_h, *a: (gru_back(d_h, *a), d_h.mul_(0.5))[0],
             lambda *a: [part.numpy() for part in gru_back(*a)],  # the walk stacks tensors
             lambda *a: [part.float() for part in gru_back(*a)],  # and multiplies them by doubles
         ],
@@ -191,9 +210,14 @@ CASES = {
     ),
     "parallel_scan": Case(
         right=doubling,
-        also=[shifted],
+        also=[shifted, assigned],
         wrong=[
-            *(one_after_the_other, in_place, lambda a, b: doubling(a, b, rounds=2)),
+            *(
+                one_after_the_other,
+                outside_of_torch,
+                in_place,
+                lambda a, b: doubling(a, b, rounds=2),
+            ),
             *(by_division, lambda a, b: doubling(a, b)[-1]),
         ],
     ),

@@ -82,7 +82,7 @@ CASES = {
         wrong=[
             lambda f, c, w, fma: f / c / w,
             lambda f, c, w, fma: f / c / w / 2,
-            lambda f, c, w, fma: round(units(f, c, w, fma)),
+            lambda f, c, w, fma: round(units(f, c, w, fma), 1),
         ],
     ),
     "moved_bytes": Case(
@@ -92,6 +92,10 @@ CASES = {
             lambda read, written, size, allocate: size * (len(read) + len(written)),
             lambda read, written, size, fetch: size * (len(read) + len(written) * (1 + fetch)),
             lambda read, written, size, allocate: 8 * moved(read, written, 1, allocate),
+            lambda read, written, size, fetch: (
+                size  # one fetch at the most
+                * (len(read) + len(written) + (fetch and not set(written) <= set(read)))
+            ),
         ],
     ),
     "predict_point": Case(
