@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import html
 import math
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,9 +82,15 @@ def _shown(value: Any) -> str:
     return f"{value:,.0f}" if 1e3 <= abs(value) < 1e6 else f"{value:.3g}"
 
 
+def _names(said: Any) -> set[str]:
+    """Take several names apart: in which order they are said does not matter."""
+    text = ", ".join(map(str, said)) if isinstance(said, list | tuple | set) else str(said)
+    return set(re.split(r"\s*,\s*|\s+and\s+", text.strip().lower()))
+
+
 def _compared(said: Any, measured: Any) -> str:
-    if isinstance(said, str) or isinstance(measured, str):
-        return ": right" if str(said).strip().lower() == str(measured).lower() else ": no"
+    if isinstance(said, str | list | tuple | set) or isinstance(measured, str):
+        return ": right" if _names(said) == _names(measured) else ": no"
     if said == measured:
         return ": right"
     numbers = isinstance(said, int | float) and isinstance(measured, int | float)

@@ -20,6 +20,8 @@ from helpers.predictions import Prediction
         (-1, float("inf"), "you predicted -1"),
         (" Vectors ", "vectors", ": right"),
         (3, "vectors", ": no"),
+        ("plain and GRU", "GRU, plain", ": right"),
+        (["plain"], "GRU, plain", ": no"),
     ],
 )
 def test_the_answer_stands_beside_the_prediction(said, measured, words, capsys):

@@ -90,7 +90,8 @@ def strides(answer, inner, layout="rows"):
         if strange := [step for step in got if str(step) not in known]:
             wrong(f"inner loop {loop}: a step is 0, 1 or the small letter 'n'; got {strange[0]!r}")
         got = tuple(known[str(step)] for step in got)
-        equal(got, steps, f"inner loop {loop}, the strides of A, B and C")
+        for matrix, one, step in zip("ABC", got, steps, strict=True):
+            equal(one, step, f"inner loop {loop}, the stride of {matrix}")
     free = [loop for loop, steps in want.items() if "n" not in steps]
     name = inner[0] if isinstance(inner, (tuple, list)) and len(inner) == 1 else inner
     name = name.strip().lower() if isinstance(name, str) else name

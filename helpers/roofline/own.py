@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 from helpers import native
 from helpers.machine.compilers import CompilerError
 
-FLAGS = ("-O3", "-march=native", "-Wno-psabi")
+FLAGS = ("-O3", "-march=native", "-Wno-psabi", "-include", "stdint.h")
 LIMIT = 4.0  # seconds: what a run may take before it is taken to hang
 MAIN = Path(__file__).with_name("own.c")
 
@@ -46,12 +47,13 @@ def try_product(
     Raises ProductError for source that does not compile, a crash, or no end within ``limit``
     seconds.
     """
-    text = f"#include <stdint.h>\n#line 1\n{source}\n{MAIN.read_text()}"
+    text = f"{source}\n{MAIN.read_text()}"
     try:
         program = native.build_c(text, FLAGS)
     except CompilerError as error:
         missing, _, words = str(error).partition("\n")  # of one line: there is no compiler
-        said = f"it does not compile: {words[:600]}" if words else missing
+        words = re.sub(r"\S*/source\.c: In .*\n|\S*/source\.c:(?=\d)", "", words)
+        said = f"it does not compile, line {words[:600]}" if words else missing
         raise ProductError(said) from None
     try:
         done = subprocess.run(
@@ -62,11 +64,13 @@ def try_product(
         )
     except subprocess.TimeoutExpired:
         raise ProductError(
-            f"no end within {limit:g} s for n = {n}: does a loop never end?"
+            f"no end within {limit:g} s for n = {n}: does a loop never end, or take far longer "
+            "than ikj?"
         ) from None
     if done.returncode < 0:
         raise ProductError(
-            f"it crashed for n = {n} (signal {-done.returncode}): does an index leave its array?"
+            f"it crashed for n = {n} (signal {-done.returncode}): does an index leave its array, "
+            "or does a vector type lack aligned(4)?"
         )
     _, measured, figures = done.stdout.rpartition("\nmeasured: ")  # what multiply prints is before
     if done.returncode or not measured:

@@ -165,7 +165,7 @@ draw.latency(machine.latency, ())
 plt.show()
 
 # %% [markdown]
-# Read the curve before a program does. **At which working set, in KiB, does the time first begin to rise? And where does the second rise begin?**
+# Read the curve before a program does. **At which working set, in KiB, is the first rise steepest? And the second?** (Read the middle of the step.)
 
 # %%
 first_ends = Prediction("KiB in L1, read off the curve", None)  # your number for None
@@ -188,7 +188,7 @@ if machine.found:  # else too busy for a whole curve
 print(f"a line has {machine.line} bytes; a set of L1 has {machine.ways} ways")
 
 # %% [markdown]
-# The curve is a staircase: at each step the working set has outgrown a cache. A cache may look smaller than the system reports, for instance while other programs use part of it.
+# The curve is a staircase: at each step the working set has outgrown a cache. The steps need not stand exactly where the system reports a cache's size: other programs use part of it, and a virtual machine may report a cache that many share.
 #
 # The last line of the output has two more properties of a cache. A cache moves whole **[lines](glossary.md#cache-line)**, usually of 64 bytes. So a second access in the same line is nearly free. A cache is also divided into *sets*. The address of a line decides its set, and a set has room for a few lines, its **[ways](glossary.md#associativity)**. The source's L1 has 32 KiB and 8 ways, so it has $32768 / 64 / 8 = 64$ sets. Addresses that are $64 \cdot 64 = 4096$ bytes apart share a set. The ninth line from such addresses evicts the first, even if the rest of the cache is empty.
 #
@@ -227,7 +227,7 @@ if alone:  # else the machine was too busy
 # | triad | `a[i] = b[i] + s * c[i]` | b, c | a |
 # | update | `a[i] = a[i] + s * b[i]` | a, b | a |
 #
-# Return the bytes that move between memory and the processor for one $i$, on average. `read` and `written` are tuples of names, for the triad `("b", "c")` and `("a",)`. An element has `size` bytes. If `allocate` is true, the processor fetches a line before it writes to it, unless the loop has just read this line. If it is false, writing fetches nothing.
+# Return the bytes that move between memory and the processor for one $i$, on average. `read` and `written` are tuples of names, for the triad `("b", "c")` and `("a",)`. An element has `size` bytes. If `allocate` is true, the processor fetches a line before it writes to it. It does not if the loop reads the same line anyway. If it is false, writing fetches nothing.
 #
 # <details><summary>Hint</summary>
 #
@@ -361,7 +361,7 @@ swap.answer(spent["ijk"] / spent["ikj"])
 #
 # ### Exercise 4: find the order
 #
-# *Difficulty ●●○, 10 minutes.* Let the **inner** loop be `i`, then `j`, then `k`. By how many elements does the access to A, to B and to C move in one step of this loop? Answer 0 (it stays), 1 (to the neighbour) or `"n"` (to the next row). Which inner loop has no `"n"`? Give its name as `free`.
+# *Difficulty ●●○, 10 minutes.* Suppose that the **inner** loop is the one over `i`. By how many elements does the access to A, to B and to C move in one of its steps? Answer the same for `j` and for `k`: 0 (it stays), 1 (to the neighbour) or `"n"` (to the next row). Which inner loop has no `"n"`? Give its name as `free`.
 #
 # <details><summary>Hint</summary>
 #
@@ -527,7 +527,7 @@ plt.show()
 best_side.answer(sides[int(np.argmax(rates))])
 
 # %% [markdown] claims="07-tile-too-large 07-register-tile"
-# The dashed line is the same program with a single tile: where the curve lies above it, blocks pay. Then look right of your tile for L2. In the records, tiles twice as wide take 16 to 45 % longer than tiles that fit L2.
+# The dashed line is the same program with a single tile: where the curve lies above it, blocks pay. The best side may be that of L1's tile or of L2's. In the records, tiles twice as wide take 16 to 45 % longer than tiles that fit L2.
 #
 # Blocks do not change the innermost loop: it still loads and stores an element of C for each product that it adds. **Register tiles** change it: a piece of C, such as 6 × 16 numbers, stays in registers while $k$ runs. Each loaded number of B then serves 6 rows, and each number of A 16 columns. In the records, register tiles are three to four times as fast as blocks, at $n = 384$ and at 768.
 
@@ -537,7 +537,7 @@ display(evidence("07-tile-too-large"), evidence("07-register-tile"))
 # %% [markdown]
 # ### Exercise 6, a project: your own product
 #
-# *Difficulty ●●●, 40 minutes.* Write `void multiply(int64_t n, const float *a, const float *b, float *c)` in C, as a string. It computes $C = AB$ for $n \times n$ matrices, stored row after row. $n$ is a multiple of 48, and `c` holds zeros at the call. Your product may take at most four fifths of the time of `ikj`, compiled with the same options. `<stdint.h>` is included already. Your code runs in a process of its own, so nothing is lost if it crashes.
+# *Difficulty ●●●, 40 minutes.* Write `void multiply(int64_t n, const float *a, const float *b, float *c)` in C, as a string. It computes $C = AB$ for $n \times n$ matrices, stored row after row. $n$ is a multiple of 48, and `c` holds zeros at the call. Your product may take at most four fifths of the time of `ikj`. Both are compiled with `-O3 -march=native`, and `<stdint.h>` is included already. Your code runs in a process of its own, so nothing is lost if it crashes.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -655,4 +655,4 @@ draw.interactive(gpu_peaks, gpu_bands) if gpu_peaks else None
 #
 # [Appendix A4](A4_more_of_roofline.ipynb) puts the layers of networks under the roof: batches, number formats, prefill and decode.
 #
-# **Next**: this is the last notebook in the course's order. The [glossary](glossary.md) lists all terms.
+# **Next**: nothing; in the course's order this notebook is the last. The [glossary](glossary.md) lists all terms.
