@@ -85,7 +85,7 @@ def at_the_latest(answer):
         equal(got, want, f"iterations for {what}")
 
 
-@exercise(time_limit=10)
+@exercise(time_limit=20)
 def my_pagerank(answer):
     """answer(source, target, nodes, damping, tolerance) -> ranks (nodes,), sum 1, sparse."""
     import numpy as np
