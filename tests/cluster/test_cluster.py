@@ -6,6 +6,7 @@ Functions for the ranks are made by exec in a module called ``__main__``, as a n
 import gc
 import os
 import signal
+import sys
 import threading
 import time
 import weakref
@@ -218,6 +219,13 @@ def test_one_rank_and_stop_twice(start):
     assert not folder.exists()
     with pytest.raises(ClusterError, match="was stopped"):
         cluster.run(os.getpid)
+
+
+def test_no_mpiexec(monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(StartError, match="no mpiexec beside"):
+        Cluster(2, start=Mpiexec())
 
 
 @PART

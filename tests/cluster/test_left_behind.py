@@ -358,6 +358,7 @@ def test_another_user_reaches_no_rank_file_window_or_socket(start, group):
     from tests.cluster.test_cluster import on_ranks
 
     with Cluster(2, start=start) as cluster:
+        assert start is None or cluster.client.curve_serverkey  # its ports are open to all
         on_ranks(cluster, "global win; win = MPI.Win.Allocate_shared(4096, comm=comm)")
         for opened in cluster.run(torch_group, timeout=120):
             assert any("/torch_mpi-" in path for path in opened)  # the store

@@ -39,7 +39,9 @@ def kernel(request, tmp_path):
 
 def start_cluster(kernel) -> tuple[list[psutil.Process], Path]:
     """Start a cluster in the kernel; return all processes below the kernel, and its folder."""
-    assert not kernel(START.format(kernel.start)).error
+    shown = kernel(START.format(kernel.start))
+    assert not shown.error
+    assert [out for out in shown.outputs if out.get("name") == "stderr"] == []  # no warning
     pids, folder = json.loads(kernel(WHERE).text)
     below = psutil.Process(kernel.pid).children(recursive=True)
     assert set(pids) <= {process.pid for process in below}
@@ -138,7 +140,8 @@ def test_no_file_of_mpiexec_or_its_ranks_is_left(kernel, end):
 def test_what_load_ext_prepares_is_used_kept_and_ends_with_the_kernel(kernel):
     code = """
     %load_ext helpers.cluster
-    import os, psutil, time
+    import gc, os, psutil, time
+    assert gc.get_freeze_count() > 10_000  # imports, which the collector need not walk through
     from helpers.cluster import Cluster
     (server,) = psutil.Process().children()
     for _ in range(2):
