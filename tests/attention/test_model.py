@@ -99,6 +99,12 @@ def test_all_right_ways_agree(documents):
             torch.testing.assert_close(way(model, documents), expected, atol=1e-5, rtol=0)
 
 
+def test_gradients_agree_with_finite_differences():
+    """Of the words' GRU: they pass both levels' states and weights."""
+    model, batch = make(), Batch.of([[[2, 3, 4], [5]], [[6]]])
+    assert torch.autograd.gradcheck(lambda _: model(batch), model.word.gru.bias_hh_l0)
+
+
 def test_weights_sum_to_one_and_leave_padding_out():
     reading = make().read(Batch.of([[[2, 3, 4], [5]], [[6]]]))
     torch.testing.assert_close(reading.words.sum(1), torch.ones(3).double())

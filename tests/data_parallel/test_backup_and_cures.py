@@ -13,8 +13,10 @@ from helpers.data_parallel.schemes import (
     DiLoCo,
     Elastic,
     LocalSGD,
+    PostLocalSGD,
     PowerSGD,
     Server,
+    SometimesAveraged,
     StalenessAware,
 )
 from helpers.data_parallel.schemes.faults import FAULTS, Faulty
@@ -135,6 +137,8 @@ class Four:
         (LocalSGD, [-1], "got -1"),
         (LocalSGD, [2.5], "got 2.5"),
         (LocalSGD, [lambda step: None], "got None"),
+        (PostLocalSGD, [0, 5], "got 0"),
+        (SometimesAveraged, ["two"], "got 'two'"),
         (DiLoCo, [4, 0.0], "got rate=0.0"),
         (DiLoCo, [4, 0.7, 1.0], "momentum=1.0"),
         (Compressed, [None, False, "pigeons"], "got 'pigeons'"),

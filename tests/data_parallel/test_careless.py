@@ -50,7 +50,7 @@ TOLD = {
     "unequal": ["ValueError: steps=7 expects as many batches on every worker; rank 0 has 5: "],
     "few": ["ValueError: steps=50 expects as many batches on every worker; rank 0 has 5: "],
     "few, of no length": ["ValueError: this rank's batches ended after 5 of 50 steps"],
-
+    "negative": [f"{STEPS} -3, -3, -3"],
     "half a step": [f"{STEPS} 2.5, 2.5, 2.5"],
     "another number": [f"{STEPS} 3, 4, 5"],
     "nan": ["3 updates", "update 2 is the first with a loss that is not finite (rank 1: nan)"],
@@ -80,6 +80,7 @@ def careless(cases: list[str]) -> list[list[str]]:
             "unequal": (loader(20 + 8 * rank), 7),
             "few": (loader(20), 50),
             "few, of no length": ((batch for batch in loader(20)), 50),
+            "negative": (loader(20), -3),
             "half a step": (loader(20), 2.5),
             "another number": (loader(20), 3 + rank),
             "fails": (failing() if rank == 1 else loader(20), 5),

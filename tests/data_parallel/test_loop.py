@@ -33,9 +33,12 @@ def of_a_line(scheme, batches, **how):
 
 
 def all_again() -> list[str]:
-    """How runs of one scheme and replica ended, each with or without a stop."""
+    """How runs of one scheme and replica ended, each with or without a stop; both stay."""
     replica, batches, again = line(), [(torch.ones(4, 1),) * 2] * 5, MPIAllreduce(world())
-    return [train(replica, batches, again, stop=stop).ended for stop in (Stop(updates=3), None)]
+    before = [dict(vars(each)) for each in (replica, again)]
+    ended = [train(replica, batches, again, stop=stop).ended for stop in (Stop(updates=3), None)]
+    assert [vars(replica), vars(again)] == before
+    return ended
 
 
 def batches_that_end(scheme: str, listed: tuple[int, ...]) -> tuple[str, int]:

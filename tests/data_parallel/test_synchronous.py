@@ -7,7 +7,15 @@ import torch.distributed as dist
 from torch.nn import functional
 
 from helpers.data_parallel import schemes
-from helpers.data_parallel.schemes import DDP, ByFunction, MPIAllreduce, PerTensor, Ring, Server
+from helpers.data_parallel.schemes import (
+    DDP,
+    ByFunction,
+    LocalSGD,
+    MPIAllreduce,
+    PerTensor,
+    Ring,
+    Server,
+)
 from helpers.data_parallel.tasks import lenet
 from helpers.data_parallel.tasks import ranks as world
 from helpers.data_parallel.tasks.lenet import digits, judged_once
@@ -24,7 +32,7 @@ def all_exact(steps: int, batch: int) -> dict[str, np.ndarray]:
     """Weights after ``steps`` by every scheme that averages gradients, on every rank."""
     mine = functools.partial(ByFunction, function=_mean_by_hand)
     settings = {"steps": steps, "batch": batch, "rate": 0.02}
-    schemes = (Ring, MPIAllreduce, PerTensor, DDP, mine)
+    schemes = (Ring, MPIAllreduce, PerTensor, DDP, mine, functools.partial(LocalSGD, period=1))
     histories = [lenet.train(scheme, **settings) for scheme in schemes]
     dist.destroy_process_group()
     return {history.scheme: history.weights for history in histories}
@@ -85,11 +93,11 @@ def two():
 
 @pytest.mark.mpi
 def test_three_replicas_of_batch_4_are_one_process_of_batch_12(one_process, three):
-    """Five schemes: the same weights, to what float32 forgets in some steps."""
+    """Six schemes: the same weights, to what float32 forgets in some steps."""
     scale = np.abs(one_process).max()
     kinds = ("ours", "mpi", "torch", "ddp", "_mean_by_hand")  # a reader's has its name
     for found in three[0]:
-        assert list(found) == [f"synchronous, {kind}" for kind in kinds]
+        assert list(found) == [*(f"synchronous, {kind}" for kind in kinds), "local SGD, H = 1"]
         for way, weights in found.items():
             assert np.abs(weights - one_process).max() < 2e-3 * scale, way
             assert np.array_equal(weights, three[0][0][way]), f"{way}: replicas differ"

@@ -147,6 +147,9 @@ def check_movement(path: str) -> None:
     dist.all_to_all_single(output, (rows + 100 * rank)[:, None].repeat(1, 3), sends, sends)
     expected = (torch.arange(size) * 100.0 + rank).repeat_interleave(torch.tensor(sends))
     assert torch.equal(output, expected[:, None].repeat(1, 3))
+    sparse = (torch.arange(size) <= rank).float().to_sparse()  # of rank + 1 numbers
+    dist.all_reduce(sparse)
+    assert sparse.to_dense().tolist() == [size - i for i in range(size)]
     dist.destroy_process_group()
 
 

@@ -273,6 +273,8 @@ def errors():
             traces.gather(other)
     with pytest.raises(ValueError, match="9"):
         empty.of(9)
+    with pytest.raises(TypeError, match=r"expects an MPI\.Intracomm; got 7"):
+        TracedComm(7)
     return len(empty.events), empty.duration, empty.steps()
 
 
