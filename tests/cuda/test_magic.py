@@ -37,7 +37,7 @@ def test_a_cell_makes_its_kernels_callable(shell, capsys):
 def test_that_nvrtc_is_missing_is_said_below_the_first_cell_alone(shell, capsys, monkeypatch):
     monkeypatch.setattr("helpers.cuda.gpu.nvrtc.missing", lambda: "NVRTC is not here.")
     for expected in (1, 0):
-        shell.run_cell_magic("cuda", "--device cpu -DFACTOR=2", CELL)
+        shell.run_cell_magic("cuda", "--device cpu -DFACTOR", CELL)
         assert capsys.readouterr().out.count("NVRTC is not here.") == expected
 
 
@@ -56,6 +56,12 @@ def test_a_template_is_named_and_its_module_makes_the_kernel(shell, capsys):
     x = np.zeros(4, np.float32)
     shell.user_ns["mine"]["f<3, float>"][1, 4](x)
     assert x.tolist() == [3] * 4
+
+
+def test_a_gpu_is_asked_for_without_checks(shell, monkeypatch):
+    monkeypatch.setattr("helpers.cuda.module.missing", lambda: "none here")
+    with pytest.raises(cuda.CudaError, match="no GPU to run on: none here"):
+        shell.run_cell_magic("cuda", "--device gpu -DFACTOR=2", CELL)
 
 
 def test_options_that_do_not_fit(shell):
