@@ -243,6 +243,9 @@ def test_elementwise_kernels_compute_what_they_say():
     again, t = np.zeros_like(y), np.zeros_like(y)
     library.passes(n, 2.0, *(v.ctypes.data for v in (x, z, w, again, t)))
     np.testing.assert_allclose(again, y, rtol=1e-6)
+    np.testing.assert_allclose(kernels.unfused(n)[1](), y, rtol=1e-5, atol=1e-6)
+    moved = [make(n)[3] / n for make in (kernels.unfused, kernels.passes, kernels.fused)]
+    assert moved == [40, 40, 16]
 
 
 def test_a_layer_counts_the_bytes_of_its_format():
