@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import psutil
 import pytest
@@ -38,6 +39,12 @@ def test_what_the_block_raises_comes_first():
     with pytest.raises(OSError, match="no"), uninterrupted():
         raise OSError("no")
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_in_another_thread_nothing_changes():
+    with ThreadPoolExecutor() as pool:
+        seen = pool.submit(uninterrupted()(signal.getsignal), signal.SIGINT).result()
+    assert seen is signal.default_int_handler
 
 
 @pytest.mark.parametrize("how", ["stopped", "no longer referred to"])

@@ -61,6 +61,15 @@ def ring_by_pickles(x, comm):
     return allgather_by_pickles(parts, comm)
 
 
+def straight_to_its_owner(x, comm):
+    """Right sums by as many messages of a part, but each goes to another rank."""
+    n, rank = comm.size, comm.rank
+    parts, others = np.array_split(x, n), [((rank + k) % n, (rank - k) % n) for k in range(1, n)]
+    mine = parts[rank] + sum(comm.sendrecv(parts[to], to, source=of) for to, of in others)
+    brought = {of: comm.sendrecv(mine, to, source=of) for to, of in others} | {rank: mine}
+    return np.concatenate([brought[owner] for owner in range(n)])
+
+
 def ring_for_multiples_only(x, comm):
     ring(x[: len(x) // comm.size * comm.size], comm)
     return x if len(x) % comm.size else ring(x, comm)
@@ -231,7 +240,7 @@ CASES = {
         right=ring,
         also=[ring_by_pickles],
         wrong=[
-            *(ring_for_multiples_only, by_mpi, in_place(ring)),
+            *(ring_for_multiples_only, by_mpi, in_place(ring), straight_to_its_owner),
             lambda x, comm: ring(x, comm, halves=1),
             lambda x, comm: ring(x, comm, kind=float),  # right as long as they are float64
         ],
@@ -258,7 +267,7 @@ CASES = {
             without_the_way_back,
             everything(lambda part, across: sum(across.allgather(part))),
             lambda *a: by_two_levels(*a, dtype=float),  # right as long as they are float64
-            *(in_place(by_two_levels), everything(by_each_other)),
+            *(in_place(by_two_levels), everything(by_mpi), everything(by_each_other)),
             everything(by_a_root, parts=False),
         ],
         hangs=[two_levels_that_raise_alone],

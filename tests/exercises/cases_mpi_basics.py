@@ -296,6 +296,7 @@ CASES = {
         wrong=[
             lambda value, comm: sums(value, comm)[::-1],
             lambda value, comm: {*sums(value, comm)},
+            lambda value, comm: (sums(value, comm)[0],) * 2,
             # right with two rows; with three, the second row is taken for the rest
             lambda value, comm: sums(value, comm, row=lambda me, n: me < 2),
             # as many columns as make two rows
@@ -319,6 +320,7 @@ CASES = {
             (b[1] - a[1]) / (b[0] - a[0]),
         ),
         wrong=[
+            lambda a, b: (a[1], (b[1] - a[1]) / (b[0] - a[0])),
             lambda a, b: ((b[1] - a[1]) / (b[0] - a[0]), a[1]),
             lambda a, b: a[1],
         ],

@@ -219,6 +219,7 @@ CASES = {
                 lambda a, b: doubling(a, b, rounds=2),
             ),
             *(by_division, lambda a, b: doubling(a, b)[-1]),
+            lambda a, b: doubling(a.roll(1, 0), b),  # the factor of the step before
         ],
     ),
 }

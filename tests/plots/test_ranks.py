@@ -25,9 +25,10 @@ def test_the_ball_goes_round_in_order():
     assert shown["stops"][0][0] == 0.0
 
 
-def test_more_ranks_than_there_is_room_for_are_refused():
-    with pytest.raises(ValueError, match="2 to 8 ranks; got 9"):
-        ring([(rank, [0.0]) for rank in range(9)])
+def test_a_circle_of_one_or_of_more_than_there_is_room_for_is_refused():
+    for ranks in (1, 9):
+        with pytest.raises(ValueError, match=f"2 to 8 ranks; got {ranks}"):
+            ring([(rank, [0.0]) for rank in range(ranks)])
 
 
 ASKED = [
