@@ -89,3 +89,8 @@ def test_the_course_works_on_a_fresh_debian_and_leaves_nothing():
         pytest.skip(f"no bare machine, because {why}")
     done = subprocess.run([sys.executable, "-m", "tools.bare_machine"], cwd=ROOT)
     assert done.returncode == 0, "what it said stands above"
+
+
+def test_it_needs_nothing_but_python():
+    command = [sys.executable, "-S", "-m", "tools.bare_machine", "--help"]
+    subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=True, timeout=60)
