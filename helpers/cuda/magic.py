@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from typing import NoReturn
+
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
+from helpers.cuda.errors import CompileError
 from helpers.cuda.module import TIMEOUT, Module
+
+KERNEL = re.compile(r"__global__\s+void\s+(?:__\w+__\s*\(.*?\)\s*)?(\w+)\s*\(")
 
 
 @magics_class
@@ -28,25 +34,39 @@ class CudaMagics(Magics):
         if not options.name.isidentifier():
             raise UsageError(f"%%cuda {line}: expected a name for a variable, got {options.name!r}")
         pairs = (each.partition("=") for each in options.D)
-        module = Module(
-            cell,
-            {macro: value or "1" for macro, _, value in pairs},
-            options.device,
-            name="cell",
-            check=options.device != "gpu" and not options.no_check,
-            timeout=options.timeout,
-        )
+        assert self.shell is not None
+        names = self.shell.user_ns
+        try:
+            module = Module(
+                cell,
+                {macro: value or "1" for macro, _, value in pairs},
+                options.device,
+                name="cell",
+                check=options.device != "gpu" and not options.no_check,
+                timeout=options.timeout,
+            )
+        except CompileError as error:  # or the kernel of an earlier run would pass for this one
+            names.update(dict.fromkeys(KERNEL.findall(cell), Uncompiled(error)))
+            raise
         if options.name in module.signatures:
             raise UsageError(
                 f"{options.name!r} is a kernel of this cell; give the module another name"
             )
-        assert self.shell is not None
-        names = self.shell.user_ns
         if isinstance(old := names.get(options.name), Module):
             old.close()  # the cell was run again: its worker is not needed any more
         names.update({options.name: module, **{kernel: module[kernel] for kernel in module}})
         print(_summary(module) + (f"\n{module.note}" if module.note not in self._told else ""))
         self._told += module.note
+
+
+class Uncompiled:
+    """What a cell that does not compile leaves under its kernels' names: a launch says why."""
+
+    def __init__(self, error: CompileError) -> None:
+        self.error = error
+
+    def __getitem__(self, _: object) -> NoReturn:
+        raise self.error
 
 
 def _summary(module: Module) -> str:

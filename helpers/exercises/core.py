@@ -213,7 +213,7 @@ def close(got: object, want: object, what: str, *, rtol: float = 1e-6, atol: flo
     place = first[0] if len(first) == 1 else first
     wrong(
         f"{what}: {int(off.sum())} of {off.size} values are not right, "
-        f"the first at index {place}: {values[first]:g}{strange}"
+        f"the first at index {place}: yours is {values[first]:g}{strange}"
     )
 
 

@@ -191,6 +191,12 @@ def packed_sum(answer):
                     f"the sums are right, but their additions take the warps of a block {passes} "
                     "passes, and 12 would do: in many of these only a few lanes add"
                 )
+            added = np.bincount(record.elements(np.concatenate(made)), minlength=256) // blocks - 1
+            if added.tolist() != [sum(i % (2 << k) == 0 for k in range(8)) for i in range(256)]:
+                wrong(
+                    "the sums are right, but by other additions than those above: in each step, "
+                    "part[i] += part[i + step] for all i that 2 * step divides"
+                )
             most = most_by_one(record.picked(array="part", kind="read"))
             if most > 24:  # two or three for each addition, and the result
                 wrong(
@@ -239,11 +245,13 @@ def _behind(error, source: str, block: int) -> str:
         )
     if not isinstance(error, cuda.RaceError):
         return ""
+    if "two blocks" in str(error):
+        return "\nBlocks do not wait for each other: add to bins by an atomic operation."
     if "atomic" in source.splitlines()[(error.line or 1) - 1]:
         return "\nBetween zeroing, counting and adding up all threads of a block must have met."
     return (
         "\nMany threads may add to one count at a time: to read it, add and write it must be one "
-        "step. And between zeroing, counting and adding up all threads of a block must have met."
+        "step."
     )
 
 

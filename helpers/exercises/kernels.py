@@ -17,7 +17,10 @@ BEGIN, END = "// your part", "// end of your part"
 def compiled(answer):
     """Compile the reader's kernels for the CPU, every access checked."""
     from helpers import cuda
+    from helpers.cuda.magic import Uncompiled
 
+    if isinstance(answer, Uncompiled):
+        wrong(f"its cell does not compile: {answer.error}")
     if callable(answer) and not isinstance(answer, cuda.Kernel):
         call(answer)
         wrong("expected the kernel that your %%cuda cell makes")

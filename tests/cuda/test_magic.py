@@ -49,6 +49,17 @@ def test_errors_are_at_the_cells_own_lines(shell, capsys):
     assert "site-packages" not in shown
 
 
+def test_a_cell_that_does_not_compile_leaves_no_kernel_of_an_earlier_run(shell):
+    from helpers.exercises.cuda import axpy
+
+    empty = "__global__ void __launch_bounds__(32) axpy(float a, float *x, float *y, int n) { %s }"
+    shell.run_cell_magic("cuda", "--device cpu", empty % "")
+    shell.run_cell("%%cuda --device cpu\n" + empty % "y[0] = ;")
+    with pytest.raises(cuda.CompileError, match="line 1"):
+        shell.user_ns["axpy"][1, 32]
+    assert "its cell does not compile: cell, line 1" in str(axpy.examine(shell.user_ns["axpy"]))
+
+
 def test_a_template_is_named_and_its_module_makes_the_kernel(shell, capsys):
     cell = "template <int C, typename T> __global__ void f(T *x) { x[threadIdx.x] = C; }\n"
     shell.run_cell_magic("cuda", "--device cpu mine", cell)

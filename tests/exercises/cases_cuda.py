@@ -289,6 +289,8 @@ CASES = {
             PACKED % "if (t < 32) for (int u = 2 * step * t; u < 256; u += 64 * step) "
             "part[u] += part[u + step];",
             (PACKED % PAIRS).replace("__syncthreads();", ""),
+            PACKED % "int h = 128 / step; if (t < h) part[t] += part[t + h];",  # other pairs
+            PACKED % "if (step == 1 && t > 0) atomicAdd(&part[0], part[t]);",
             PACKED % "if (t == 0 && step == 128) { float sum = 0; "
             "for (int k = 0; k < 256; k++) sum += x[blockIdx.x * 256 + k]; part[0] = sum; }",
         ],

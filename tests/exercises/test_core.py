@@ -150,15 +150,20 @@ SQUARES = np.arange(5.0) ** 2
     ("refuse", "got", "want", "says"),
     [
         (close, [0, 1, 4], SQUARES, r"shape \(3,\), expected \(5,\)"),
-        (close, [0, 1, 4, 9, 17], SQUARES, "1 of 5 values are not right, the first at index 4: 17"),
-        (close, [0, 1, np.nan, 9, 16], SQUARES, r"at index 2: nan \(there are NaN or infinite val"),
+        (
+            close,
+            [0, 1, 4, 9, 17],
+            SQUARES,
+            "1 of 5 values are not right, the first at index 4: yours is 17",
+        ),
+        (close, [0, 1, np.nan, 9, 16], SQUARES, r"at index 2: yours is nan \(there are NaN or infinite val"),
         (close, "words", SQUARES, "expected numbers, got 'words'"),
         (close, 3.5, 2.0, "x: 3.5 is too large"),
         (close, 1.5, 2.0, "x: 1.5 is too small"),
         (close, float("nan"), 2.0, "x: nan is not a number"),
         (equal, [1, 2, 3], [1, 2], "has 3 items, expected 2"),
         (equal, [1, 3], [1, 2], "item 1 of"),
-        (equal, [1, 3], np.array([1, 2]), "index 1: 3"),
+        (equal, [1, 3], np.array([1, 2]), "index 1: yours is 3"),
         (equal, "abc", [1], "'abc' is not right"),
     ],
 )

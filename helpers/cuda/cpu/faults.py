@@ -83,7 +83,9 @@ class Explainer:
         elif line == earlier and now["kind"] == before["kind"] == 1:
             why = "in one step: let a single thread write there, or use an atomic operation"
         elif line == earlier:
-            why += " the reading and the writing; where both threads add, use an atomic operation"
+            why += (
+                " the reading and the writing; if both add to this element, use an atomic operation"
+            )
         return errors.RaceError(
             f"race on {self._element(report)} in {SPACES[report['space']]} memory: "
             f"{self._who(before)} {KINDS[before['kind']]} it{self._at(earlier, False)}, "
