@@ -250,7 +250,7 @@ asked_less.answer(less[0])
 moved_less.answer(less[1])
 
 # %% [markdown]
-# Nearly half of the bytes asked for are gone, but only a sixth of the bytes moved. In global memory, a weight that all 32 lanes want costs one sector, not 32. So counting the bytes asked for overstates the saving threefold.
+# Nearly half of the bytes asked for are gone, but only a sixth of the bytes moved. In global memory, a weight that all 32 lanes want costs one sector, not 32. So the bytes asked for make the saving look three times as large as it is.
 #
 # ### Exercise 2: the weights move
 #
@@ -365,7 +365,7 @@ Markdown("\n".join(lines))
 #
 # ### Exercise 3: load a halo
 #
-# *Difficulty ●●○, 15 minutes.* In a moving average, $y_i$ is the mean of $x_{i-2} \dots x_{i+2}$, with zeros outside. A block of 32 threads needs 36 elements. Fill `tile[k]` with $x_{\text{first}+k}$ for all $k$ from 0 to 35. A block may read each element of `x` at most once, a thread at most two elements.
+# *Difficulty ●●○, 15 minutes.* In a moving average, $y_i$ is the mean of $x_{i-2} \dots x_{i+2}$, with zeros outside. A block of 32 threads needs 36 elements. Fill `tile[j]` with $x_{\text{first}+j}$ for all $j$ from 0 to 35. A block may read each element of `x` at most once, a thread at most two elements.
 #
 # <details><summary>Hint</summary>
 #

@@ -96,7 +96,7 @@ wasted.answer(moved["copy_along_columns"] / moved["copy_along_rows"])
 # %% [markdown]
 # Along rows, the 128 bytes of a warp fill 4 sectors: the access is *[coalesced](glossary.md#coalescing)*. Along columns, each lane touches a sector of its own and uses 4 of its 32 bytes.
 #
-# On an H200, with 8192 × 8192 floats, the copy along rows took 0.22 ms, and the copy along columns 0.98 ms. That is 4.5 times as long, not eight times. Only the caches moved eight times the sectors. They keep a sector until other requests have used the rest of it, so the GPU's *memory* moved the same bytes for both copies (counted, to 3 %). (Times and counts on an H200 come from `make gpu`; `data/gpu/` holds the record.)
+# On an H200, with 8192 × 8192 floats, the copy along rows took 0.22 ms, and the copy along columns 0.98 ms. That is 4.5 times as long, not eight times. Only the caches moved eight times the sectors. They keep a sector until other requests have used the rest of it, so the memory behind the caches delivered equally many bytes to both copies (counted, to 3 %). (Times and counts on an H200 come from `make gpu`; `data/gpu/` holds the record.)
 #
 # ### Exercise 1: repair an access
 #
@@ -110,7 +110,7 @@ wasted.answer(moved["copy_along_columns"] / moved["copy_along_rows"])
 
 # %% language="cuda" exercise="coalesce"
 # __global__ void brighten(const float *image, float *out, int height, int width) {
-#     int x = width, y = height;
+#     int x = width, y = height;  // outside of the image, until you set them
 #     // your part
 #     // BEGIN SOLUTION
 #     x = blockIdx.x * 32 + threadIdx.x;
@@ -199,7 +199,7 @@ for pad in (0, 1, 2, 4):
 # %% [markdown]
 # One column of padding spreads a column of the tile over all 32 banks. Four columns do not: 36 and 32 share the factor 4, so four lanes still meet in each bank that is used. Padding removes every conflict if it makes the row's length odd. On an H200, a transposition of 8192 × 8192 floats took 0.39 ms without padding and 0.21 ms with one column.
 #
-# > **Answer.** Memory moves sectors, not floats. If neighbouring lanes take neighbouring addresses, a request uses all bytes of its sectors. If they take neighbouring rows, it uses 4 of each 32. An algorithm that needs columns reads rows into a padded tile of shared memory and takes the columns from there.
+# > **Answer.** A request moves whole sectors, not single floats. If neighbouring lanes take neighbouring addresses, a request uses all bytes of its sectors. If they take neighbouring rows, it uses 4 of each 32. An algorithm that needs columns reads rows into a padded tile of shared memory and takes the columns from there.
 #
 # ## Lesson 2. What does a tile save in a matrix product?
 #
@@ -397,7 +397,7 @@ bank_ratio.answer(ratios[1])
 # - **Bytes of global memory** depend only on the shape of the block's outputs. A plain 32 × 32 and `register_product<2>` ask for the same, and both ask for less than 16 × 64, though all three make 1024 outputs.
 # - **Wavefronts of shared memory** depend on the shape of a *thread's* outputs. With one output, each multiply-add needs two reads; with 4 × 4 outputs, half a read.
 #
-# How many wavefronts are too many? A *multiprocessor* is the part of a GPU that runs a block. In one clock, a multiprocessor of an A100 can start 64 multiply-adds, and its shared memory can serve one wavefront. So a kernel that needs more than half a wavefront for 32 multiply-adds waits for its banks. By the counts of this table all five kernels do, `register_product<4>` only just. (The table counts what the source says. NVIDIA's compiler merges some reads: for the plain tiles, an H200 counted three quarters of our wavefronts for reads.)
+# How many wavefronts are too many? A *multiprocessor* is the part of a GPU that runs a block. In one clock, a multiprocessor of an A100 can start 64 multiply-adds, and its shared memory can serve one wavefront. So a kernel waits for its banks if it needs more than half a wavefront for each 32 multiply-adds. By the counts of this table all five kernels do, `register_product<4>` only just. (The table counts what the source says. NVIDIA's compiler merges some reads: for the plain tiles, an H200 counted three quarters of our wavefronts for reads.)
 #
 # Fast matrix products on GPUs are built this way: a tile of $C$ for each block, a smaller tile for each warp, and a tile in the registers of each thread. [Notebook 07](07_roofline.ipynb) does the same on a processor. Tensor cores then multiply small tiles in a single instruction.
 #
@@ -461,7 +461,8 @@ Markdown("\n".join(lines))
 # > **Predict.** Divide the bytes that `convolve_rows` moves in sectors by the bytes that the tile of notebook 05 moves. What is the ratio for an image 256 pixels wide? And for 255 pixels, where most rows do not begin at a multiple of 16 bytes? (First decide whether each ratio is above or below 1.)
 
 # %%
-even, odd = (Prediction(f"bytes moved, rows ÷ tile, width {width}", None) for width in (256, 255))
+even = Prediction("bytes moved, rows ÷ tile, width 256", None)  # your number for None
+odd = Prediction("bytes moved, rows ÷ tile, width 255", None)
 
 # %%
 convolution = Convolution(np.ones((5, 5)), device="cpu")
