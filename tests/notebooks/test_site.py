@@ -95,6 +95,7 @@ def test_a_plot_becomes_a_file_with_its_words(tmp_path):
             {"title": "a schedule (recorded; paced)", "axes": "time (ms)"},
             "Figure 11.1. A schedule (recorded; paced)",
         ),
+        ("12_x", {"title": "s = 7: 4 bits"}, "Figure 12.1. s = 7: 4 bits"),
         ("02_x", {"title": "before; after", "axes": "loss; time"}, "Figure 2.1. Before; after"),
     ],
 )
