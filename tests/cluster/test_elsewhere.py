@@ -48,7 +48,6 @@ def test_a_way_to_start_that_is_none():
     [
         ("none pmi2 pmix pmix_v4", "Open MPI 5.0.8", "pmix"),
         ("none pmi2 pmix_v4 pmix_v3", "Open MPI 5.0.8", "pmix_v4"),
-        ("none pmi2 pmix", "Intel MPI 2021", "pmi2"),
         ("none cray_shasta", "", "cray_shasta"),
         ("none pmix", "", "pmix"),
     ],
