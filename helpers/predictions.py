@@ -88,9 +88,15 @@ def _names(said: Any) -> set[str]:
     return set(re.split(r"\s*,\s*|\s+and\s+", text.strip().lower()))
 
 
+def _words(said: Any) -> str:
+    """Leave out what does not change the meaning: articles, marks between words."""
+    return re.sub(r"^(a|an|the) |\W+|_", " ", str(said).strip().lower()).strip()
+
+
 def _compared(said: Any, measured: Any) -> str:
     if isinstance(said, str | list | tuple | set) or isinstance(measured, str):
-        return ": right" if _names(said) == _names(measured) else ": no"
+        same = _names(said) == _names(measured) or _words(said) == _words(measured)
+        return ": right" if same else ": no"
     if said == measured:
         return ": right"
     numbers = isinstance(said, int | float) and isinstance(measured, int | float)

@@ -22,6 +22,8 @@ from helpers.predictions import Prediction
         (3, "vectors", ": no"),
         ("plain and GRU", "GRU, plain", ": right"),
         (["plain"], "GRU, plain", ": no"),
+        ("a two level halving", "two_level, halving", ": right"),
+        ("two level", "two_level, halving", ": no"),
     ],
 )
 def test_the_answer_stands_beside_the_prediction(said, measured, words, capsys):

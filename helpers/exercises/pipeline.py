@@ -34,7 +34,7 @@ def _schedule(p: int, m: int, orders: Any, where: str) -> Any:
         chunks = 1 + max((a.chunk for order in read.orders for a in order), default=0)
         made = Schedule.written("yours", orders, chunks)
         if made.micro != m:
-            wrong(f"{where}: it has {made.micro} micro-batches")
+            wrong(f"{where}: in your lists the number of micro-batches is {made.micro}")
         check(made)
     except (ScheduleError, ValueError) as error:
         wrong(f"{where}: {error}")
@@ -114,7 +114,7 @@ def balance(answer):
 
 # The project: p, m and room → the most forward passes that a step may take. The schedules of the
 # notebook do not fit into the room or take longer, and so do those with each B cut in two.
-WITHIN = {(4, 8, 6): 35, (3, 6, 4): 27, (2, 4, 3): 16}
+WITHIN = {(4, 8, 6): 35, (3, 6, 4): 27, (2, 4, 3): 16, (3, 8, 5): 32}  # the text hides the last
 
 
 @exercise(time_limit=90)

@@ -221,7 +221,8 @@ def _complete(schedule: Schedule, rank: int, chunk: int, order: list[Action]) ->
             raise ScheduleError(f"{where} does one of {i} and {w} only: a backward pass is both")
         for first, then in ((f, b), (f, i), (i, w), (b, u), (w, u)):
             if first in place and then in place and place[first] > place[then]:
-                raise ScheduleError(f"{where} does {then} before {first}, which it needs")
+                why = "which comes first here" if first == i else "which it needs"
+                raise ScheduleError(f"{where} does {then} before {first}, {why}")
 
 
 def walk(schedule: Schedule, blocking: bool = False) -> Iterator[tuple[int, Action]]:

@@ -218,15 +218,17 @@ for name, by_rank in shares.items():
 display(Markdown("\n".join(rows)))
 thousand = cost.sent("ring", 1000)
 guess.answer("MB sent by the busiest of four, in a chain", round(100 * cost.sent("chain", 4)))
-guess.answer("no worker more than 150 MB", f"yes, {100 * cost.sent('ring', 4):g} MB in a ring")
-guess.answer("MB sent by each of a thousand, at least", f"{100 * thousand:.1f}")
+most = 100 * cost.sent("ring", 4)
+guess.answer("no worker more than 150 MB", "yes" if most <= 150 else "no")
+print(f"in a ring of four, each worker sends {most:g} MB")
+guess.answer("MB sent by each of a thousand, at least", 100 * thousand)
 
 # %%
 costs.bytes_by_rank(shares, K=1)
 plt.show()
 
 # %% [markdown]
-# Chain and tree load some ranks more than others. The ring loads all ranks equally, and its busiest rank sends least. Can any algorithm send less? For a complete sum, every rank but one must send its part: for all sums, $(N-1)K$ bytes. Then $N-1$ ranks lack each sum and must receive it: another $(N-1)K$. Shared evenly over $N$ ranks, that is $2(N-1)K/N$ each, which is what the ring sends (full proof: Patarasuk and Yuan 2009).
+# Chain and tree load some ranks more than others. The ring loads all ranks equally, and its busiest rank sends least. Can any algorithm send less? To complete one sum, all ranks but one must send their part of it. For all sums together, that makes $(N-1)K$ bytes. Then $N-1$ ranks lack each sum and must receive it: another $(N-1)K$. Shared evenly over $N$ ranks, that is $2(N-1)K/N$ each, which is what the ring sends (full proof: Patarasuk and Yuan 2009).
 #
 # *In-network reduction* gets below this bound. In NVIDIA's SHARP the switches add: each rank sends its array once and receives the sums once, $K$ bytes each way.
 #

@@ -503,11 +503,11 @@ check_answer.balance(balance)
 #
 # *Difficulty ●●●, 40 minutes.* Your ranks are far apart: a message takes as long as a forward pass. Memory is short: a rank has room for `room` micro-batches, and each takes up room from its F until its W (or B). With $f = i = w = 1$, four ranks, eight micro-batches and room for six, GPipe does not fit; 1F1B takes 49 (in forward passes) and zero-bubble 41. Write a schedule that fits and takes at most 35. Use "I0" and "W0" in place of "B0" where you like; each rank has one chunk.
 #
-# Write a rule, not a list: the check also asks for three ranks (six micro-batches, room for four, at most 27) and for two (four micro-batches, room for three, at most 16). It says what is wrong, and compares your gradients, on the ranks, with one process.
+# Write a rule, not a list: the check also asks for three ranks (six micro-batches, room for four, at most 27), for two (four micro-batches, room for three, at most 16), and for a case that you do not see. It says what is wrong, and compares your gradients, on the ranks, with one process.
 #
 # <details><summary>Hint</summary>
 #
-# Begin with your 1F1B of Exercise 2. A micro-batch now needs longer to come back: how many should a rank send ahead? Draw it (the cell after the check shows how): who waits, and which W could fill that time? How many W can a rank put off before its room is full?
+# Begin with your 1F1B of Exercise 2. A micro-batch now needs longer to come back: how many should a rank send ahead? Draw it (the cell after the check draws yours): who waits, and which W could fill that time? How many W can a rank put off before its room is full?
 #
 # </details>
 
@@ -537,13 +537,17 @@ check_answer.own_schedule(my_schedule, cluster=cluster)
 
 # %%
 far = Costs(1, 1, 1, message=1)
-plan = families.zero_bubble(P.ranks, P.micro)
+lists = my_schedule(P.ranks, P.micro, 6)
+plan = Schedule.written("yours", lists) if lists else families.zero_bubble(P.ranks, P.micro)
+try:
+    check(plan)
+    draw.lanes(simulate(plan, far))
+    plt.show()
+    print(f"{simulate(plan, far).span:g} forward passes far apart")
+except ScheduleError as error:
+    print(error)
 if check_answer.own_schedule.passed(my_schedule, cluster=cluster):
-    plan = Schedule.written("your schedule", my_schedule(P.ranks, P.micro, 6))
-draw.lanes(simulate(plan, far))
-plt.show()
-print(f"{simulate(plan, far).span:g} forward passes far apart;", end=" ")
-print(f"on your ranks, whose messages are nearly free, idle {recorded(plan).bubble:.1%}")
+    print(f"on your ranks, whose messages are nearly free, idle {recorded(plan).bubble:.1%}")
 
 # %% [markdown]
 # **Answer.** A step gets shorter if passes are cut finer (interleaved), if W fills idle time (zero-bubble), and if the stages cost the same. Interleaving costs messages and memory, and zero-bubble costs memory. On slow links a rank must send more micro-batches ahead, which costs memory, too. *Evidence: recorded steps, the table of what each rank keeps, and your own schedule.*

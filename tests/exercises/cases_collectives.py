@@ -186,11 +186,12 @@ def without_the_way_back(x, node, across):
     return by_mpi(part, across)
 
 
-def seats(hosts):
+def seats(hosts, closed=True):
     n = len(hosts)
     if len(set(hosts)) == 1:
         return 1
-    leaving = Counter(hosts[rank] for rank in range(n) if hosts[rank] != hosts[(rank + 1) % n])
+    senders = range(n if closed else n - 1)
+    leaving = Counter(hosts[rank] for rank in senders if hosts[rank] != hosts[(rank + 1) % n])
     return max(leaving.values())
 
 
@@ -234,7 +235,7 @@ CASES = {
             lambda N, alpha, beta: alpha / beta,
             *(lambda N, alpha, beta: "large", lambda N, alpha, beta: math.inf),
         ],
-        also=[lambda *a: np.float64(cross(*a))],
+        also=[lambda *a: np.float64(cross(*a)), lambda *a: int(cross(*a))],
     ),
     "ring_allreduce": Case(
         right=ring,
@@ -243,6 +244,7 @@ CASES = {
             *(ring_for_multiples_only, by_mpi, in_place(ring), straight_to_its_owner),
             lambda x, comm: ring(x, comm, halves=1),
             lambda x, comm: ring(x, comm, kind=float),  # right as long as they are float64
+            lambda x, comm: ring(x.astype(float), comm).astype(x.dtype),  # by twice the bytes
         ],
         hangs=[double],
     ),
@@ -250,6 +252,7 @@ CASES = {
         right=halve_and_double,
         wrong=[
             lambda x, comm: halve_and_double(x, comm, double=False),
+            lambda x, comm: halve_and_double(x, comm).astype(float),
             double,
         ],
     ),
@@ -282,6 +285,7 @@ CASES = {
             lambda *a: ring_time(*a, parts=1),  # as if each link had one part to carry
             lambda *a: ring_time(*a, of=len(set(a[0]))),  # parts by hosts
             lambda *a: ring_time(*a, latencies=0),
+            lambda hosts, *a: ring_time(hosts, *a, parts=seats(hosts, closed=False)),
             lambda *a: ring_time(*a, steps=len(a[0]) - 1),
         ],
     ),
