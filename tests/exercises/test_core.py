@@ -156,7 +156,12 @@ SQUARES = np.arange(5.0) ** 2
             SQUARES,
             "1 of 5 values are not right, the first at index 4: yours is 17",
         ),
-        (close, [0, 1, np.nan, 9, 16], SQUARES, r"at index 2: yours is nan \(there are NaN or infinite val"),
+        (
+            close,
+            [0, 1, np.nan, 9, 16],
+            SQUARES,
+            r"at index 2: yours is nan \(there are NaN or infinite val",
+        ),
         (close, "words", SQUARES, "expected numbers, got 'words'"),
         (close, 3.5, 2.0, "x: 3.5 is too large"),
         (close, 1.5, 2.0, "x: 1.5 is too small"),
