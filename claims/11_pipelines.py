@@ -52,7 +52,7 @@ CLAIMS = [
             "1F1B, p=4, m=8": {"name": "1F1B", "p": 4, "m": 8},
             "GPipe, p=2, m=4": {"name": "GPipe", "p": 2, "m": 4},
         },
-        verdict="ties",
+        verdict="equal",
         margin=0.05,
         ours="recorded",
         rival="formula",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 PROCESSOR = "depends on the processor"
-STATED = ("holds", "ties", "fails", "open", PROCESSOR)
+STATED = ("holds", "equal", "fails", "open", PROCESSOR)
 
 
 class ClaimError(ValueError):
@@ -41,7 +41,7 @@ class Claim:
     settings : mapping of str to mapping
         What else varies: a name for each setting, and its keyword arguments. At least two.
     verdict : str
-        What the notebook states: "holds", "ties", "fails" (the reverse is so), "open" (these runs
+        What the notebook states: "holds", "equal", "fails" (the reverse is so), "open" (these runs
         do not decide), "depends on ..." its axis, or "depends on the processor" where records of
         several say different things: then each machine's answer is right for that machine.
     margin : float

@@ -114,6 +114,9 @@ def _read(folder: Path, state: tuple) -> Mapping[str, Recorded]:
     for record in records.load(folder):  # the newest first
         rows: dict[str, list[Row]] = {}
         for row in (row for suite in record.suites.values() for row in suite):
+            for key in ("word", "verdict"):
+                if row.parameters.get(key) == "ties":  # so older records call it
+                    row.parameters[key] = "equal"
             rows.setdefault(row.name, []).append(row)
         name, model = record.machine["name"], record.machine.get("cpu_details", "")
         for id, settings in rows.items():

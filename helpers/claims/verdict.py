@@ -26,14 +26,14 @@ class Judgement:
     effect: float
     low: float
     high: float
-    word: str  # holds, ties, fails, open
+    word: str  # holds, equal, fails, open
 
 
 def judge(claim: Claim, runs: Sequence[tuple[float, float]] | Sequence[Share]) -> Judgement:
     """Judge the runs of one setting by the interval at 95 %.
 
     "holds": the whole interval is on the claimed side of no difference, and the effect is the
-    margin at least; "fails": the same on the other side; "ties": the whole interval is within the
+    margin at least; "fails": the same on the other side; "equal": the whole interval is within the
     margin; "open": none of these.
     """
     if all(isinstance(run, Share) for run in runs):
@@ -74,7 +74,7 @@ def _word(effect: float, low: float, high: float, margin: float) -> str:
     if high < 0 and effect <= -margin:
         return "fails"
     if -margin < low and high < margin:
-        return "ties"
+        return "equal"
     return "open"
 
 

@@ -37,7 +37,7 @@ def code(v: np.ndarray, levels: np.ndarray, s: int):
     ax.set_xticks(places, names, family="monospace")
     ax.set(ylim=(-1.08, 1.08), ylabel="part of the norm", xlabel="code: sign, and level in binary")
     ax.grid(visible=False)
-    ax.set_title(f"s = {s}: {1 + width} bits each, {2 * s + 1} different codes")
+    ax.set_title(f"s = {s}: {1 + width} bits each, {2 * s + 1} different values")
     ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2)  # not on the levels' lines
     return ax
 

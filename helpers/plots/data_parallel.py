@@ -122,7 +122,7 @@ def crossing(points, cores: int, predicted: float | None = None):
         ax.set_xlabel("batch B of one replica (samples)")
     axes[0].set_yscale("log")
     few_decades(axes[0].yaxis)
-    axes[0].set_ylabel("(T_sync / T_comp) / (R − 1)")
+    axes[0].set_ylabel(r"$T_\mathrm{sync} \,/\, T_\mathrm{comp} \,/\, (R - 1)$")
     axes[0].set_title("below 1 the replicas should pay")
     axes[0].legend(fontsize=10, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
     axes[1].set_ylabel("samples per second against one process")

@@ -18,7 +18,7 @@ def norms_by_lag(curves: Mapping[str, Tensor], bounds: Mapping[str, Tensor] | No
     """Draw ‖∂h_T/∂h_{T−k}‖ over the lag k = 0, 1, 2, ..., and under a curve's name its bound,
     dashed.
 
-    The axis ends at 1e-16 and 1e16: beyond, nothing is left to see or to compute with.
+    The axis ends at 1e-20 and 1e16: beyond, nothing is left to see.
     """
     ax = style.ensure_axes()
     highest, lowest = 10.0, 0.1
@@ -31,7 +31,7 @@ def norms_by_lag(curves: Mapping[str, Tensor], bounds: Mapping[str, Tensor] | No
         if bounds and name in bounds:
             ax.semilogy(bounds[name], color=style.colour(i), marker="", ls="--", lw=1.4, zorder=4)
             highest = max(highest, float(bounds[name].max()))
-    ax.set_ylim(max(lowest / 3, 1e-16), min(highest * 3, 1e16))
+    ax.set_ylim(max(lowest / 3, 1e-20), min(highest * 3, 1e16))
     ax.axhline(1, color=style.GREY, lw=1)
     ax.figure.set_label("How much of the gradient is left after k steps")
     ax.set_xlabel("lag k (steps)")
@@ -100,7 +100,9 @@ def _column(ax: Axes, name: str, values: Tensor, left: float, top: float, gate: 
     for i, value in enumerate(values.tolist()):
         shade = scale(value if gate else 0.5 + value / 4)  # a state lies in [−1, 1], an input in ±2
         bottom = top - 0.1 - (i + 1) * height
-        ax.add_patch(mpl.patches.Rectangle((left, bottom), 0.5, height, fc=shade, ec="white", lw=2))
+        ax.add_patch(
+            mpl.patches.Rectangle((left, bottom), 0.5, height, fc=shade, ec=style.GREY, lw=1)
+        )
         ax.text(
             left + 0.25,
             bottom + height / 2,

@@ -316,7 +316,7 @@ if check.shares.passed(shares):
 # | read the code behind a call | `report??` in a cell |
 # | read the course without running it | `make html` executes the notebooks and writes pages to `build/html` |
 #
-# Your notebooks are copies in the folder `work`. An update of the course does not touch them. What you predicted and solved is kept beside them, and never leaves your machine, unless you join the board of a class. The table below is in the file `progress.md` too.
+# Your notebooks are copies in the folder `work`. An update of the course does not touch them. What you predicted and solved is kept beside them, and never leaves your machine, unless you join the board of a class. In JupyterLab the next cell shows them as a table, which is in the file `progress.md` too.
 
 # %%
 from helpers import progress

@@ -241,7 +241,7 @@ timeline(returns, title="What returns when: rank 0 sends to a rank that is busy"
 plt.show()
 
 # %% [markdown] claims="01-send-waits 01-isend-returns"
-# `Send` of 8 B returned long before rank 1 received: the library copied the bytes, and rank 0 could go on. This is an **[eager](glossary.md#eager)** send. `Send` of 4 MB waited (hatched) until rank 1 called `Recv`, and only then moved the bytes. This is a **[rendezvous](glossary.md#rendezvous)**. `Isend` of 4 MB returned at once, and `Wait` did the waiting. Eight recorded runs agree:
+# `Send` of 8 B returned long before rank 1 received: the library copied the bytes, and rank 0 could go on. This is an **[eager](glossary.md#eager)** send. `Send` of 4 MB waited (hatched) until rank 1 called `Recv`, and only then moved the bytes. This is a **[rendezvous](glossary.md#rendezvous)**. `Isend` of 4 MB returned at once, and `Wait` did the waiting. Eight recorded runs agree (the last column's words are explained below):
 
 # %%
 for name in ("01-send-waits", "01-isend-returns"):
@@ -252,10 +252,10 @@ for name in ("01-send-waits", "01-isend-returns"):
 #
 # - *holds*: the interval excludes "no difference", and the effect reaches the margin in the claimed direction;
 # - *fails*: as for *holds*, but in the opposite direction;
-# - *ties*: the whole interval lies within the margin;
+# - *equal*: the whole interval lies within the margin;
 # - *open*: none of these.
 #
-# `Send` of 8 B *fails*: it did not wait. `Send` of 4 MB *ties*: it took as long as the rank was busy.
+# `Send` of 8 B *fails*: it did not wait. For 4 MB the two are *equal*: `Send` took as long as the rank was busy.
 #
 # ### Where does eager end?
 #
@@ -918,6 +918,7 @@ guess.answer("work of 4 ranks, growing picture", float(done[max(counts)]))
 
 # %%
 figure, axes = plt.subplots(1, 2, figsize=(10, 5.4), sharey=True)
+figure.set_label("Speed-up with more ranks, measured and by the laws")
 N = np.linspace(1, max(counts), 50)
 same = {n: strong[1][0] / strong[n][0] for n in counts}
 for ax, points, runs, law, title in (
@@ -940,6 +941,7 @@ plt.show()
 rendered = cluster.run(lambda: picture if rank == 0 else None)[0]
 figure, ax = plt.subplots(figsize=(7, 6))
 ax.imshow(rendered, cmap=style.SEQUENTIAL, extent=(-2.0, 0.6, -1.2, 1.2))
+figure.set_label("The Mandelbrot set, its rows computed by all ranks in turn")
 title = f"The Mandelbrot set; rank r of {max(counts)} computed every {max(counts)}th row"
 ax.set(xlabel="real part of c", ylabel="imaginary part of c", title=title)
 ax.grid(False)
@@ -1108,7 +1110,7 @@ else:
     print("Exercise 8 first")
 
 # %% [markdown]
-# **Answer.** Only if nothing is serial, each rank has a core, and the shares are equal. With serial fraction $s$, fixed work gets at most $1/(s + (1-s)/N)$ times as fast. If the work grows with $N$ and $s$ stays the same, the speed-up has no ceiling. Where tasks differ, a queue makes the shares more equal. *Evidence: the filled points of the picture beside the laws, and the queue's sums.*
+# **Answer.** Only if nothing is serial, each rank has a core, and the shares are equal. With serial fraction $s$, fixed work gets at most $1/(s + (1-s)/N)$ times as fast. If the work grows with $N$ and $s$ stays the same, the speed-up has no ceiling. Where tasks differ, a queue makes the shares more equal. *Evidence: the filled points of the picture beside the laws (your machine has as many cores as they need), and the queue's sums.*
 
 # %% [markdown]
 # ## What breaks

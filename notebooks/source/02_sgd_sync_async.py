@@ -128,9 +128,9 @@ print(f"loss of the first ten batches {np.mean(losses[:10]):.2f}, last {np.mean(
 # %% [markdown]
 # ### `torch.distributed` over MPI, in ten lines
 #
-# PyTorch sends messages through a *[backend](glossary.md#backend)*. The PyTorch that `pip` installs has no backend for MPI. The author of one of the four texts that this course starts from spent four days building a PyTorch that has one. `helpers.torch_mpi` is a backend in Python over mpi4py; nothing is built. With `mpi://`, rank and size come from MPI, without an address or a port.
+# PyTorch sends messages through a *[backend](glossary.md#backend)*. The PyTorch that `pip` installs has no backend for MPI. The author of one of the documents that this course examines spent four days building a PyTorch that has one. `helpers.torch_mpi` is a backend in Python over mpi4py; nothing is built. With `mpi://`, rank and size come from MPI, without an address or a port.
 #
-# Another of these texts adds 1, 2 and 3 on three ranks with `all_reduce` and prints 0.
+# Another of these documents adds 1, 2 and 3 on three ranks with `all_reduce` and prints 0.
 #
 # > **Predict.** What is the right answer? And how can a program print 0? Look for a way before you read on.
 
@@ -480,7 +480,9 @@ for points, (fixed, per_sample, synchronize) in zip((lenet2, wide), fits, strict
 # > **Predict.** With the numbers above: from which $B$ on do two replicas pay, for each network?
 
 # %%
-pays = [Prediction(f"{name} pays from B =", None) for name in ("LeNet", "the perceptron")]
+pays = [
+    Prediction(f"the batch from which {name} pays", None) for name in ("LeNet", "the perceptron")
+]
 
 # %% [markdown]
 # ### Exercise 4: predict the crossing
@@ -514,7 +516,7 @@ for points, prediction, times in zip((lenet2, wide), pays, fits, strict=True):
         found = f"below {points[0].batch}" if ratios[0] < 1 else f"beyond {points[-1].batch}"
     prediction.answer(found)
     crossed = predict_crossing(*(1e3 * t for t in times), 2)
-    print(f"    for {points[0].name} your function says B = {crossed}")
+    print(f"for {points[0].name}, your function says B = {crossed}")
 _ = plots.crossing(lenet2 + lenet4 + wide, usable_cores(), crossed)
 plt.show()
 
@@ -690,7 +692,7 @@ for from_whom in ("anyone", "the first one's source"):
         comm.Recv(layer, status.Get_source() if known else MPI.ANY_SOURCE, status=status)
         gradients.append(int(layer[0]))
     if rank == 0:
-        print(f"layers after the first from {from_whom}: {gradients[:4]} and {gradients[4:]}")
+        print(f"first layer from anyone, others from {from_whom}: {gradients[:4]}, {gradients[4:]}")
         mixtures[from_whom] = sum(len(set(g)) > 1 for g in (gradients[:4], gradients[4:]))
     comm.Barrier()
 
@@ -983,7 +985,7 @@ undivided.answer(float(np.mean(run.losses[80:])))
 #
 # ## What the sources say, what we measured
 #
-# The first column sums up the four texts on deep learning systems that the course starts from. The second column is what your machine has just shown.
+# The first column sums up what the documents that the course examines say of SGD. The second column is what your machine has just shown.
 
 # %%
 from IPython.display import Markdown
@@ -996,10 +998,10 @@ rows = [
     ("gradients of parts add up to the gradient of the whole",
      f"parameters at most {as_one:.0e} apart after 40 steps"),
     ("replicas stay equal", f"to the last bit in {equal} of {len(trained)} ways"),
-    ("worthwhile if $T_\text{sync}/T_\text{comp} < R - 1$",
+    (r"worthwhile if $T_\text{sync}/T_\text{comp} < R - 1$",
      f"right about {right} of {len(points)} points, with {usable_cores()} cores to use"),
-    ("\"ring allreduce?\"", f"{ring_steps} messages and {ring_bytes} bytes from each rank, counted"),
-    ("is there an epoch any more?", f"no; what ended the run: {free.ended}"),
+    ("how does a ring allreduce work?", f"{ring_steps} messages and {ring_bytes} bytes from each rank, counted"),
+    ("has an asynchronous training epochs?", f"no; what ended the run: {free.ended}"),
 ]  # fmt: skip
 lines = ["| the source says | here |", "|---|---|"]
 Markdown("\n".join(lines + [f"| {said} | {found} |" for said, found in rows]))

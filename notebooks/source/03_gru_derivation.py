@@ -140,7 +140,7 @@ def rnn_norms(radius, input_size=0.1, seed=1):
 #
 # ### A summary in which order counts
 #
-# The mean of thirty days of push-ups ignores their order. Now put five yearly deposits of 100, 200, 300, 400 and 500 into an account that pays 5 % interest at each year's end.
+# One of the sources compares push-ups with savings. The mean of thirty days of push-ups ignores their order. Now put five yearly deposits of 100, 200, 300, 400 and 500 into an account that pays 5 % interest at each year's end.
 #
 # > **Predict.** Make the same deposits in the opposite order. The mean is the same. By how much does the final balance change?
 
@@ -560,8 +560,9 @@ def gru_norms(radius, bias, seed=1):
 
 def show_gru(radius, bias):
     """Compare an RNN and a GRU of the same radius."""
-    curves = {"RNN": rnn_norms(radius)[0], f"GRU, bias of z {bias:g}": gru_norms(radius, bias)}
+    curves = {"RNN": rnn_norms(radius)[0], f"GRU, bias of z = {bias:g}": gru_norms(radius, bias)}
     draw.norms_by_lag(curves).set_title(f"ρ = {radius:.2f}")
+    plt.gcf().set_label("What is left of the gradient in an RNN and in a GRU")
     plt.show()
 
 
@@ -648,7 +649,7 @@ for ax, budget in zip(axes, budgets, strict=True):
         rates = [row.parameters["rate"] for row in here]
         ax.semilogx(rates, [row.value for row in here], label=name)
         best[name, budget] = max(here, key=lambda row: row.value)
-    ax.axhline(0.25, color=style.BLACK, ls=":")
+    ax.axhline(0.25, color=style.BLACK, ls=":", label="guessing")
     ax.set(xlabel="learning rate", title=f"{budget} steps")
 axes[0].set_ylabel("accuracy, mean of 5 seeds")
 axes[1].legend(loc="center left", bbox_to_anchor=(1, 0.5))

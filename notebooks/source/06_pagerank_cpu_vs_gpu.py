@@ -242,7 +242,7 @@ for row in rows:
 # %% [markdown] claims="06-same-bytes 06-csr 06-messages-dense"
 # **Bytes explain the slow dense versions.** The dense matrix has over 400 times the bytes of the compressed rows. On an idle machine it also takes over a hundred times as long, and it reaches its bound. (A ratio below 1 means that a cache held some of the bytes. If other programs used your cores, run the cells again.)
 #
-# Bytes do not explain versions 0s and 1. COO moves fewer bytes than 0s (2.2 and 3.7 MB), but in the records, on one core, it takes five to seven times as long. Both stand far above the dashed line. Is the COO format slow? We give the same links, in the same format, to SciPy:
+# Bytes do not explain version 1. COO moves fewer bytes than 0s (2.2 and 3.7 MB), but in the records, on one core, it takes five to seven times as long, and it stands far above the dashed line. Is the COO format slow? We give the same links, in the same format, to SciPy:
 
 # %%
 same = graph.incoming.tocoo().astype(np.float32)

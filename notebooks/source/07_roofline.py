@@ -383,7 +383,7 @@ check.strides(strides, free)
 # %% [markdown]
 # ### Count the misses
 #
-# Here is a cache small enough to watch. It has lines and sets, and evicts the least recently used line of a set. Play the accesses of a product of 8 × 8 matrices, or move the slider. Blue elements are in the cache. A dot marks an access that hits, a cross one that misses. At the last step, compare the misses of `ijk` and `ikj`. Then set *line* to 32 bytes, so that a line holds a whole row, and compare again.
+# Here is a cache small enough to watch. It has lines and sets, and evicts the least recently used line of a set. Play the accesses of a product of 8 × 8 matrices, or move the slider. Blue elements are in the cache. A dot marks an access that hits, a cross one that misses. In JupyterLab, compare the misses of `ijk` and `ikj` at the last step. Then set *line* to 32 bytes, so that a line holds a whole row, and compare again.
 
 # %%
 from helpers.roofline.cache import ORDERS, Cache, count_misses

@@ -414,6 +414,7 @@ if "ring_allreduce" in globals() and check.ring_allreduce.passed(ring_allreduce,
     own["your ring"] = ring_allreduce
 raced = cluster.run(lambda sizes, own: race(sizes, **own), race_sizes, own)[0]
 ax = costs.times_by_size(race_sizes, raced)
+ax.figure.set_label("Tree, ring and your ring: time by size")
 costs.doubt(ax, cluster.run(measure.share)[0])
 crossing = crossover(P.ranks, busy.alpha, busy.beta)
 if crossing:
@@ -722,7 +723,8 @@ check.halving_doubling(halving_doubling, cluster=cluster)
 if check.halving_doubling.passed(halving_doubling, cluster=cluster):
     own["your halving and doubling"] = halving_doubling
     entrants = cluster.run(lambda sizes, own: race(sizes, **own), race_sizes, own)[0]
-    costs.times_by_size(race_sizes, entrants)
+    ax = costs.times_by_size(race_sizes, entrants)
+    ax.figure.set_label("The race with your halving and doubling")
     plt.show()
 
 # %% [markdown]
@@ -790,11 +792,11 @@ rows = [
     ("allreduce by a chain: \"communication per worker is N\"",
      f"sent by each of four, ÷ K: {', '.join(f'{x:g}' for x in shares['chain'])}; the N is in the number "
      f"of *steps*, {cost.steps('chain', P.ranks)}"),
-    ("ring allreduce, with a question mark: can workers do without a server?",
+    ("ring allreduce: can workers do without a server?",
      "yes: two loops over `Sendrecv`, no rank is special"),
-    ("\"cost for each worker is 2(N−1)K/N, independent of N\"",
+    ("a worker sends $2(N-1)K/N$ bytes, whatever $N$ is",
      f"counted {max(shares['ring']):g} K; for N = 1000 by the formula {thousand:.3f} K; steps grow"),
-    ("reduce part $i$ to worker $i$, all at once, then broadcast each", "the ring, numbered so"),
+    ("reduce part $i$ to worker $i$, all at once, then broadcast each", "that is the ring: rank $i$ ends up with the sum of chunk $i$, and passes it on"),
     ("one ring through all ranks (two levels are not in the sources)",
      f"four hosts, 100 Mbit/s, 1 MB: two levels {level_ms:.0f} ms, ring {ring_ms:.0f} ms"),
     ("the six collectives, drawn; PCIe, NVLink, Ethernet, InfiniBand, RDMA",

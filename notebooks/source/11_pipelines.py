@@ -597,7 +597,7 @@ for use_tags in (True, False):
         print(f"tags {use_tags}: loss {loss}")
 
 # %% [markdown]
-# **Never empty.** PipeDream removes the bubble by not emptying the pipeline: each "micro-batch" is a batch of its own, and a rank updates its weights (U) after each backward pass, while other batches are under way. Now the pipeline fills and empties once in the whole training:
+# **Never empty.** PipeDream removes the bubble by not emptying the pipeline: each "micro-batch" is a batch of its own, and a rank updates its weights (U) after each backward pass, while other batches are under way. Now the pipeline fills and empties once in the whole training. With eight batches in all, that is still a quarter of the time; with many, it is next to nothing:
 
 # %%
 plan, pace = families.pipedream(P.ranks, 8), Costs(P.part, P.part, P.part, update=P.part / 4)

@@ -514,7 +514,7 @@ for name in ("real-backup", "backup-bias"):
 #
 # The **linear rule** (Goyal et al., 2017) takes $k$ times the learning rate for a batch that is $k$ times as large,
 #
-# $$\hat\lambda = k\,\lambda,$$
+# $$\lambda_k = k\,\lambda,$$
 #
 # so that the same samples move the weights about as far. Gradients change fastest at the beginning, so the rate [warms up](glossary.md#warm-up): it grows to this value over the first epoch.
 #

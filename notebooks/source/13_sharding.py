@@ -242,7 +242,7 @@ def fit(step):
 
 
 if check.zero_step.passed(my_zero_step, cluster=cluster):
-    print(cluster.run(fit, my_zero_step, timeout=30)[0])
+    print(*(f"{weight + 0:g}" for weight in cluster.run(fit, my_zero_step, timeout=30)[0]))
 
 # %% [markdown]
 # ### Gather, compute, free; and gather ahead
@@ -623,8 +623,8 @@ alpha, beta = min(eight.run(ways.link, size, timeout=60)[0] for _ in range(3))
 pair = Network(hosts=2, rate=chosen.slow)
 inside, between = Link("memory", alpha, beta), Link("100 Mbit/s", alpha, 1 / pair.payload)
 machine = planner.Machine(chosen.speed, inside, between, pair.places(8))
-print(f"inside a host: α = {1e3 * alpha:.2f} ms, β = {1e6 * beta:.3f} ms for each KB")
-print(f"between hosts: β = {1e6 * between.beta:.3f} ms for each KB")
+print(f"inside a host: α = {1e3 * alpha:.2f} ms, β = {1e6 * beta:.3f} ms for each kB")
+print(f"between hosts: β = {1e6 * between.beta:.3f} ms for each kB")
 if beta > between.beta:
     print("BUSY MACHINE: the memory looks slower than the link. Run this cell again.")
 

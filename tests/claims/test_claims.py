@@ -56,9 +56,9 @@ def judged(gap, noise=0.1, seeds=8, **changes):
     [
         (1, 0.1, "holds", {}),
         (-1, 0.1, "fails", {}),
-        (0.1, 0.1, "ties", {}),
+        (0.1, 0.1, "equal", {}),
         (1, 20, "open", {}),
-        (0.3, 1e-6, "ties", {}),  # below the margin, however sure
+        (0.3, 1e-6, "equal", {}),  # below the margin, however sure
         (-1, 0.1, "holds", {"larger": False}),
         (1, 0.1, "fails", {"larger": False}),
     ],
@@ -74,7 +74,7 @@ def test_ratios_are_judged_by_their_logarithms():
     found = judge(claim, [(2.0, 1.0), (4.0, 2.0), (6.0, 3.0)])
     assert found.effect == pytest.approx(1.0)
     assert found.word == "holds"
-    assert judge(claim, [(1.05, 1.0), (2.1, 2.0)]).word == "ties"
+    assert judge(claim, [(1.05, 1.0), (2.1, 2.0)]).word == "equal"
     one = judge(claim, [(100.0, 1.0)])
     assert (one.word, one.low, one.high) == ("open", -1, math.inf), "one run decides nothing"
     with pytest.raises(ClaimError, match="positive"):
@@ -187,8 +187,8 @@ def test_the_build_refuses_what_does_not_agree(tmp_path):
         "a cell names claim '99-other', which claims/99_try.py lacks"
     ]
     assert refused(tmp_path, names=[]) == ["no cell names claim '99-gap' of claims/99_try.py"]
-    assert refused(tmp_path, replace(CLAIM, verdict="ties")) == [
-        f"claim '99-gap' states 'ties', its record on {here(tmp_path)} says 'holds'"
+    assert refused(tmp_path, replace(CLAIM, verdict="equal")) == [
+        f"claim '99-gap' states 'equal', its record on {here(tmp_path)} says 'holds'"
     ]
 
 
@@ -252,7 +252,7 @@ def test_a_claim_of_the_processor_agrees_with_every_answer():
     assert depends.agrees("fails")
     assert not CLAIM.agrees("fails")
     assert "99-gap  holds (depends on the processor)" in table([run(depends)])
-    assert "99-gap  holds, NOT ties" in table([run(replace(CLAIM, verdict="ties"))])
+    assert "99-gap  holds, NOT equal" in table([run(replace(CLAIM, verdict="equal"))])
     assert "expected a notebook or a claim of one; got 98" in choose(["98"])
 
 

@@ -71,7 +71,7 @@ def what_holds() -> str:
         "",
         "Every conclusion of the course is an experiment over seeds and settings against the "
         "strongest simple rival. Here are all of them with what the newest record of each "
-        "processor says: *holds*, *ties*, *fails*, *open* (these runs do not decide) or *depends "
+        "processor says: *holds*, *equal*, *fails*, *open* (these runs do not decide) or *depends "
         "on* a setting or the processor. The effect stands with its 95 % interval; *runs* is how "
         "many pairs it comes from. `make claims NB=02` runs those of one notebook on your machine. "
         "Open a line to see its measurements.",

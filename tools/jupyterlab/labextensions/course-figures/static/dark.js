@@ -34,6 +34,7 @@
     }
     .course-figure, .picture { filter: var(--course-dark, none); }
     .course-whole { display: inline-block; position: relative; max-width: 100%; }
+    .course-whole > img { display: block; }  /* no gap for letters' tails below it, over which kept parts would stretch */
     .course-whole > .course-kept { display: var(--course-kept, none); position: absolute; inset: 0; background-size: 100% 100%; }`;
 
   // Show parts of a picture as they are, each [left, top, right, bottom] from 0 to 1.
