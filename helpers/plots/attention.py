@@ -75,7 +75,7 @@ def differences(pairs: Mapping[str, Sequence[Sequence[float]]], margin: float) -
         colour = style.colour(row)
         ax.plot([low, high], [row, row], marker="", color=colour, lw=5, alpha=0.5)
         ax.plot(mean, row, "D", ms=11, color=colour)
-        ax.plot(apart, [row] * len(apart), "o", ms=4, color=style.BLACK)
+        ax.plot(apart, [row] * len(apart), "o", ms=6, color=style.BLACK, mec="white", zorder=5)
     ax.set_yticks(range(len(pairs)), list(pairs))
     ax.set_ylim(len(pairs) - 0.5, -0.5)
     ax.set_xlabel("accuracy ahead of the rival's (dot: a split; diamond and bar: mean, 95 %)")

@@ -10,7 +10,7 @@ from helpers.records import Row
 def test_bits_are_those_of_the_levels():
     ax = plots.code(np.array([3.0, -4.0]), np.array([2, -3]), 3)
     assert [label.get_text() for label in ax.get_xticklabels()] == ["0\n10", "1\n11"]
-    assert "3 bits each, 7 different codes" in ax.get_title(loc="left") + ax.get_title()
+    assert "3 bits each, 7 different values" in ax.get_title(loc="left") + ax.get_title()
 
 
 def test_codes_and_ticks_stand_apart():

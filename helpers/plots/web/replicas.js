@@ -50,7 +50,7 @@ export function start(root, data) {
   function sentence(step) {
     const now = run().map((path) => path[step]), mean = [0, 1].map((k) => now.reduce((s, p) => s + p[k], 0) / now.length);
     const far = Math.max(...now.map((p) => Math.hypot(p[0] - mean[0], p[1] - mean[1])));
-    const met = (data.met[menu.value] || []).includes(step) ? " The replicas have just become their mean." : "";
+    const met = (data.met[menu.value] || []).includes(step) ? " All replicas have just been set to their mean." : "";
     return `${menu.value}, after ${step * data.every} steps: in this plane the farthest replica is ${far.toPrecision(2)} from the mean.${met}`;
   }
   const options = () => ({ steps: run()[0].length - 1, draw: paint, label: sentence, seconds: 0.3, moving: 0.25, name: "replicas on a loss surface", id: "replicas" });
