@@ -96,7 +96,7 @@ wasted.answer(moved["copy_along_columns"] / moved["copy_along_rows"])
 # %% [markdown]
 # Along rows, the 128 bytes of a warp fill 4 sectors: the access is *[coalesced](glossary.md#coalescing)*. Along columns, each lane touches a sector of its own and uses 4 of its 32 bytes.
 #
-# On an H200, with 8192 × 8192 floats, the copy along rows took 0.22 ms, and the copy along columns 0.98 ms. That is 4.5 times as long, not eight times. Only the caches moved eight times the sectors. They keep a sector until other requests have used the rest of it, so the memory behind the caches delivered equally many bytes to both copies (counted, to 3 %). (Times and counts on an H200 come from `make gpu`; `data/gpu/` holds the record.)
+# On an H200, with 8192 × 8192 floats, the copy along rows took 0.22 ms, and the copy along columns 0.98 ms. That is 4.5 times as long, not eight times. Only the caches moved eight times the sectors. They keep a sector until other requests have used the rest of it, so the memory behind the caches delivered equally many bytes to both copies (counted, to 4 %). (Times and counts on an H200 come from `make gpu`; `data/gpu/` holds the record.)
 #
 # ### Exercise 1: repair an access
 #

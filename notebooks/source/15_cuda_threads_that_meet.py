@@ -40,7 +40,7 @@ rng = np.random.default_rng(15)
 photograph = load_sample_image("china.jpg").mean(axis=2).astype(np.float32) / 255
 
 # %% [markdown]
-# Below, threads compute for each of eight numbers the sum of all numbers before it: a *[scan](glossary.md#scan)*. A single thread makes six additions, one after another; for 256 numbers it makes 254. A tree of threads takes $2 \log_2 n$ steps: six for eight numbers too, but only 16 for 256. **Press ▶|** to see which thread adds what, and choose the other scan from the menu. (It includes each number in its own sum.) Lines are reads, frames are writes, and each colour is a thread. A barrier separates each step from the next. Both scans were recorded while they ran.
+# Below, threads compute for each of eight numbers the sum of all numbers before it: a *[scan](glossary.md#scan)*. A single thread makes six additions, one after another; for 256 numbers it makes 254. A tree of threads takes $2 \log_2 n$ steps: six for eight numbers too, but only 16 for 256. (The picture has a seventh, which sets the last number to zero.) **Press ▶|** to see which thread adds what, and choose the other scan from the menu. (It includes each number in its own sum.) Lines are reads, frames are writes, and each colour is a thread. A barrier separates each step from the next. Both scans were recorded while they ran.
 
 # %%
 eight, scans = np.array([3, 1, 7, 0, 4, 1, 6, 3], np.float32), {}

@@ -337,7 +337,7 @@ guess.answer("Waitall ÷ exchange, with Testall", float(best[2, 0] / best[0, 0])
 Markdown("\n".join([*table, "", "(the best of 15 rounds)"]))
 
 # %% [markdown]
-# If `Waitall` takes as long as the exchange alone, few bytes moved while the ranks computed. If `Waitall` after `Testall` takes nearly 0 ms, and yet *everything* takes no less than in the first way, the bytes moved inside `Testall`: the processor copied them instead of computing. Then a non-blocking call hides no transfer inside this machine. Between machines it can, if the network card moves bytes by itself.
+# If `Waitall` takes as long as the exchange alone, few bytes moved while the ranks computed. If `Waitall` after `Testall` takes nearly 0 ms, and yet *everything* takes about as long as in the first way, the bytes moved inside `Testall`: the processor copied them instead of computing. Then a non-blocking call hides little inside this machine. Between machines it can, if the network card moves bytes by itself.
 #
 # ### A collective that does not block
 #

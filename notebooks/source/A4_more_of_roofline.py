@@ -250,7 +250,7 @@ for (name, (layer, _, _)), source in zip(variants(base).items(), stated, strict=
     print(f"{name:13} {show[0]:>23} {show[1]:>23}   {source}")
 
 # %% [markdown] claims="A4-time-operations A4-shuffle"
-# The source errs about groups: $g$ of them leave $1/g$ of the operations, not $1/g^2$.
+# The source errs twice: $g$ groups leave $1/g$ of the operations, not $1/g^2$, and its $k_1^2/k_2^2$ is upside down.
 #
 # **Time does not follow operations.** A depthwise layer keeps 0.8 % of the operations, but in the records it takes 5 to 25 % of the time. It keeps 85 % of the bytes, so its intensity is low. The channel shuffle needs no operations, but in the records it adds 3 to 7 % to the time of the grouped layer before it.
 
