@@ -239,7 +239,7 @@ print(inspect.getsource(framework._schedule))
 # %% [markdown]
 # ### Exercise 2: in how many documents?
 #
-# *Difficulty ●○○, 5 minutes.* A word's *document frequency* is the number of documents that contain it, however often. Write `mapper_df` and `reducer_df`; words are what `text.split()` gives.
+# *Difficulty ●○○, 5 minutes.* A word's *document frequency* is the number of documents that contain it, however often it occurs in each. Write `mapper_df` and `reducer_df`; words are what `text.split()` gives.
 #
 # <details><summary>Hint</summary>
 #
