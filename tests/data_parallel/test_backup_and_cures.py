@@ -73,7 +73,7 @@ def cured(steps: int) -> dict[str, tuple]:
     """Accuracy and staleness by each cure."""
     found = {}
     for scheme in (StalenessAware, functools.partial(Elastic, period=2, pull=0.2)):
-        history = lenet.train(scheme, _comm(), steps=steps, batch=8, rate=0.1, momentum=0.0)
+        history = lenet.train(scheme, _comm(), steps=steps, batch=8, rate=0.05, momentum=0.0)
         found[history.scheme] = history.accuracy, float(np.mean(history.staleness)), history.report
     return found
 
