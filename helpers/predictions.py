@@ -62,11 +62,11 @@ def answer(of: str, said: Any, measured: Any, unit: str = "") -> None:
 
     What was said before the first answer stays, whatever is typed afterwards.
     """
-    board.came(of, measured)
+    board.came(of, plain := _shown(measured) if isinstance(measured, set) else measured)
     unit = f" {unit}" if unit else ""
     came, late = f"{_shown(measured)}{unit}", ""
     if said is not None:
-        said, late = progress.settle(of, said, measured)
+        said, late = progress.settle(of, said, plain)
     if said is None:
         show_folded(of, came)
     else:
@@ -77,26 +77,30 @@ def answer(of: str, said: Any, measured: Any, unit: str = "") -> None:
 def _shown(value: Any) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
+    if isinstance(value, set):
+        return ", ".join(sorted(value))
     if not isinstance(value, float):
         return str(value)
     return f"{value:,.0f}" if 1e3 <= abs(value) < 1e6 else f"{value:.3g}"
 
 
 def _names(said: Any) -> set[str]:
-    """Take several names apart: in which order they are said does not matter."""
+    """Take apart the names of a set, which may be said in any order."""
     text = ", ".join(map(str, said)) if isinstance(said, list | tuple | set) else str(said)
     return set(re.split(r"\s*,\s*|\s+and\s+", text.strip().lower()))
 
 
 def _words(said: Any) -> str:
-    """Leave out what does not change the meaning: articles, marks between words."""
-    return re.sub(r"^(a|an|the) |\W+|_", " ", str(said).strip().lower()).strip()
+    """Leave out what does not change the meaning: an article, marks between words."""
+    text = re.sub(r"(?<=\w)[\s,_-]+(?=\w)", " ", str(said).strip().lower())
+    return re.sub(r"^(a|an|the) ", "", text)
 
 
 def _compared(said: Any, measured: Any) -> str:
-    if isinstance(said, str | list | tuple | set) or isinstance(measured, str):
-        same = _names(said) == _names(measured) or _words(said) == _words(measured)
-        return ": right" if same else ": no"
+    if isinstance(measured, set):
+        return ": right" if _names(said) == _names(measured) else ": no"
+    if isinstance(said, str) or isinstance(measured, str):
+        return ": right" if _words(said) == _words(measured) else ": no"
     if said == measured:
         return ": right"
     numbers = isinstance(said, int | float) and isinstance(measured, int | float)

@@ -20,8 +20,10 @@ from helpers.predictions import Prediction
         (-1, float("inf"), "you predicted -1"),
         (" Vectors ", "vectors", ": right"),
         (3, "vectors", ": no"),
-        ("plain and GRU", "GRU, plain", ": right"),
-        (["plain"], "GRU, plain", ": no"),
+        ("plain and GRU", {"GRU", "plain"}, ": right"),
+        (["plain"], {"GRU", "plain"}, "it is GRU, plain: no"),
+        ("1, 2, 3", "3, 1, 2", ": no"),  # an order
+        ("ring > tree", "ring < tree", ": no"),
         ("a two level halving", "two_level, halving", ": right"),
         ("two level", "two_level, halving", ": no"),
     ],

@@ -658,7 +658,7 @@ for (name, budget), row in best.items():
     copied = sum(accuracy > 0.9 for accuracy in row.parameters["each"])
     print(f"{budget} steps, {name:20} best {row.value:.2f} at rate {row.parameters['rate']:<5} "
           f"({copied} of 5 seeds above 0.9)")  # fmt: skip
-above.answer(", ".join(n for n in names if best[n, budgets[0]].value > 0.9))
+above.answer({n for n in names if best[n, budgets[0]].value > 0.9})
 
 # %% [markdown]
 # The GRU with the half-life bias learns at the most rates: from 0.01 up in 120 steps, from 0.003 up in 360. With PyTorch's start, the *same GRU* learns only at the largest rates. The plain network with an orthogonal $U$ has no gate, and copies with some seeds and not with others. At the two smallest rates and 120 steps it is ahead of both GRUs. The plain network with PyTorch's start never reaches 0.9.
