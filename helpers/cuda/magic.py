@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from typing import NoReturn
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
+from helpers.cuda import source
 from helpers.cuda.errors import CompileError
 from helpers.cuda.module import TIMEOUT, Module
-
-KERNEL = re.compile(r"__global__\s+void\s+(?:__\w+__\s*\(.*?\)\s*)?(\w+)\s*\(")
 
 
 @magics_class
@@ -46,7 +44,7 @@ class CudaMagics(Magics):
                 timeout=options.timeout,
             )
         except CompileError as error:  # or the kernel of an earlier run would pass for this one
-            names.update(dict.fromkeys(KERNEL.findall(cell), Uncompiled(error)))
+            names.update(dict.fromkeys(source.names(cell), Uncompiled(error)))
             raise
         if options.name in module.signatures:
             raise UsageError(

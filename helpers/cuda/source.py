@@ -73,6 +73,11 @@ def _no_kernels_of_macros(source: str) -> None:
             )
 
 
+def names(source: str) -> list[str]:
+    """Return the names of all kernels and templates of a source, which need not compile."""
+    return [match["name"] for match, _ in _heads(code(source))]
+
+
 def templates(source: str) -> dict[str, tuple[str, ...]]:
     """Return the kernel templates: the names of each one's parameters."""
     return {match["name"]: names for match, names in _heads(code(source)) if names}
