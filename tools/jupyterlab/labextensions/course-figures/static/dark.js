@@ -3,13 +3,14 @@
 // Only pictures that say so: what carries the class "course-figure", and our scripted pictures. A photograph in a figure
 // stays as it is: `keep` lays these parts of the picture over it, as they were drawn.
 (() => {
-  // A colour of luminance L becomes the same hue of luminance 0.0525 / (L + 0.05) - 0.05. White becomes black, black
-  // white, and WCAG's contrast of any two colours what it was. Above HALF a colour is made darker by a factor, below it
-  // lighter by a sum. On white the palette's orange and sky have 2.3 to 1; here such colours have the 3.5 to 1 of LINES.
-  const HALF = Math.sqrt(0.0525) - 0.05, LINES = 0.125;
+  // A colour of luminance L becomes the same hue of luminance 0.0525 / (L + 0.05) - 0.05, and WCAG's contrast of any two
+  // colours stays what it was: white becomes black, black white. Above HALF a colour is made darker by a factor, below it
+  // lighter by a sum and by BRIGHTER. The palette's orange and sky, which would be dull, have the 4.6 to 1 of LINES: as
+  // bright as they can be with white text on them.
+  const HALF = Math.sqrt(0.0525) - 0.05, LINES = 0.18, BRIGHTER = 1.12;
   const opposite = (L) => {
     const exact = 0.0525 / ((L > HALF && L < 0.186 ? HALF : L) + 0.05) - 0.05; // 0.186: text on white, rounded, ends here
-    return L < HALF ? exact : Math.max(exact, LINES * Math.min(1, (0.62 - L) / 0.18));
+    return L < HALF ? Math.min(1, BRIGHTER * exact) : Math.max(exact, LINES * Math.min(1, (0.62 - L) / 0.18));
   };
   const less = table((L) => (L < HALF ? 1 : opposite(L) / L)), more = table((L) => (L < HALF ? opposite(L) - L : 0));
   // 256 levels, as a filter has; those that text may have are rounded up
