@@ -53,7 +53,9 @@ def launches(device: str, n: int = SIDE) -> dict:
     a, b = rng.random((2, 128, 128), np.float32)
     product = Module("product.cu", device=device, timeout=120)
     for name, grid in (("square_product<16>", (8, 8)), ("square_product<32>", (4, 4)),
-                       ("coarse_product<2>", (4, 8)), ("coarse_product<4>", (2, 8))):  # fmt: skip
+                       ("coarse_product<2>", (4, 8)), ("coarse_product<4>", (2, 8)),
+                       ("register_product<2>", (4, 4)),
+                       ("register_product<4>", (2, 2))):  # fmt: skip
         block = (32, 32) if "32" in name else (16, 16)
         found[name] = product[name][grid, block], (a, b, np.zeros_like(a), 128, 128, 128)
     x = rng.random(256 * 256, np.float32)

@@ -154,3 +154,12 @@ def test_outputs_over_different_keys_merge_as_on_a_ring(attention, cut):
         attention["attention"][-(-n // 16), (16, 16)](q, keys, values, out, logs, n, len(keys))
         pieces += [torch.from_numpy(out), torch.from_numpy(logs)]
     np.testing.assert_allclose(merge(*pieces)[0], want, rtol=1e-3, atol=1e-5)
+
+
+def test_each_tree_of_sums_adds_up_its_blocks():
+    x = np.random.default_rng(0).random(3 * 256, np.float32)
+    with Module("sums.cu", device="cpu") as sums:
+        for name in sums:
+            total = np.full(3, np.nan, np.float32)
+            sums[name][3, 256](x, total, check=True)
+            np.testing.assert_allclose(total, x.reshape(3, 256).sum(1), rtol=1e-5)

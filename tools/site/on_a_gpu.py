@@ -10,24 +10,32 @@ from helpers.paths import GPU_RECORDS
 LARGEST = 16384  # rows and columns of the image
 CUDNN = "torch conv2d (cuDNN, fp32)"
 LIBRARIES = {CUDNN: "cuDNN", "CuPy ndimage.correlate": "CuPy"}
+MATRIX, NUMBERS = "{side:,} × {side:,} numbers", "{numbers:,} numbers"
+COPY, TURN, PRODUCT = f"Copy {MATRIX}", f"Transpose {MATRIX}", f"Multiply two matrices of {MATRIX}"
+SUM, SCAN = f"Sum {NUMBERS} in blocks of {{block}}", f"Scan {NUMBERS} in blocks of {{block}}"
+COUNT = "Histogram of {bytes:,} bytes, distinct values: {values}"
 TASKS = {
-    "copy_along_rows": "copy a matrix, neighbouring threads in a row",
-    "copy_along_columns": "copy a matrix, neighbouring threads in a column",
-    "transpose": "transpose a matrix by tiles",
-    "square_product<16>": "matrix product, tiles of 16 × 16",
-    "square_product<32>": "matrix product, tiles of 32 × 32",
-    "coarse_product<2>": "matrix product, 2 outputs a thread",
-    "coarse_product<4>": "matrix product, 4 outputs a thread",
-    "interleaved_sum": "sums of 256, working threads far apart",
-    "packed_sum": "sums of 256, working threads together, numbers far apart",
-    "halved_sum": "sums of 256, threads and numbers together",
-    "scan_steps": "scans of 256, Hillis and Steele",
-    "scan_tree": "scans of 256, Blelloch",
-    "direct_histogram": "histogram, bins in global memory",
-    "own_histogram": "histogram, bins of each block in shared memory",
+    "copy_along_rows": (COPY, "neighbouring threads in a row"),
+    "copy_along_columns": (COPY, "neighbouring threads in a column"),
+    "transpose": (TURN, "tiles of 32 × 32, each row padded by {PAD}"),
+    "square_product<16>": (PRODUCT, "tiles of 16 × 16, an output a thread"),
+    "square_product<32>": (PRODUCT, "tiles of 32 × 32, an output a thread"),
+    "coarse_product<2>": (PRODUCT, "tiles of 16 × 32, 2 outputs a thread"),
+    "coarse_product<4>": (PRODUCT, "tiles of 16 × 64, 4 outputs a thread"),
+    "register_product<2>": (PRODUCT, "tiles of 32 × 32, 2 × 2 outputs a thread"),
+    "register_product<4>": (PRODUCT, "tiles of 64 × 64, 4 × 4 outputs a thread"),
+    "interleaved_sum": (SUM, "working threads far apart"),
+    "packed_sum": (SUM, "working threads together, their numbers far apart"),
+    "halved_sum": (SUM, "working threads and their numbers together"),
+    "shuffled_sum": (SUM, "shuffles within a warp"),
+    "scan_steps": (SCAN, "Hillis and Steele, PAD = {PAD}"),
+    "scan_tree": (SCAN, "Blelloch, PAD = {PAD}"),
+    "direct_histogram": (COUNT, "bins in global memory"),
+    "own_histogram": (COUNT, "bins of each block in shared memory"),
 }
+"""Which task each kernel does, and how; a record's parameters are filled in."""
+ABSENT = "–"
 ByGPU = dict[str, tuple[records.Row, ...]]
-SETTINGS = {"PAD": "PAD = {}", "values": "distinct values: {}"}
 
 
 def page() -> str:
@@ -66,11 +74,9 @@ def _ladder(by_gpu: ByGPU) -> str:
     tables = "\n\n".join(_ladder_of(gpu, rows) for gpu, rows in by_gpu.items())
     return f"""## The convolution
 
-Milliseconds for an image of {LARGEST} × {LARGEST} numbers in single precision.
+Milliseconds for an image of {LARGEST:,} × {LARGEST:,} numbers in single precision. [Notebook 05](notebooks/05_cuda_tiling.ipynb) writes the first three kernels. `rows` uses no shared memory: each of its threads walks down four columns of the image. cuDNN and CuPy are libraries; cuDNN is made for images of many channels, and this one has one.
 
-{tables}
-
-cuDNN is made for images of many channels, and this one has one."""
+{tables}"""  # noqa: E501
 
 
 def _ladder_of(gpu: str, rows: Iterable[records.Row]) -> str:
@@ -78,36 +84,58 @@ def _ladder_of(gpu: str, rows: Iterable[records.Row]) -> str:
     for row in rows:
         if row.unit == "µs" and row.parameters["size"] == LARGEST:
             k = row.parameters.get("filter", 0)
-            times[row.name.removeprefix("convolve_"), k] = row.value
+            times[row.name, k] = row.value
             if row.peer in LIBRARIES and row.peer_value:
                 times[LIBRARIES[row.peer], k] = row.peer_value
-    names = list(dict.fromkeys(name for name, k in times if k))
+    names = dict.fromkeys(name for name, k in times if k)
+    ours = [name for name in names if name not in LIBRARIES.values()]
+    names = [*ours, *(name for name in LIBRARIES.values() if name in names)]
     filters = sorted({k for _, k in times if k})
     body = [[f"{k} × {k}", *(f"{times[name, k] / 1e3:.2f}" for name in names)] for k in filters]
-    table = _table([f"filter, {_short(gpu)}", *names], body)
-    return f"{table}\n\nTo copy the image takes {times['device copy', 0] / 1e3:.2f} ms."
+    heads = [f"`{name.removeprefix('convolve_')}`" if name in ours else name for name in names]
+    table = _table([f"{_short(gpu)}: filter", *heads], body)
+    return (
+        f"{table}\n\nThe {_short(gpu)} copies the image in {times['device copy', 0] / 1e3:.2f} ms."
+    )
 
 
 def _kernels(by_gpu: ByGPU) -> str:
-    lines: dict[tuple[str, str], dict[str, list[str]]] = {}
+    tasks: dict[str, dict[tuple[str, str], dict[str, records.Row]]] = {}
     for gpu, rows in by_gpu.items():
         for row in rows:
-            given = row.parameters
-            case = [text.format(given[k]) for k, text in SETTINGS.items() if k in given]
-            name = ", ".join([TASKS.get(row.name, row.name), *case])
-            times = [f"{time / 1e3:.2f}" if time else "" for time in (row.value, row.peer_value)]
-            lines.setdefault((name, f"`{row.name}`"), {})[gpu] = times
-    nothing = ["", ""]
-    body = [
-        [*line, *(time for gpu in by_gpu for time in there.get(gpu, nothing))]
-        for line, there in lines.items()
-    ]
-    columns = [text for gpu in map(_short, by_gpu) for text in (f"{gpu}, ms", "PyTorch, ms")]
-    return f"""## The other kernels
+            task, how = (text.format_map(row.parameters) for text in TASKS[row.name])
+            tasks.setdefault(task, {}).setdefault((f"`{row.name}`", how), {})[gpu] = row
+    heads = [text for gpu in map(_short, by_gpu) for text in (f"{gpu}, ms", "÷ PyTorch")]
+    parts = []
+    for task, kernels in tasks.items():
+        body = []
+        for kernel, there in kernels.items():
+            body.append([*kernel])
+            for gpu in by_gpu:
+                row = there.get(gpu)
+                body[-1] += _beside_its_peer(row) if row else [ABSENT, ABSENT]
+        peers = [
+            f"{min(row.peer_value for row in found) / 1e3:.2f} ms on the {_short(gpu)}"
+            for gpu in by_gpu
+            if (found := [there[gpu] for there in kernels.values() if gpu in there])
+        ]
+        call = next(row.peer for there in kernels.values() for row in there.values())
+        call = call.removeprefix("torch ").partition(",")[0].replace(" of ", "` of `")
+        parts += [f"### {task}", f"PyTorch's `{call}` takes {' and '.join(peers)}."]
+        parts += [_table(["kernel", "how", *heads], body)]
+    return "\n\n".join(["## The other kernels", OTHERS, *parts])
 
-Milliseconds beside PyTorch's own function for the same task. Each result was compared with PyTorch's first.
 
-{_table(["task", "kernel", *columns], body)}"""  # noqa: E501
+OTHERS = """Kernels of notebooks [14](notebooks/14_cuda_bytes_and_shapes.ipynb) and [15](notebooks/15_cuda_threads_that_meet.ipynb) beside PyTorch's function for the same task. Each result was compared with PyTorch's first. Numbers are in single precision. With PAD = 1, arrays in shared memory skip a word after every 32, so that fewer threads want the same bank."""  # noqa: E501
+
+
+def _beside_its_peer(row: records.Row) -> list[str]:
+    assert row.ratio is not None
+    return [f"{row.value / 1e3:.2f}", _two_digits(row.ratio)]
+
+
+def _two_digits(value: float) -> str:
+    return f"{value:.0f}" if value >= 10 else f"{value:#.2g}"
 
 
 def _counters(by_gpu: ByGPU) -> str:
@@ -123,32 +151,45 @@ def _counters(by_gpu: ByGPU) -> str:
         [f"`{row.parameters['launch']}`", f"{row.value / 1e6:.0f}", f"{row.ratio:.2f}"]
         for row in moved
     ]
+    least, side = moved[0].peer_value, moved[0].parameters["side"]
     equal, launches = len(counts) - len(other), len({row.parameters["launch"] for row in counts})
     return f"""## What the GPU counted
 
-A GPU has counters in its hardware, and NVIDIA's profiler reads them. The notebooks' recorder counts the same things on your processor: requests of warps, sectors of 32 bytes, passes through shared memory. For {launches} launches of the course's kernels, {equal} of {len(counts)} counts were equal on the {_short(gpu)}, to the last request. The others are these. NVIDIA's optimiser makes them: compiled without it, the products and `scan_tree` made the recorder's counts.
+A GPU has counters in its hardware, and NVIDIA's profiler reads them. The notebooks' recorder counts the same things on your processor: requests of warps, sectors of 32 bytes, passes through shared memory. For {launches} launches of the course's kernels, {equal} of {len(counts)} counts were equal on the {_short(gpu)}, to the last request. These were not:
 
 {_table(["launch", "count", "GPU", "recorder"], body)}
 
-The memory behind the caches moves nearly the same for all of them. Beside it stands what reading and writing each of the {moved[0].parameters["side"]} × {moved[0].parameters["side"]} numbers once takes; it can be less: what a kernel wrote last may still be in a cache.
+NVIDIA's optimiser is the reason: compiled without it, `square_product`, `coarse_product` and `scan_tree` made the recorder's counts.
 
-{_table(["launch", "MB", "÷ least"], memory)}"""  # noqa: E501
+### What its memory moved
+
+The memory behind the caches moves nearly the same number of bytes for all kernels that read and write {side:,} × {side:,} numbers once. The least is {least / 1e6:.0f} MB. A count may lie below it: what a kernel wrote last may still be in a cache.
+
+{_table(["launch", "moved, MB", "÷ least"], memory)}"""  # noqa: E501
 
 
 def _pagerank(by_gpu: ByGPU) -> str:
     gpu, rows = next(iter(by_gpu.items()))
+    found = [
+        r for r in rows if r.name.startswith("iteration") and r.parameters["dtype"] == "float32"
+    ]
+    graphs = sorted({row.parameters["edges"] for row in found})
+    lines: dict[str, dict[int, records.Row]] = {}
+    for row in found:
+        version = f"{row.parameters['version']} ({row.parameters['method']})"
+        lines.setdefault(version, {})[row.parameters["edges"]] = row
     body = []
-    for row in rows:
-        told = row.parameters
-        if row.name.startswith("iteration") and told["dtype"] == "float32":
-            body.append([f"{told['version']} ({told['method']})", f"{told['nodes']:,}",
-                         f"{told['edges']:,}", f"{1e3 * row.value:.0f}",
-                         f"{1e3 * row.peer_value:.1f}"])  # fmt: skip
-    head = ["version", "pages", "links", "µs", "µs for its bytes"]
+    for version, there in lines.items():
+        body.append([version])
+        for edges in graphs:
+            row = there[edges]
+            body[-1] += [f"{1e3 * row.value:.0f}", _two_digits(1e3 * row.peer_value)]
+    head = [text for edges in graphs for text in (f"{edges:,} links, µs", "its bytes alone, µs")]
+    fastest = min(1e3 * row.value for row in found)
     return f"""## PageRank
 
-Microseconds of one iteration in single precision on the {_short(gpu)}, beside the time that it needs to read the bytes of the iteration once.
+One iteration over {found[0].parameters["nodes"]:,} pages in single precision on the {_short(gpu)}, beside the time that reading the iteration's bytes once takes. [Notebook 06](notebooks/06_pagerank_cpu_vs_gpu.ipynb) has the versions.
 
-{_table(head, body)}
+{_table(["version", *head], body)}
 
-With {body[0][2]} links, only the dense versions take about as long as their bytes; none takes less than {min(float(line[3]) for line in body):.0f} µs."""  # noqa: E501
+With {graphs[0]:,} links, only the dense versions take about as long as their bytes. No version takes less than {fastest:.0f} µs."""  # noqa: E501

@@ -1,7 +1,7 @@
-// Three trees of sums in shared memory, one total for each block of N threads: the same additions in
-// the first two, as many in the third. They differ in which thread makes which addition.
+// Four trees of sums, one total for each block of N threads. The first three lie in shared memory:
+// the same additions in two of them, as many in the third, by other threads.
 #ifndef N
-#define N 256 // threads of a block and numbers of it: a power of two, 1024 at most
+#define N 256 // threads of a block and numbers of it: a power of two from 32 to 1024
 #endif
 
 // A thread adds to its own number, so that the threads that still add stand ever further apart.
@@ -42,4 +42,17 @@ __global__ void halved_sum(const float *x, float *total) {
             part[t] += part[t + half]; // halved
     }
     if (t == 0) total[blockIdx.x] = part[0];
+}
+
+// Shuffles add up each warp in registers; one thread adds the sums of the warps.
+__global__ void shuffled_sum(const float *x, float *total) {
+    __shared__ float of_warp[N / 32];
+    int t = threadIdx.x;
+    float v = x[blockIdx.x * N + t];
+    for (int o = 16; o > 0; o /= 2) v += __shfl_down_sync(0xffffffff, v, o);
+    if (t % 32 == 0) of_warp[t / 32] = v;
+    __syncthreads();
+    if (t > 0) return;
+    for (int w = 1; w < N / 32; w++) v += of_warp[w];
+    total[blockIdx.x] = v;
 }
