@@ -26,14 +26,16 @@
     <feComponentTransfer in="L" result="more">${each(more)}</feComponentTransfer>
     <feComposite in="SourceGraphic" in2="less" operator="arithmetic" k1="1" result="darker"/>
     <feComposite in="darker" in2="more" operator="arithmetic" k2="1" k3="1"/></filter>`;
+  const DARK = "--course-dark: url(#course-dark); --course-kept: block; --course-blend: screen;";
   const STYLE = `
     @media screen {
-      body[data-jp-theme-light="false"], body[data-theme="dark"] { --course-dark: url(#course-dark); --course-kept: block; }
+      body[data-jp-theme-light="false"], body[data-theme="dark"] { ${DARK} }
     }
     @media screen and (prefers-color-scheme: dark) {
-      body[data-theme="auto"] { --course-dark: url(#course-dark); --course-kept: block; }
+      body[data-theme="auto"] { ${DARK} }
     }
-    .course-figure, .picture { filter: var(--course-dark, none); }
+    /* Black takes the page's colour: a figure is no slab. */
+    .course-figure, .picture { filter: var(--course-dark, none); mix-blend-mode: var(--course-blend, normal); }
     .course-whole { display: inline-block; position: relative; max-width: 100%; }
     .course-whole > img { display: block; }  /* no gap for letters' tails below it, over which kept parts would stretch */
     .course-whole > .course-kept { display: var(--course-kept, none); position: absolute; inset: 0; background-size: 100% 100%; }`;
