@@ -36,7 +36,7 @@ class CudaMagics(Magics):
         names = self.shell.user_ns
         try:
             module = Module(
-                cell,
+                f"\n{cell}",  # for the line of %%cuda, so that lines are those of the cell
                 {macro: value or "1" for macro, _, value in pairs},
                 options.device,
                 name="cell",

@@ -136,15 +136,16 @@ class AccessRecord:
         return events["offset"] // sizes[events["access"]]
 
     def table(self) -> str:
-        """Return a table with one row for each access of the source."""
+        """Return a table with a row for each access of the source."""
+        shared = any(a.space == "shared" for a in self.accesses)  # only these have banks
         head = (
             f"{'line':>4}  {'space':8} {'array':12} {'kind':6} {'count':>10} {'bytes':>11} "
-            f"{'requests':>9} {'sectors':>9} {'conflicts':>9}"
+            f"{'requests':>9} {'sectors':>9}{' conflicts' * shared}"
         )
         rows = [
             f"{a.line or '?':>4}  {a.space:8} {a.array:12} {a.kind:6} {a.count:10d} {a.bytes:11d} "
             f"{a.requests:9d} {a.sectors or '':>9} "
-            f"{a.conflicts if a.space == 'shared' else '':>9}"
+            f"{a.conflicts if a.space == 'shared' else '':>9}".rstrip()
             for a in sorted(self.accesses, key=lambda a: (a.line or 0, a.space, a.kind))
         ]
         return "\n".join([head, *rows])

@@ -92,7 +92,7 @@ def test_a_barrier_that_half_a_block_reaches_is_always_caught(check):
         module(source)["half"][3, 64](floats(64), check=check, timeout=20)
     message = str(caught.value)
     assert "32 of 64 threads wait for their block at __syncthreads() of line 4" in message
-    assert "thread (35, 0, 0) has ended and 28 more" in message
+    assert "thread (32, 0, 0) has ended, for example" in message
     assert caught.value.line == 4
 
 

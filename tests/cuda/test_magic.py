@@ -27,7 +27,7 @@ def test_a_cell_makes_its_kernels_callable(shell, capsys):
     x = np.ones(4, np.float32)
     shell.user_ns["twice"][1, 4](x)
     assert x.tolist() == [2] * 4
-    with pytest.raises(cuda.BoundsError, match=r"at line 2\n    +2 \|     x\[threadIdx.x\]"):
+    with pytest.raises(cuda.BoundsError, match=r"at line 3\n    +3 \|     x\[threadIdx.x\]"):
         shell.user_ns["twice"][1, 5](x)
     shell.run_cell_magic("cuda", "--device cpu --no-check -D FACTOR=3", CELL)
     shell.user_ns["twice"][1, 5](x)  # unchecked: 4 bytes past the end go unnoticed, as on a GPU
@@ -41,11 +41,11 @@ def test_that_nvrtc_is_missing_is_said_below_the_first_cell_alone(shell, capsys,
         assert capsys.readouterr().out.count("NVRTC is not here.") == expected
 
 
-def test_errors_are_at_the_cells_own_lines(shell, capsys):
+def test_errors_are_at_the_lines_that_jupyterlab_numbers(shell, capsys):
     result = shell.run_cell("%%cuda --device cpu\n" + CELL.replace("FACTOR", "nothing"))
     assert isinstance(result.error_in_exec, cuda.CompileError)
     shown = capsys.readouterr().out
-    assert "cell, line 2:" in shown
+    assert "cell, line 3:" in shown
     assert "site-packages" not in shown
 
 
@@ -55,9 +55,9 @@ def test_a_cell_that_does_not_compile_leaves_no_kernel_of_an_earlier_run(shell):
     empty = "__global__ void __launch_bounds__(32) axpy(float a, float *x, float *y, int n) { %s }"
     shell.run_cell_magic("cuda", "--device cpu", empty % "")
     shell.run_cell("%%cuda --device cpu\n" + empty % "y[0] = ;")
-    with pytest.raises(cuda.CompileError, match="line 1"):
+    with pytest.raises(cuda.CompileError, match="line 2"):
         shell.user_ns["axpy"][1, 32]
-    assert "its cell does not compile: cell, line 1" in str(axpy.examine(shell.user_ns["axpy"]))
+    assert "its cell does not compile: cell, line 2" in str(axpy.examine(shell.user_ns["axpy"]))
 
 
 def test_a_template_is_named_and_its_module_makes_the_kernel(shell, capsys):

@@ -102,20 +102,23 @@ class Explainer:
 
     def _divergent(self, report: dict, call: str, group: str) -> errors.CudaError:
         waiting, threads, line = report["waiting"], report["threads"], report["line"]
-        parts = []
+        places: dict[int, str] = {}  # where the others are, and the first thread that is there
         for x, y, z, other in report["others"]:
+            places.setdefault(other, _triple((x, y, z)))
+        parts = []
+        for other, first in places.items():
             where = f"waits at line {other}" if other else "has ended"
             where = f"waits at another call of line {line}" if other == line else where
-            parts.append(f"thread {_triple((x, y, z))} {where}")
-        ended = group == "block" and not any(other for *_, other in report["others"])
+            parts.append(f"thread {first} {where}")
+        ended = group == "block" and not any(places)
         so = " (GPUs since Volta go on without threads that have ended, older ones may hang)"
         so = so if ended else ""
         missing = threads - waiting
-        more = f" and {missing - len(parts)} more" if missing > len(parts) else ""
+        some = ", for example" if missing > len(parts) else ""
         return errors.BarrierError(
             f"block {_triple(report['block'])}: {waiting} of {threads} threads wait for their "
             f"{group} at {call} of line {line}, the others never come: "
-            f"{', '.join(parts)}{more}{so}{self._quote(line)}",
+            f"{', '.join(parts)}{some}{so}{self._quote(line)}",
             line,
         )
 
