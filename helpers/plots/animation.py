@@ -9,7 +9,7 @@ import math
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
-from helpers.plots.style import EIGHT, VERMILION, colour, ensure_axes, legible
+from helpers.plots.style import EIGHT, colour, ensure_axes, legible
 from helpers.plots.web.page import embed
 
 if TYPE_CHECKING:
@@ -81,7 +81,8 @@ def draw_state(
     """Draw what every rank holds after a step (from 0), in a row or on a circle (``ring``).
 
     Each rank is a card of chunks, each chunk a row of stripes, one for each rank whose contribution
-    is in it. ``part``, between 0 and 1: the messages of the next step are that far on their way.
+    is in it. ``part``, between 0 and 1: the messages of the next step are that far on their way, in
+    the player's dashed frame.
     """
     if not 0 <= step <= schedule.steps or (part and step == schedule.steps):
         raise ValueError(
@@ -98,14 +99,18 @@ def draw_state(
         ax.text(x, y + 0.1, f"rank {rank}", weight="bold", color=legible(colour(rank)), fontsize=13)
         for chunk in range(schedule.chunks):
             held = states[step][rank][chunk]
+            middle = y - ROW * (chunk + 0.57)
+            ax.text(x - 0.06, middle, chunk, ha="right", va="center", fontsize=11)
             _copy(ax, held, n, x, y - ROW * (chunk + 1), (rank, chunk) in arrived)
     for t in schedule.at(step + 1) if part else ():
         eased = part * part * (3 - 2 * part)
         (x0, y0), (x1, y1) = corner[t.source], corner[t.dest]
-        x, y = x0 + (x1 - x0) * eased, y0 + (y1 - y0) * eased
-        _copy(ax, states[step][t.source][t.chunk], n, x, y - ROW * (t.chunk + 1), True, zorder=5)
+        x, y = x0 + (x1 - x0) * eased, y0 + (y1 - y0) * eased - ROW * (t.chunk + 1)
+        _copy(ax, states[step][t.source][t.chunk], n, x, y, True, zorder=5)
+        words = f"chunk {t.chunk} to rank {t.dest}"
+        ax.text(x + CARD / 2, y - 0.04, words, ha="center", va="top", fontsize=11, zorder=6)
     xs, ys = zip(*corner, strict=True)
-    ax.set_xlim(min(xs) - 0.15, max(xs) + CARD + 0.15)
+    ax.set_xlim(min(xs) - 0.25, max(xs) + CARD + 0.15)
     ax.set_ylim(min(ys) - ROW * schedule.chunks - 0.15, max(ys) + 0.35)
     ax.set_aspect("equal")
     ax.axis("off")
@@ -119,7 +124,7 @@ def _corner(rank: int, schedule: Schedule, ring: bool) -> tuple[float, float]:
     height = ROW * schedule.chunks
     radius = max(1.0, 0.36 * schedule.ranks) * max(CARD, height)
     angle = math.pi / 2 - 2 * math.pi * rank / schedule.ranks
-    return 1.6 * radius * math.cos(angle), 0.8 * radius * math.sin(angle)
+    return 2.2 * radius * math.cos(angle), 0.85 * radius * math.sin(angle)
 
 
 def _copy(
@@ -132,15 +137,16 @@ def _copy(
     for rank in held:
         left = x + CARD * rank / n
         ax.add_patch(Rectangle((left, y), CARD / n, height, facecolor=colour(rank), zorder=zorder))
-    edge = VERMILION if framed else "#111111" if len(held) == n else "#888888"
+    full = len(held) == n
     ax.add_patch(
         Rectangle(
             (x, y),
             CARD,
             height,
             fill=False,
-            edgecolor=edge,
-            linewidth=2.6 if framed else 1.6 if len(held) == n else 0.8,
+            edgecolor="#111111" if framed or full else "#888888",
+            linestyle=(0, (3, 1.5)) if framed else "-",
+            linewidth=2.6 if framed else 1.6 if full else 0.8,
             zorder=zorder + 0.5,
         )
     )

@@ -2,16 +2,68 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from helpers.plots.description import axes
-from helpers.plots.style import GREY, MARKERS, VERMILION, colour, ensure_axes, few_decades
+from helpers.plots.style import (
+    BLACK,
+    GREY,
+    MARKERS,
+    VERMILION,
+    colour,
+    ensure_axes,
+    few_decades,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FEW = 6  # numbers of ranks that have room below an axis
+PLACES = {  # in the palette: an algorithm looks the same in every picture
+    "chain": 0,
+    "tree": 1,
+    "recursive doubling": 2,
+    "ring": 3,
+    "flat ring": 3,
+    "ring step, all ranks": 3,
+    "two levels": 4,
+    "two levels, ring": 4,
+    "halving and doubling": 5,
+    "two levels, halving": 5,
+}
+DASHES: tuple = ((0, (1, 1.3)), "--", "-.", (0, (7, 2)), (0, (4, 1, 1, 1, 1, 1)), (0, (2, 2)))
+
+
+def shown(name: str) -> str:
+    """Return an algorithm's name as pictures write it: two levels for two_level."""
+    return "two levels" if name == "two_level" else name.replace("_", " ")
+
+
+def _place(name: str) -> int | None:
+    return PLACES.get(shown(name).removeprefix("your "))
+
+
+def look(name: str, otherwise: int = 0) -> dict[str, Any]:
+    """Return an algorithm's colour and marker; what is no algorithm has those of a place.
+
+    What the reader wrote looks like the algorithm, with hollow markers. MPI's own is grey.
+    """
+    if name.startswith("MPI"):
+        return {"color": GREY, "marker": "X"}
+    place = otherwise if (known := _place(name)) is None else known
+    hollow = {"markerfacecolor": "white", "markeredgewidth": 2.0} if name.startswith("your") else {}
+    return {"color": colour(place), "marker": MARKERS[place % len(MARKERS)], **hollow}
+
+
+def _legend(ax: Axes, entries: Mapping[str, dict[str, Any]], title: str | None) -> None:
+    from matplotlib.lines import Line2D
+
+    handles = [Line2D([], [], label=name, **entry) for name, entry in entries.items()]
+    legend = ax.legend(handles=handles, fontsize=12, title=title, handlelength=3.2)
+    legend.get_title().set_fontsize(12)
+    legend._legend_box.align = "left"
 
 
 def bytes_by_rank(sent: Mapping[str, Sequence[float]], K: float, ax: Axes | None = None) -> Axes:
@@ -28,7 +80,7 @@ def bytes_by_rank(sent: Mapping[str, Sequence[float]], K: float, ax: Axes | None
             x = place + (rank - (len(values) - 1) / 2) * width
             label = f"rank {rank}" if place == 0 else None
             ax.bar(x, value / K, width * 0.9, color=colour(rank), label=label)
-    ax.set(xticks=range(len(sent)), xticklabels=[name.replace("_", "\n") for name in sent])
+    ax.set(xticks=range(len(sent)), xticklabels=[shown(name).replace(" ", "\n") for name in sent])
     ax.set_ylabel("bytes sent ÷ K")
     ax.grid(visible=False, axis="x")
     ax.legend(ncols=min(ranks, 4), loc="upper center", bbox_to_anchor=(0.5, 1.17), fontsize=12)
@@ -58,28 +110,10 @@ def times_by_size(
     ``sizes``: between few sizes a curve has corners that no model has, and :func:`fine` returns
     many.
     """
-    ax, at = ensure_axes(ax), sizes if at is None else at
-    names = list(dict.fromkeys([*measured, *(predicted or {})]))
-    for number, name in enumerate(names):
-        if name in measured:
-            ax.plot(
-                sizes,
-                measured[name],
-                color=colour(number),
-                marker=MARKERS[number % len(MARKERS)],
-                linestyle="-" if predicted is None else "none",
-                label=name.replace("_", " "),
-            )
-        if predicted and name in predicted:
-            label = None if name in measured else name.replace("_", " ")
-            ax.plot(
-                at, predicted[name], color=colour(number), marker="", linestyle="--", label=label
-            )
-    if set(measured) & set(predicted or {}):
-        ax.plot([], [], color=GREY, marker="", linestyle="--", label="predicted")
+    ax = ensure_axes(ax)
+    _times(ax, sizes, measured, predicted, sizes if at is None else at)
     ax.set(xscale="log", yscale="log", xlabel="size of the array, K (bytes)", ylabel="time (s)")
     few_decades(ax.yaxis)
-    ax.legend(fontsize=12)
     return ax
 
 
@@ -94,19 +128,62 @@ def times_by_ranks(
     What is ``predicted``, of names that are in ``seconds``, is dashed, beside markers.
     """
     ax = ensure_axes(ax)
-    for number, (name, values) in enumerate(seconds.items()):
-        both = {"color": colour(number), "linestyle": "-" if predicted is None else "none"}
-        ax.plot(ranks, values, marker=MARKERS[number], label=name.replace("_", " "), **both)
-        if predicted and name in predicted:
-            ax.plot(ranks, predicted[name], color=colour(number), marker="", linestyle="--")
+    _times(ax, ranks, seconds, predicted, ranks)
     ax.set(xlabel="number of ranks, N", ylabel="time (s)", yscale="log")
     ax.set_xscale("log", base=2)
-    if predicted:
-        ax.plot([], [], color=GREY, marker="", linestyle="--", label="predicted")
     few_decades(ax.yaxis)
     if len(ranks) <= FEW:  # each by its number, in place of powers of two
         ax.set_xticks(list(ranks), [str(n) for n in ranks])
-    ax.legend(fontsize=12)
+    return ax
+
+
+def _times(
+    ax: Axes,
+    xs: Sequence[float],
+    measured: Mapping[str, Sequence[float]],
+    predicted: Mapping[str, Sequence[float]] | None,
+    at: Sequence[float],
+) -> None:
+    """Draw a line or markers for each name, in the algorithm's look, and the legend."""
+    entries, names = {}, list(dict.fromkeys([*measured, *(predicted or {})]))
+    taken = set(map(_place, names))
+    free = itertools.cycle(place for place in range(len(DASHES)) if place not in taken)
+    for name in names:
+        place = next(free) if (known := _place(name)) is None else known
+        entry = entries[shown(name)] = look(name, place)
+        if predicted is None:
+            entry["linestyle"] = "--" if name.startswith("your") else "-"
+        else:
+            entry["linestyle"] = DASHES[place] if name in predicted else "none"
+        if predicted and name in predicted:
+            line = entry | {"marker": ""}
+            ax.plot(at, predicted[name], label=None if name in measured else shown(name), **line)
+        if name in measured:
+            marks = entry if predicted is None else entry | {"linestyle": "none"}
+            ax.plot(xs, measured[name], label=shown(name), zorder=3, **marks)
+    _legend(ax, entries, "marks: measured, lines: predicted" if predicted else None)
+
+
+def bars(
+    measured: Mapping[str, float], predicted: Mapping[str, float], least: float, unit: str
+) -> Axes:
+    """Draw a bar for each algorithm's measured time, its prediction, and the least possible."""
+    ax = ensure_axes(figsize=(9, 4.2))
+    names = [shown(name).replace(" ", "\n") for name in measured]
+    shades = [look(name)["color"] for name in measured]
+    ax.bar(names, list(measured.values()), width=0.6, color=shades)
+    for place, name in enumerate(measured):  # above the bar and the prediction
+        above = (place, max(measured[name], predicted[name])), (0, 8)
+        ax.annotate(f"{measured[name]:.0f}", *above, textcoords="offset points", ha="center")
+    ax.plot(
+        names, [predicted[name] for name in measured], "o", color=BLACK, markersize=10,
+        markeredgecolor="white", markeredgewidth=1.5, label="predicted",
+    )  # fmt: skip
+    ax.axhline(least, color=BLACK, linestyle="--", label=f"least possible, {least:.0f}")
+    ax.grid(visible=False, axis="x")
+    ax.set(ylabel=f"{unit} (bars: measured)")
+    ax.margins(y=0.1)
+    ax.legend()
     return ax
 
 

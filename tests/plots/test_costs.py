@@ -7,7 +7,7 @@ from matplotlib.colors import to_hex
 from helpers.collectives.schedule import model
 from helpers.plots import costs
 from helpers.plots.animation import draw_state
-from helpers.plots.style import VERMILION, colour
+from helpers.plots.style import colour
 
 
 def test_bars_are_bytes_over_k(ax):
@@ -19,21 +19,36 @@ def test_bars_are_bytes_over_k(ax):
 def test_measured_and_predicted_share_a_colour(ax):
     sizes = [10, 100]
     costs.times_by_size(sizes, {"ring": [1, 2], "MPI": [3, 4]}, {"ring": [1.5, 2.5]}, ax)
-    measured, predicted, other, _ = ax.lines
+    predicted, measured, other = ax.lines
     assert measured.get_color() == predicted.get_color() != other.get_color()
     assert (measured.get_linestyle(), predicted.get_linestyle()) == ("None", "--")
     assert np.array_equal(predicted.get_ydata(), [1.5, 2.5])
     names = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert names == ["ring", "MPI", "predicted"]
+    assert names == ["ring", "MPI"]
     assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
     assert "bytes" in ax.get_xlabel()
     assert "(s)" in ax.get_ylabel()
 
 
+def test_an_algorithm_looks_the_same_beside_other_rivals(ax):
+    costs.times_by_size([1, 2], {"ring": [1, 2], "your ring": [1, 2], "x": [1, 2]}, ax=ax)
+    first = [(line.get_color(), line.get_marker()) for line in ax.lines]
+    costs.times_by_ranks([1, 2], {"tree": [1, 2], "flat ring": [1, 2]}, ax=ax)
+    assert (ax.lines[4].get_color(), ax.lines[4].get_marker()) == first[0] == first[1]
+    assert first[2] not in (first[0], (ax.lines[3].get_color(), ax.lines[3].get_marker()))
+
+
+def test_predictions_differ_in_more_than_colour(ax):
+    both = {"ring": [1, 2], "tree": [3, 4], "chain": [5, 6]}
+    costs.times_by_size([10, 100], both, both, ax)
+    patterns = [str(line._unscaled_dash_pattern) for line in ax.lines[::2]]
+    assert len(set(patterns)) == 3
+
+
 def test_a_prediction_at_many_sizes_is_drawn_at_those(ax):
     many = costs.fine([10, 1000])
     costs.times_by_size([10, 1000], {"ring": [1, 2]}, {"ring": [3.0] * len(many)}, ax, at=many)
-    measured, predicted, _ = ax.lines
+    predicted, measured = ax.lines
     assert measured.get_xdata().tolist() == [10, 1000]
     assert predicted.get_xdata().tolist() == many
     assert many[0] == 10
@@ -63,7 +78,7 @@ def test_state_at_the_end_has_all_stripes(ax, ring):
 def test_messages_on_their_way_are_drawn_as_well(ax):
     draw_state(model("ring", 4), 0, part=0.5, ax=ax)
     assert len(stripes(ax)) == 4 * 4 + 4
-    framed = [p for p in ax.patches if to_hex(p.get_edgecolor()) == to_hex(VERMILION)]
+    framed = [p for p in ax.patches if not p.get_fill() and p.get_linestyle() not in ("-", "solid")]
     assert len(framed) == 4
 
 
