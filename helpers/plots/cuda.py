@@ -21,7 +21,7 @@ COLOURS = {"palette": style.PALETTE[:6]}
 MOST_CELLS = 1600  # of one array: beyond, a cell is too small to click
 
 
-def images(named: Mapping[str, np.ndarray]) -> Sequence[Axes]:
+def images(named: Mapping[str, np.ndarray], caption: str = "") -> Sequence[Axes]:
     """Show images of values from 0 to 1 side by side, grey (H, W) or coloured (H, W, 3)."""
     # as wide as a notebook shows without shrinking the titles, and one alone no higher than a page
     axes = style.panels(len(named), figsize=(10.5, 10.5 / max(len(named), 3)))
@@ -29,6 +29,7 @@ def images(named: Mapping[str, np.ndarray]) -> Sequence[Axes]:
         one.imshow(image, cmap="gray", vmin=0, vmax=1)
         one.set_title(name)
         one.axis("off")
+    axes[0].figure.set_label(caption)
     return axes
 
 
@@ -39,9 +40,10 @@ def warp_passes(record: WarpRecord) -> Axes:
     """Draw which lanes of the first warp work in each pass, a colour and a hatch for each line."""
     shown = record.select()
     shown = shown[(shown["block"] == 0) & (shown["warp"] == 0)]
-    ax = style.ensure_axes(figsize=(9, 3.6))
-    text = record.source.splitlines()
-    for number, line in enumerate(np.unique(shown["line"]).tolist()):
+    ax = style.ensure_axes(figsize=(9, 3.8))
+    text, count = record.source.splitlines(), len(shown)
+    ax.axhspan(-0.5, 31.5, 0, 1, fc="#e4e4e4", label="idle")
+    for number, line in enumerate(dict.fromkeys(shown["line"].tolist())):
         boxes = []  # of a pass: its place, the first lane of a run, the run's length
         for place in np.flatnonzero(shown["line"] == line):
             bits = int(shown["lanes"][place])
@@ -52,17 +54,19 @@ def warp_passes(record: WarpRecord) -> Axes:
         ax.bar(places, length, bottom=first - 0.5, width=0.9, fc=style.colour(number),
                ec="white", lw=0.5, hatch=HATCHES[number % len(HATCHES)],
                label=f"line {line}: {text[line - 1].strip()}")  # fmt: skip
-    idle = 1 - np.unpackbits(shown["lanes"].copy().view(np.uint8)).sum() / (32 * len(shown))
+    idle = 1 - np.unpackbits(shown["lanes"].copy().view(np.uint8)).sum() / (32 * count)
     ax.set(
         xlabel="pass of the warp",
         ylabel="lane of the warp",
-        ylim=(-1, 32),
-        title=f"{len(shown)} passes, {idle:.0%} of the lanes idle",
+        xlim=(0.5, count + 0.5),
+        ylim=(-0.5, 31.5),
+        title=f"{count} passes, {idle:.0%} of the lanes idle",
     )
     ax.set_yticks((0, 8, 16, 24, 31))
-    ax.xaxis.get_major_locator().set_params(integer=True)
-    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.24), fontsize=10)
+    ax.set_xticks(range(1, count + 1, max(1, count // 18)))
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.26), prop={"family": "monospace"})
     ax.grid(False)
+    ax.figure.set_label("Which lanes of the first warp work in each of its passes")
     return ax
 
 
@@ -139,9 +143,8 @@ def lane_picture(records: Mapping[str, AccessRecord], array: str, tile: str) -> 
         requests.append({
             "words": words[0],
             "sectors": sorted({word // 8 for word in words[0]}),
-            "label": f"Lane l reads {name}. Global memory: 128 bytes asked for, {moved} sectors = "
-            f"{32 * moved} bytes moved. Shared memory: {passes} wavefront{'s' * (passes > 1)}, "
-            "1 would do.",
+            "label": f"Lane l reads {name}. Global memory: {moved} sectors = {32 * moved} bytes "
+            f"moved for 128 asked. Shared memory: {passes} wavefront{'s' * (passes > 1)}.",
         })  # fmt: skip
     return embed("lanes", {"requests": requests} | COLOURS)
 

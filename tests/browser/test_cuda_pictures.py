@@ -88,11 +88,12 @@ def test_a_scan_is_stepped_and_another_chosen(page):
             records[name] = module[name][1, threads].record(x, x.copy())
     page.set_content(scan_picture(records, x).data)
     frame, boxes = page.get_by_test_id("scan-frame"), page.locator("svg rect")
-    assert (frame.inner_text(), boxes.count()) == ("step 2 of 7", 24)
-    page.get_by_test_id("scan-last").click()
     assert (frame.inner_text(), boxes.count()) == ("step 7 of 7", 64)
+    page.get_by_test_id("scan-first").click()
+    page.get_by_test_id("scan-step").click()
+    assert (frame.inner_text(), boxes.count()) == ("step 1 of 7", 16)
     page.get_by_test_id("scan-choice").select_option("1")
-    assert (frame.inner_text(), boxes.count()) == ("step 0 of 3", 8)
+    assert (frame.inner_text(), boxes.count()) == ("step 3 of 3", 32)
 
 
 IN_A_CELL = """

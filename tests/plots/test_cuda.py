@@ -60,7 +60,7 @@ def test_a_request_shows_its_sectors_and_its_banks():
     assert data[1]["words"] == [4 * lane for lane in range(32)]
     assert "16 sectors = 512 bytes" in data[1]["label"]
     assert "4 wavefronts" in data[1]["label"]
-    assert "1 wavefront," in data[2]["label"]
+    assert "1 wavefront." in data[2]["label"]
     with pytest.raises(ValueError, match="expected each lane to read one word"):
         plots.lane_picture(requests, "y", "tile")
 

@@ -8,10 +8,11 @@ export function start(root, data) {
   const clickable = data.mode === "threads", flat = data.blockDim[1] === 1;
   root.textContent = "";
   const said = make("div", { class: "status", "data-testid": "accesses-text", "aria-live": "polite" });
+  const legend = make("div");
   const { svg, cells, size } = grids();
   if (clickable) threads();
   else tile();
-  root.append(said, svg);
+  root.append(said, svg, legend);
 
   function triple(numbers) { return `(${numbers.join(", ")})`; }
   function place(array, k) {
@@ -69,12 +70,23 @@ export function start(root, data) {
     cells.forEach((array, which) => array.forEach((_, k) => paint(which, k, "#f6f6f6", "", false)));
   }
 
-  // Who computes what.
+  // Who computes what. At the start one element is chosen: the last of its block, which reads pixels of others, too.
   function threads() {
     const [input, output] = data.arrays;
     const number = flat ? "its threads are numbered" : "each pair of numbers is a thread (x, y) of it";
-    said.textContent = `Each colour is a block; ${number}. Click an element of ${output.name}, or of ${input.name}.`;
-    blocks();
+    legend.textContent = `Each colour is a block; ${number}. Click an element of ${output.name}, or of ${input.name}.`;
+    outline();
+    writers(Math.max(...data.threads.filter((t) => !Math.max(...t[0])).flatMap((t) => t[3])));
+  }
+
+  // Lines between elements that two blocks wrote: colours alone are alike.
+  function outline() {
+    const columns = data.arrays[1].shape[1], owner = [];
+    for (const [block, , , writes] of data.threads) for (const k of writes) owner[k] = block.join();
+    cells[1].forEach(({ x, y }, k) => {
+      if (k % columns && owner[k] !== owner[k - 1]) draw("line", { x1: x, x2: x, y1: y, y2: y + size, stroke: "#111", "stroke-width": 2.5 }, svg);
+      if (k >= columns && owner[k] !== owner[k - columns]) draw("line", { x1: x, x2: x + size, y1: y, y2: y, stroke: "#111", "stroke-width": 2.5 }, svg);
+    });
   }
 
   function blocks() {
@@ -86,7 +98,7 @@ export function start(root, data) {
   function writers(k) {
     const [input, output] = data.arrays, found = data.threads.filter((t) => t[3].includes(k));
     blocks();
-    paint(1, k, blockColour((found[0] || [[0, 0, 0]])[0]), undefined, true);
+    paint(1, k, pale(blockColour((found[0] || [[0, 0, 0]])[0]), .75), undefined, true);
     if (!found.length) { said.textContent = `No thread wrote ${place(output, k)}.`; return; }
     const [block, thread, reads, , count] = found[0];
     for (const r of reads) paint(0, r, pale(blockColour(block), .75), "", true);
@@ -100,7 +112,7 @@ export function start(root, data) {
     const found = data.threads.filter((t) => t[2].includes(k)), count = new Set(found.map((t) => t[0].join())).size;
     blocks();
     paint(0, k, "#F0E442", undefined, true);
-    for (const [block, , , writes] of found) for (const w of writes) paint(1, w, blockColour(block), undefined, true);
+    for (const [block, , , writes] of found) for (const w of writes) paint(1, w, pale(blockColour(block), .75), undefined, true);
     said.textContent = `${place(data.arrays[0], k)} was read by ${found.length} thread${found.length === 1 ? "" : "s"} of ${count} block${count === 1 ? "" : "s"}.`;
   }
 
@@ -123,7 +135,7 @@ export function start(root, data) {
       data.passes.slice(0, frame).forEach((pass, number) => {
         const now = number === frame - 1 && frame < steps;
         for (const [thread, pixel, cell] of pass) {
-          const fill = pale(warp(thread), now ? .8 : .25);
+          const fill = pale(warp(thread), now ? .55 : .25);
           paint(1, cell, fill, now ? (pixel < 0 ? `${thread}:0` : thread) : "", now);
           if (pixel >= 0) paint(0, pixel, fill, now ? thread : "", now);
         }

@@ -4,7 +4,7 @@ import { player } from "./player.js";
 // A warp's request: memory as rows of 32 words, so that a bank is a column and a sector 8 words of a row. A frame shows
 // one request; a click on a bank's number tells which lanes want it.
 export function start(root, data) {
-  const LEFT = 64, CELL = 26, HIGH = 13, TOP = 34, [BLUE, ORANGE] = data.palette;
+  const LEFT = 64, CELL = 26, HIGH = 16, TOP = 34, [BLUE, ORANGE] = data.palette;
   const rows = Math.max(...data.requests.flatMap((request) => request.words)) / 32 + 1 | 0;
   root.textContent = "";
   const said = make("div", { "data-testid": "lanes-text", "aria-live": "polite" });
@@ -32,10 +32,10 @@ export function start(root, data) {
       draw("rect", { x, y, width: CELL, height: HIGH, fill, stroke: "#8a8a8a", "stroke-width": .5 }, body);
       if (lane === undefined) continue;
       wanted[word % 32] += 1;
-      draw("text", { x: x + CELL / 2, y: y + 10.5, "text-anchor": "middle", "font-size": 11, class: "lane" }, body, lane);
+      draw("text", { x: x + CELL / 2, y: y + 12.5, "text-anchor": "middle", "font-size": 12.5, class: "lane" }, body, lane);
     }
     for (let row = 0; row < rows; row++) {
-      draw("text", { x: LEFT - 6, y: TOP + row * HIGH + 10.5, "text-anchor": "end", "font-size": 10.5 }, body, 32 * row);
+      if (row % 4 === 0) draw("text", { x: LEFT - 6, y: TOP + row * HIGH + 12.5, "text-anchor": "end", "font-size": 13 }, body, row ? 32 * row : "word 0");
       for (let s = 0; s <= 4; s++) draw("line", { x1: LEFT + s * 8 * CELL, x2: LEFT + s * 8 * CELL, y1: TOP + row * HIGH, y2: TOP + (row + 1) * HIGH, stroke: "#555", "stroke-width": 1.2 }, body);
     }
     wanted.forEach((count, bank) => draw("text", { x: LEFT + (bank + .5) * CELL, y: TOP + rows * HIGH + 20, "text-anchor": "middle", "font-size": 14, "font-weight": count > 1 ? 700 : 400 }, body, count || "·"));

@@ -8,14 +8,14 @@ export function start(root, data) {
   const bar = make("div", { class: "bar" }, root);
   const menu = make("select", { "data-testid": "scan-choice", "aria-label": "scan" }, bar);
   data.runs.forEach((run, number) => make("option", { value: number }, menu, run.name));
-  const most = Math.max(...data.runs.map((run) => run.rows.length));
-  const svg = draw("svg", { viewBox: `0 0 ${LEFT + CELL * data.runs[0].rows[0].length + 8} ${TOP + most * (HIGH + GAP)}`, role: "img", "aria-label": "the numbers after each step" });
+  const svg = draw("svg", { role: "img", "aria-label": "the numbers after each step" });
   let run = data.runs[0];
   const middle = (place) => LEFT + (place + .5) * CELL;
   const top = (row) => TOP + row * (HIGH + GAP);
 
   function show(frame) {
     svg.textContent = "";
+    svg.setAttribute("viewBox", `0 0 ${LEFT + CELL * run.rows[0].length + 8} ${top(run.rows.length) - GAP + 4}`);
     for (let row = 0; row <= frame; row++) {
       draw("text", { x: 0, y: top(row) + 22, "font-size": 15 }, svg, run.names[row]);
       const changed = new Map((run.moves[row] || []).map((move) => [move.to, move.thread]));
@@ -24,14 +24,15 @@ export function start(root, data) {
       run.rows[row].forEach((value, place) => {
         const thread = changed.get(place);
         draw("rect", { x: LEFT + place * CELL + 3, y: top(row), width: CELL - 6, height: HIGH, fill: row === 0 || thread !== undefined ? "#fff" : "#ececec", stroke: thread === undefined ? "#8a8a8a" : data.palette[thread % data.palette.length], "stroke-width": thread === undefined ? .8 : 3 }, svg);
-        draw("text", { x: middle(place), y: top(row) + 23, "text-anchor": "middle", "font-size": 16, "font-weight": thread === undefined ? 400 : 700 }, svg, value);
+        draw("text", { x: middle(place), y: top(row) + 23, "text-anchor": "middle", "font-size": 17, "font-weight": thread === undefined ? 400 : 700 }, svg, value);
+        if (thread !== undefined) draw("text", { x: LEFT + place * CELL + 9, y: top(row) + 22, "font-size": 13 }, svg, `t${thread}`);
       });
     }
   }
 
   const options = () => ({ steps: run.rows.length - 1, draw: show, label: (frame) => run.labels[frame] });
   const control = player(root, { ...options(), seconds: 1.6, id: "scan", name: "steps of the scan" });
-  menu.addEventListener("change", () => { run = data.runs[Number(menu.value)]; control.load(options()); });
+  menu.addEventListener("change", () => { run = data.runs[Number(menu.value)]; control.load(options()); control.go(run.rows.length - 1); });
   root.append(svg);
-  control.go(2);  // not an empty picture
+  control.go(run.rows.length - 1);  // the whole scan; the buttons play it
 }
