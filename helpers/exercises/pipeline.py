@@ -1,23 +1,14 @@
-"""Checks behind the exercises of 11: the bubble, 1F1B, what is kept, balance, a schedule."""
+"""Checks behind the exercises of 11: 1F1B, what is kept, a schedule of one's own."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
-from helpers.exercises.core import call, close, exercise, line_of, short, whole_numbers, wrong
+from helpers.exercises.core import call, close, exercise, line_of, short, wrong
 
 SIZES = ((2, 2), (2, 5), (3, 4), (4, 8), (5, 3), (1, 4))
 BEFORE = 1e-9  # times that differ by less are the same
-
-
-@exercise
-def idle_share(answer):
-    """answer(p, m) -> the share of the time in which ranks are idle, forward and backward alike."""
-    from helpers.pipeline.model import bubble
-
-    for p, m in SIZES:
-        close(call(answer, p, m), bubble("GPipe", p, m), f"p={p}, m={m}")
 
 
 def _schedule(p: int, m: int, orders: Any, where: str) -> Any:
@@ -90,26 +81,6 @@ def kept_at_most(answer):
     for p, m in SIZES:
         for rank in range(p):
             close(call(answer, rank, p, m), kept("1F1B", p, m, rank), f"rank {rank}, p={p}, m={m}")
-
-
-@exercise
-def balance(answer):
-    """answer(costs, p) -> how many layers each of p stages gets, the dearest stage cheapest."""
-    from helpers.pipeline import partition
-
-    cases = (([1, 1, 1, 1], 2), ([5, 1, 1, 1, 1, 1], 2), ([3, 1, 4, 1, 5, 9, 2, 6], 3))
-    uneven = (([4, 2, 1, 5, 2], 3), ([2, 1, 3, 1, 5, 2], 3))  # the cheapest is not the most even
-    single = (([1, 1, 1, 9], 3), ([2, 7, 1, 8, 2, 8], 1), ([4, 3, 2], 3))
-    for costs, p in (*cases, *uneven, *single):
-        what = f"costs={costs}, p={p}"
-        counts = whole_numbers(call(answer, list(costs), p), what)
-        if len(counts) != p:
-            wrong(f"{what}: expected {p} numbers of layers, got {counts}")
-        if min(counts) < 1 or sum(counts) != len(costs):
-            wrong(f"{what}: {counts} does not give away {len(costs)} layers, one each or more")
-        got = partition.dearest(costs, partition.by_hand(counts))
-        if got > partition.dearest(costs, partition.balanced(costs, p)):
-            wrong(f"{what}: with {counts} the dearest stage costs {got}; less is possible")
 
 
 # The project: p, m and room → the most forward passes that a step may take. The schedules of the

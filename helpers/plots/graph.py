@@ -19,39 +19,27 @@ def memory_against_time(
     curves: Mapping[str, Iterable[tuple[float, float]]],
     marks: Mapping[str, tuple[float, float]] | None = None,
     limits: Mapping[str, float] | None = None,
-    *,
-    measured: Mapping[str, Iterable[tuple[float, float]]] | None = None,
-    xlabel: str = "most memory held [MiB]",
-    ylabel: str = "passes forward",
 ) -> Axes:
-    """Draw what recomputation trades: memory to the right, time or passes forward upwards.
+    """Draw what recomputation trades: memory to the right, forward passes upwards.
 
-    ``curves`` has for a way to choose what is kept (MiB, passes forward) of each number of it;
-    ``measured`` has the same names, drawn hollow, where a curve predicts. ``marks`` are single
-    schedules, ``limits`` MiB where somebody ended.
+    ``curves`` has for a way to choose what is kept (MiB, forward passes) of each number of it.
+    ``marks`` are single schedules, ``limits`` MiB where somebody ended.
     """
     ax = ensure_axes()
-    for name, points in curves.items():
+    for (name, points), dashes in zip(curves.items(), ("-", "--", ":", "-."), strict=False):
         memory, passes = zip(*sorted(points), strict=True)
-        label = f"{name}, predicted" if measured else name
-        (line,) = ax.plot(memory, passes, label=label, markevery=max(1, len(memory) // 12))
-        if measured:
-            memory, passes = zip(*sorted(measured[name]), strict=True)
-            ax.plot(
-                memory, passes, linestyle="none", marker=line.get_marker(), markersize=12,
-                markerfacecolor="none", markeredgecolor=line.get_color(), markeredgewidth=2,
-                label=f"{name}, measured",
-            )  # fmt: skip
+        ax.plot(memory, passes, linestyle=dashes, label=name)
     for name, (memory, passes) in (marks or {}).items():
-        ax.plot([memory], [passes], "k*", markersize=14)
-        ax.annotate(name, (memory, passes), (8, 10), textcoords="offset points")
+        ax.plot([memory], [passes], "k*", markersize=16)
+        ax.annotate(name, (memory, passes), (8, 12), textcoords="offset points")
     for name, memory in (limits or {}).items():
-        ax.axvline(memory, color="black", linestyle="--", linewidth=1.4)
+        ax.axvline(memory, color="black", linestyle=":", linewidth=1.6)
         ax.annotate(
-            name, (memory, 1), (4, -6), xycoords=("data", "axes fraction"),
-            textcoords="offset points", va="top", rotation=90,
+            name, (memory, 1), (6, -4), xycoords=("data", "axes fraction"),
+            textcoords="offset points", va="top",
         )  # fmt: skip
-    ax.set(xscale="log", xlabel=xlabel, ylabel=ylabel)
+    ax.figure.set_label("The less memory, the more forward passes")
+    ax.set(xscale="log", xlabel="most memory held [MiB]", ylabel="forward passes")
     few_decades(ax.xaxis)
     ax.legend()
     return ax

@@ -1,7 +1,7 @@
 """A computation graph in layers, to point at and to run: operators, variables, and their memory.
 
-The graph itself is an SVG that reads without a script; ``web/graph.js`` adds the player and the bar
-that fills and empties.
+The graph itself is an SVG that reads without a script; ``web/graph.js`` adds the player, and the
+memory that fills and empties.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import html
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
     from helpers.autodiff import Plan, Variable
 
-PITCH = 88.0  # from layer to layer, px
+PITCH = 80.0  # from layer to layer, px
 BOX, OVAL = 36.0, 24.0  # heights of a variable and of an operator, px
+HALF = (BOX + OVAL) / 2  # the rest of a layer has the edges to the next
 LETTER = 7.4  # width of a character at 13 px, px
 COLOURS = 6
 SWEEPS = 12  # down and up in turn; after a few nothing changes
@@ -109,85 +110,58 @@ def described(plan: Plan, names: Mapping[Variable, str]) -> dict[str, Any]:
 
 
 def _still(data: dict) -> str:
-    """The graph as an SVG, and how much memory each step needs."""
-    layout = _laid_out(data)
+    """The graph as an SVG; types without the dtype if all have the same."""
     variables, steps = data["variables"], data["steps"]
+    dtypes = {v["type"].partition(" ")[0] for v in variables}
+    shown = [v["type"].partition(" ")[2] if len(dtypes) == 1 else v["type"] for v in variables]
+    lines = [[v["name"], text][not v["name"] :] for v, text in zip(variables, shown, strict=True)]
+    wides = [LETTER * max(5, *map(len, both)) + 10 for both in lines]
+    before: dict[int, list[int]] = {k: [] for k in range(len(variables))}
+    widths = dict(enumerate(wides))
+    for step in steps:
+        before[step["makes"]] = step["reads"]
+        widths[step["makes"]] = max(widths[step["makes"]], _oval_width(step["operator"]))
+    layout = layered(before, widths)
     parts: list[str] = []
     for i, step in enumerate(steps):
         x, y = layout.places[step["makes"]]
         for source in dict.fromkeys(step["reads"]):
             sx, sy = layout.places[source]
-            points = [(sx, sy + PITCH / 2 - 14), *layout.routes[source, step["makes"]]]
-            path = _curve([*points, (x, y - PITCH / 2 + 14)])
+            points = [(sx, sy + HALF), *layout.routes[source, step["makes"]]]
+            path = _curve([*points, (x, y - HALF)])
             parts.append(f'<path d="{path}" class="edge" data-from="{source}" data-step="{i}"/>')
     for k, variable in enumerate(variables):
         x, y = layout.places[k]
         if variable["made"]:
-            step, top = steps[variable["made"] - 1], y - PITCH / 2 + 14
+            step, top = steps[variable["made"] - 1], y - HALF
             wide = _oval_width(step["operator"])
             parts.append(
                 f'<g class="operator" data-testid="graph-node-{len(variables) + variable["made"]}" '
                 f'data-step="{variable["made"]}"><title>{html.escape(_of_operator(data, step))}'
                 f'</title><rect x="{x - wide / 2:.1f}" y="{top:.1f}" width="{wide:.1f}" '
                 f'height="{OVAL}" rx="{OVAL / 2}"/>{_text(x, top + 16.5, step["operator"])}</g>'
-                f'<path d="M{x:.1f} {top + OVAL:.1f}V{y + PITCH / 2 - 14 - BOX:.1f}" class="edge"/>'
+                f'<path d="M{x:.1f} {top + OVAL:.1f}V{y + HALF - BOX:.1f}" class="edge"/>'
             )
-        wide, top = _box_width(variable), y + PITCH / 2 - 14 - BOX
-        lines = [variable["name"], variable["type"]]
-        text = "".join(_text(x, top + 15 + 15 * n, line) for n, line in enumerate(lines))
-        name = variable["name"] or variable["kind"]
-        kinds = ["variable", *(["fed"] if not variable["made"] else [])]
-        kinds += ["wanted"] if variable["wanted"] else []
+        wide, top = wides[k], y + HALF - BOX
+        high = top + 30 - 7.5 * len(lines[k])  # of the first line
+        text = "".join(_text(x, high + 15 * n, line) for n, line in enumerate(lines[k]))
+        name, fed = variable["name"] or variable["kind"], not variable["made"]
+        kinds = f"variable{' fed' * fed}{' wanted' * variable['wanted']}"
         parts.append(
-            f'<g class="{" ".join(kinds)}" data-testid="graph-node-{k}" data-variable="{k}">'
+            f'<g class="{kinds}" data-testid="graph-node-{k}" data-variable="{k}">'
             f"<title>{html.escape(name)}: {_of_variable(data, k)}</title>"
             f'<rect x="{x - wide / 2:.1f}" y="{top:.1f}" width="{wide:.1f}" height="{BOX}"/>'
             f"{text}</g>"
         )
     label = f"a graph of {len(variables)} variables and {len(steps)} operators, in layers"
     width, height = max(layout.width + 8, 500.0), layout.height
+    left = (layout.width - width) / 2
     return (
         f'<div class="sides"><div class="sheet" tabindex="0" role="group" aria-label="{label}">'
-        f'<svg viewBox="-4 0 {width:.0f} {height:.0f}" role="group" aria-label="{label}" '
+        f'<svg viewBox="{left:.0f} 0 {width:.0f} {height:.0f}" role="group" aria-label="{label}" '
         f'style="min-width:{0.75 * width:.0f}px;max-width:{1.1 * width:.0f}px">'
-        f"{''.join(parts)}</svg></div>{_profile(data)}</div>"
+        f"{''.join(parts)}</svg></div></div>"
     )
-
-
-def _profile(data: dict) -> str:
-    """Bytes in buffers while each step runs, as bars."""
-    live, peak = data["live"], max(data["peak"], 1)
-    wide, tall, left, top = 220, 150, 8, 34
-    each = (wide - 2 * left) / len(live)
-    bars = "".join(
-        f'<rect class="bytes" x="{left + i * each:.1f}" y="{top + tall * (1 - b / peak):.1f}" '
-        f'width="{max(each - 1, 0.8):.1f}" height="{tall * b / peak:.1f}"><title>step {i + 1}: '
-        f"{b} B</title></rect>"
-        for i, b in enumerate(live)
-    )
-    return (
-        f'<svg class="profile" viewBox="0 0 {wide} {top + tall + 30}" role="img" aria-label='
-        f'"bytes in buffers step by step; the peak is {data["peak"]} bytes">'
-        f'<text x="{left}" y="16" font-size="14">bytes, step by step</text>'
-        f'<text x="{left}" y="31" font-size="13">peak {size(data["peak"])}</text>{bars}'
-        f'<text x="{left}" y="{top + tall + 18}" font-size="13">step 1</text>'
-        f'<text x="{wide - left}" y="{top + tall + 18}" font-size="13" text-anchor="end">'
-        f"{len(live)}</text></svg>"
-    )
-
-
-def _laid_out(data: dict) -> Layout:
-    variables = data["variables"]
-    before: dict[int, list[int]] = {k: [] for k in range(len(variables))}
-    widths = {k: _box_width(v) for k, v in enumerate(variables)}
-    for step in data["steps"]:
-        before[step["makes"]] = step["reads"]
-        widths[step["makes"]] = max(widths[step["makes"]], _oval_width(step["operator"]))
-    return layered(before, widths)
-
-
-def _box_width(variable: dict) -> float:
-    return LETTER * max(len(variable["name"]), len(variable["type"]), 5) + 10
 
 
 def _oval_width(operator: str) -> float:
@@ -215,10 +189,7 @@ def _called(data: dict, k: int) -> str:
 
 def _of_operator(data: dict, step: dict) -> str:
     reads = " and ".join(_called(data, k) for k in step["reads"]) or "nothing"
-    how = {"new": "into new memory", "view": "seen in its operand's memory"}.get(
-        step["how"], f"over {_called(data, step['over'])}" if step["over"] is not None else ""
-    )
-    return f"{step['operator']} reads {reads}, and makes {_called(data, step['makes'])}, {how}"
+    return f"{step['operator']} reads {reads}, and makes {_called(data, step['makes'])}"
 
 
 def _of_variable(data: dict, k: int) -> str:
@@ -246,11 +217,18 @@ def layered(
 ) -> Layout:
     """Lay a graph out from top to bottom, each node below those it is made from (``before``).
 
-    Sugiyama, Tagawa and Toda (1981), "Methods for visual understanding of hierarchical system
-    structures": layers by longest path, an edge over several layers cut by a bend in each, an order
-    within layers by the means of neighbours, then places as near to the neighbours as widths allow.
+    ``before`` lists a node after those. Sugiyama, Tagawa and Toda (1981), "Methods for visual
+    understanding of hierarchical system structures": layers by longest path, an edge over several
+    layers cut by a bend in each, an order within layers by the means of neighbours, then places as
+    near to the neighbours as widths allow.
     """
-    level = _levels(before)
+    level: dict[Hashable, int] = {}
+    for node, sources in before.items():
+        level[node] = 1 + max((level[source] for source in sources), default=-1)
+    for node, sources in before.items():
+        readers = [level[other] for other, read in before.items() if node in read]
+        if not sources and readers:
+            level[node] = min(readers) - 1  # right above its first reader
     rows: list[list[Hashable]] = [[] for _ in range(max(level.values(), default=-1) + 1)]
     for node in before:
         rows[level[node]].append(node)
@@ -280,30 +258,10 @@ def layered(
     )
 
 
-def _levels(before: Mapping[Hashable, Sequence[Hashable]]) -> dict[Hashable, int]:
-    """The longest way from a beginning; a beginning stands right above its first reader."""
-    level: dict[Hashable, int] = {}
-    waiting = list(before)
-    while waiting:
-        ready = [node for node in waiting if all(source in level for source in before[node])]
-        if not ready:
-            raise ValueError(f"a layout expects a graph without circles; got one among {waiting}")
-        for node in ready:
-            level[node] = 1 + max((level[source] for source in before[node]), default=-1)
-        waiting = [node for node in waiting if node not in level]
-    for node in before:
-        readers = [level[other] for other, sources in before.items() if node in sources]
-        if not before[node] and readers:
-            level[node] = min(readers) - 1
-    return level
-
-
 def _ordered(rows: list, up: Mapping, down: Mapping) -> list:
-    """The order with the fewest crossings among those that sweeps of means come to."""
-    best, fewest = rows, _crossings(rows, down)
+    """The order that sweeps come to, in which each node goes to the mean of its neighbours."""
     for sweep in range(SWEEPS):
         neighbours, numbers = (up, range(1, len(rows))) if sweep % 2 == 0 else (down, None)
-        rows = [list(row) for row in rows]
         for number in numbers or range(len(rows) - 2, -1, -1):
             other = rows[number - 1 if neighbours is up else number + 1]
             at = {node: k for k, node in enumerate(other)}
@@ -311,19 +269,8 @@ def _ordered(rows: list, up: Mapping, down: Mapping) -> list:
             for k, node in enumerate(rows[number]):
                 near = [at[n] for n in neighbours.get(node, ()) if n in at]
                 mean[node] = sum(near) / len(near) if near else k
-            rows[number].sort(key=mean.__getitem__)
-        if (count := _crossings(rows, down)) < fewest:
-            best, fewest = rows, count
-    return best
-
-
-def _crossings(rows: list, down: Mapping) -> int:
-    total = 0
-    for upper, lower in pairwise(rows):
-        at = {node: k for k, node in enumerate(lower)}
-        ends = [(k, at[n]) for k, node in enumerate(upper) for n in down.get(node, ()) if n in at]
-        total += sum((a - c) * (b - d) < 0 for (a, b), (c, d) in combinations(ends, 2))
-    return total
+            rows[number] = sorted(rows[number], key=mean.__getitem__)
+    return rows
 
 
 def _across(rows: list, up: Mapping, down: Mapping, widths: Mapping) -> dict:

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from helpers.plots.style import BLUE, GREEN, ORANGE, PURPLE, YELLOW, edge, ensure_axes, ink
+from helpers.plots.style import (
+    BLACK,
+    BLUE,
+    GREEN,
+    ORANGE,
+    PURPLE,
+    VERMILION,
+    edge,
+    ensure_axes,
+    ink,
+)
 from helpers.plots.web.page import embed
 
 if TYPE_CHECKING:
@@ -14,7 +25,7 @@ if TYPE_CHECKING:
 
     from helpers.pipeline.model import Timeline
 
-COLOURS = {"F": BLUE, "B": ORANGE, "I": YELLOW, "W": GREEN, "U": PURPLE}
+COLOURS = {"F": BLUE, "B": ORANGE, "I": VERMILION, "W": GREEN, "U": PURPLE}
 NAMES = {
     "F": "forward",
     "B": "backward",
@@ -26,54 +37,59 @@ NAMES = {
 
 def lanes(timeline: Timeline) -> Axes:
     """Draw a lane for each rank and a box for each action, with the number of its micro-batch."""
+    from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
+    from matplotlib.transforms import offset_copy
 
-    ranks = timeline.schedule.ranks
-    ax = ensure_axes(figsize=(11, 1.5 + 0.5 * ranks))
+    ranks, width = timeline.schedule.ranks, 11
+    ax = ensure_axes(figsize=(width, 1.3 + 0.5 * ranks))
     factor = 1e3 if timeline.unit == "s" else 1.0
-    pixels = ax.get_window_extent().width / timeline.span
-    shortest: dict[str, float] = {}
+    points = 72 * (width - 1) / timeline.span  # of the paper, for a second; rank names take an inch
+    shortest: dict[tuple[int, str], float] = {}
     for box in timeline.boxes:
-        length = box.end - box.begin
-        shortest[box.action.kind] = min(length, shortest.get(box.action.kind, length))
+        key = box.rank, box.action.kind
+        shortest[key] = min(box.end - box.begin, shortest.get(key, math.inf))
     for box in timeline.boxes:
         kind, begin, length = box.action.kind, box.begin - timeline.begin, box.end - box.begin
-        later = box.action.chunk % 2 == 1
         ax.barh(
             box.rank, length * factor, left=begin * factor, height=0.8, color=COLOURS[kind],
-            edgecolor=edge(COLOURS[kind]), linewidth=0.8, hatch="//" if later else None,
+            edgecolor=edge(COLOURS[kind]), linewidth=0.8,
         )  # fmt: skip
-        if shortest[kind] * pixels > 16:  # all boxes of a kind bear a number, or none
+        if box.action.chunk % 2:
+            ends = begin * factor, (begin + length) * factor
+            ax.hlines(box.rank + 0.32, *ends, color=BLACK, linewidth=4, capstyle="butt")
+        room = shortest[box.rank, kind] * points / (0.65 * len(str(box.action.micro)))
+        if room > 8.5:  # a digit is so wide; all boxes of a kind in a lane bear a number, or none
             ax.text(
-                (begin + length / 2) * factor, box.rank, str(box.action.micro), fontsize=11,
-                ha="center", va="center", color=ink(COLOURS[kind]), clip_on=True,
+                (begin + length / 2) * factor, box.rank - 0.05, str(box.action.micro),
+                fontsize=min(11, room), ha="center", va="center", color=ink(COLOURS[kind]),
+                clip_on=True,
             )  # fmt: skip
     where = "recorded" if timeline.recorded else "model, not recorded"
     note = f"; {timeline.note}" if timeline.note else ""
     name = timeline.schedule.name
+    ax.figure.set_label(f"What each rank does when, under {name}")
     ax.set_title(f"{name}: {timeline.bubble:.0%} idle ({where}{note})", fontsize=13)
     ax.set(
-        xlabel="time (ms)" if factor > 1 else "time (forward passes of a stage)",
         yticks=range(ranks),
         yticklabels=[f"rank {rank}" for rank in range(ranks)],
         xlim=(0, timeline.span * factor),
         ylim=(ranks - 0.5, -0.5),
     )
+    ax.set_xlabel("time [ms]" if factor > 1 else "time [forward passes of a stage]", loc="right")
     ax.grid(visible=False)
     kinds = {box.action.kind for box in timeline.boxes}
-    handles = [
+    handles: list = [
         Patch(facecolor=fill, edgecolor=edge(fill), label=NAMES[kind])
         for kind, fill in COLOURS.items()
         if kind in kinds
     ]
     if timeline.schedule.chunks > 1:
-        handles.append(
-            Patch(facecolor="lightgrey", hatch="//", edgecolor="white", label="second chunk")
-        )
+        handles.append(Line2D([], [], color=BLACK, linewidth=4, label="second chunk"))
     ax.legend(
-        handles=handles, ncols=len(handles), loc="upper left",
-        bbox_to_anchor=(0, -0.22 - 0.5 / ranks),
-        borderaxespad=0, fontsize=11, handlelength=1.2,
+        handles=handles, ncols=len(handles), loc="upper left", bbox_to_anchor=(0, 0),
+        bbox_transform=offset_copy(ax.transAxes, ax.figure, 0, -24, "points"),
+        borderaxespad=0, fontsize=12, handlelength=1.2,
     )  # fmt: skip
     return ax
 
@@ -91,7 +107,7 @@ def held(timelines: Sequence[Timeline]) -> Axes:
             marker="", label=f"{timeline.schedule.name}, at most {most}",
         )  # fmt: skip
     ax.set(
-        xlabel="time (ms)" if factor > 1 else "time (forward passes of a stage)",
+        xlabel="time [ms]" if factor > 1 else "time [forward passes of a stage]",
         ylabel="micro-batches kept\non rank 0",
     )
     ax.set_ylim(bottom=0)
@@ -106,7 +122,8 @@ def spans(lengths: Mapping[str, float], title: str) -> Axes:
     ax.bar_label(bars, fmt="%g", padding=4)
     ax.invert_yaxis()
     ax.margins(x=0.12)
-    ax.set(xlabel="a step, in forward passes of a stage", title=title)
+    ax.figure.set_label("How long a step takes under each schedule")
+    ax.set(xlabel="time of a step [forward passes of a stage]", title=title)
     return ax
 
 

@@ -13,7 +13,7 @@ y = s * s * x
 graph(autodiff.plan([w, x, b], [y]), {s: "s", y: "y"}, first=2)
 
 # %% [markdown]
-# This is $y=(wx+b)^2x$ as a [computation graph](glossary.md#computation-graph): boxes are tensors, ovals are operators, and a colour is a piece of memory. The picture shows the state after step 2. Press ▶| twice: $s^2$ is written over $s$, and $y$ over $s^2$. So the whole computation needs a single buffer of 8 000 bytes. You will write the code that decides this.
+# This is $y=(wx+b)^2x$ as a [computation graph](glossary.md#computation-graph): boxes are tensors with their shapes, ovals are operators, and a colour is a piece of memory. The picture shows the state after step 2. Press ▶| twice: $s^2$ is written over $s$, and $y$ over $s^2$. So the whole computation needs a single buffer of 8 kB. You will write the code that decides this.
 #
 # **You will be able to**
 #
@@ -36,7 +36,7 @@ graph(autodiff.plan([w, x, b], [y]), {s: "s", y: "y"}, first=2)
 # | $n$ | length of a chain of operators |
 # | $m$ | segments that the chain is cut into |
 # | $c$ | results of the chain that may be kept |
-# | `"n"` | a size that is known only when the graph runs |
+# | `"size"`, `"rows"` | sizes that are known only when the graph runs |
 
 # %% [markdown]
 # ## Set-up
@@ -133,12 +133,15 @@ check.four_numbers(value, with_w, with_b, with_x)
 w, x, b = (torch.tensor(number, requires_grad=True) for number in (3.0, 2.0, -5.0))
 y = (w * x + b) ** 2 * x
 y.backward()
-print("PyTorch:   ", [t.item() for t in (y, w.grad, b.grad, x.grad)])
+NAMES = ("y", "∂y/∂w", "∂y/∂b", "∂y/∂x")
+values = zip(NAMES, (y, w.grad, b.grad, x.grad), strict=True)
+print("PyTorch:   ", *(f"{name} = {t.item():g} " for name, t in values))
 
 w, x, b = (autodiff.variable(name) for name in "wxb")
 y = (w * x + b) ** 2 * x
 four = autodiff.function([w, x, b], [y, *autodiff.gradients(y, [w, b, x])])
-print("this graph:", [float(value) for value in four(np.array(3.0), np.array(2.0), np.array(-5.0))])
+values = zip(NAMES, four(np.array(3.0), np.array(2.0), np.array(-5.0)), strict=True)
+print("this graph:", *(f"{name} = {value:g} " for name, value in values))
 
 # %% [markdown]
 # Both agree with your paper, but they work differently. PyTorch computed $y$ line by line and recorded what it did. `autodiff`, a package of this course, built the whole graph, gradients included, before it saw a number. The rest of this notebook builds that graph.
@@ -148,9 +151,9 @@ print("this graph:", [float(value) for value in four(np.array(3.0), np.array(2.0
 # A computation graph has two kinds of nodes. A **variable** stands for a tensor. An **operator** reads variables and makes one. Every edge joins a variable and an operator, so the graph is *bipartite*. A variable has a type, its dtype and shape, before it has a value. An operator infers the type of its result, or refuses:
 
 # %%
-A, B = autodiff.variable("A", shape=("n", 3)), autodiff.variable("B", shape=(3, 4))
-print(repr(A @ B))
-print(repr(autodiff.sum(autodiff.exp(A @ B), axis=0)))
+A, B = autodiff.variable("A", shape=("rows", 3)), autodiff.variable("B", shape=(3, 4))
+print("A @ B:", (A @ B).type)
+print("its sum over rows:", autodiff.sum(A @ B, axis=0).type)
 for attempt in (lambda: B @ A, lambda: A + B, lambda: A + autodiff.variable("k", dtype="int64")):
     try:
         attempt()
@@ -158,23 +161,23 @@ for attempt in (lambda: B @ A, lambda: A + B, lambda: A + autodiff.variable("k",
         print(f"{type(error).__name__}: {error}")
 
 # %% [markdown]
-# The size `"n"` is a *symbol*: the graph reads it off the arrays when it runs, and you can calculate with it. *Maxout* keeps the largest of every $k$ neighbours. A few lines serve every batch size:
+# The size `"rows"` is a *symbol*: the graph reads it off the arrays when it runs, and you can calculate with it. *Maxout* keeps the largest of every $k$ neighbours. A few lines serve every batch size:
 
 
 # %%
 def maxout(x, k):
-    """(n, m) -> (n, m // k)."""
-    n, m = x.shape
-    return autodiff.max(autodiff.reshape(x, (n, m // k, k)), axis=2)
+    """(rows, columns) -> (rows, columns // k)."""
+    rows, columns = x.shape
+    return autodiff.max(autodiff.reshape(x, (rows, columns // k, k)), axis=2)
 
 
-x = autodiff.variable("x", shape=("n", "m"))
+x = autodiff.variable("x", shape=("rows", "columns"))
 y = maxout(x, 3)
-print(repr(y))
+print(y.type)
 f = autodiff.function([x], [y, *autodiff.gradients(autodiff.sum(y), [x])])
 for shape in ((2, 6), (1, 9)):
     result, gradient = f(rng.normal(size=shape))
-    print(shape, "->", result.shape, "  ones in the gradient:", int(gradient.sum()))
+    print(f"{shape} -> {result.shape}; ones in the gradient: {gradient.sum():.0f}")
 
 # %% [markdown]
 # ### Exercise 2: an operator with its gradient
@@ -285,10 +288,10 @@ def gradients(y, xs):
 # %% [markdown]
 # ### What you can do with it
 #
-# **Differentiate twice.** The Hessian $\nabla^2L$ of $n$ parameters has $n^2$ entries. Its product with a vector $v$ is the gradient of the scalar $\nabla L\cdot v$, so no Hessian is needed. Compare your operator and your extension with PyTorch:
+# **Differentiate twice.** The Hessian $\nabla^2L$ of $d$ parameters has $d^2$ entries. Its product with a vector $v$ is the gradient of the scalar $\nabla L\cdot v$, so no Hessian is needed. Compare your operator and your extension with PyTorch:
 
 # %%
-z, v = autodiff.variable("z", shape=("n",)), autodiff.variable("v", shape=("n",))
+z, v = (autodiff.variable(name, shape=("size",)) for name in "zv")
 L = autodiff.sum(softplus(z) * autodiff.sin(z))
 (first,) = gradients(L, [z])
 (product,) = gradients(autodiff.sum(first * v), [z])
@@ -355,9 +358,8 @@ x, point = autodiff.variable("x", shape=(3,)), np.array([1.0, 2.0, 3.0])
 for name, y in (("in NumPy", autodiff.apply(Cube(), x)), ("in the graph", x**3)):
     (first,) = autodiff.gradients(autodiff.sum(y), [x])
     (second,) = autodiff.gradients(autodiff.sum(first), [x])
-    print(
-        f"{name:13}", *(value.tolist() for value in autodiff.function([x], [first, second])(point))
-    )
+    slope, curvature = autodiff.function([x], [first, second])(point)
+    print(f"{name:13} first derivative {slope}   second {curvature}")
 
 # %% [markdown]
 # The first derivatives agree, so every test of them passes. The second derivative is zero where $6x$ is right, and nothing warns. A penalty on a gradient, as in Wasserstein GANs, would train nothing.
@@ -421,7 +423,7 @@ term_by_term = run_in(order, {u: numbers}, [total])
 elementwise_first = sorted(order, key=lambda node: node.output.shape != u.shape)  # stable
 all_at_once = run_in(elementwise_first, {u: numbers}, [total])
 for name, ((value,), peak) in (("term by term", term_by_term), ("elementwise first", all_at_once)):
-    print(f"{name:18} y = {value:.6f}   peak {peak / 1e6:.1f} MB")
+    print(f"{name:18} peak {peak / 1e6:.1f} MB   y = {value:.2f}")
 guess.answer("lowest peak, MB", min(term_by_term[1], all_at_once[1]) / 1e6)
 guess.answer("highest peak, MB", all_at_once[1] / 1e6)
 
@@ -475,8 +477,9 @@ y = autodiff.tanh(autodiff.exp(autodiff.sin(u)) + u) * u
 order = autodiff.topological([y])
 for name, over in (("new buffers", {}), ("overwritten", forwarding(order, [u], [y]))):
     (result,), peak = run_in(order, {u: numbers}, [y], over)
+    same = np.array_equal(result, np.tanh(np.exp(np.sin(numbers)) + numbers) * numbers)
     print(
-        f"{name:12} {len(over)} of {len(order)} results   peak {peak:6,} B   sum {result.sum():.12f}"
+        f"{name:12} {len(over)} of {len(order)} results over another   peak {peak:6,} B   right: {same}"
     )
 
 # %% [markdown]
@@ -620,11 +623,10 @@ schedules = {
 }
 walk(checkpoint.keep_all(8))  # the first run compiles and imports
 reference = walk(schedules["all kept"])
-peaks = {}
 for name, schedule in schedules.items():
     gradient, peak = traced(lambda schedule=schedule: walk(schedule))
-    peaks[name], cost = peak / start.nbytes, checkpoint.cost(n, schedule)
-    print(f"{name:20} {cost.peak:3} results predicted, {peaks[name]:5.1f} measured; forward "
+    cost = checkpoint.cost(n, schedule)
+    print(f"{name:20} {cost.peak:3} results predicted, {peak / start.nbytes:5.1f} measured; forward "
           f"{cost.forwards / n:.2f} times; same gradient: {np.array_equal(gradient, reference)}")  # fmt: skip
 
 # %% [markdown]
@@ -636,17 +638,17 @@ for name, schedule in schedules.items():
 
 # %%
 N, MiB = P.chain, P.unit
-cuts = (4, 8, 16, 32, 100, 400)
-kept = (12, 16, 24, 32, 48, 64, 96, 108, 140, 197, 400, 1000)
+cuts = (16, 32, 64, 100)
+kept = (24, 32, 48, 64, 96, 108, 140, 197, 400, 1000)
 of_segments = [checkpoint.cost(N, checkpoint.in_segments(N, m)) for m in cuts]
 best = [((c + 2) * MiB, checkpoint.fewest_forwards(N, c) / N) for c in kept]
 sqrt_n = checkpoint.cost(N, checkpoint.in_segments(N))
 draw.memory_against_time(
     {
-        "segments": [(c.peak * MiB, c.forwards / N) for c in of_segments],
         "best places": best,
+        "equal segments": [(c.peak * MiB, c.forwards / N) for c in of_segments],
     },
-    {f"√n: {sqrt_n.peak * MiB:.0f} MiB": (sqrt_n.peak * MiB, sqrt_n.forwards / N)},
+    {f"√n segments: {sqrt_n.peak * MiB:.0f} MiB": (sqrt_n.peak * MiB, sqrt_n.forwards / N)},
     {"the article's 173 MiB": 173.03},
 )
 plt.show()
@@ -657,37 +659,12 @@ for c in (140, 108):
 guess.answer("forward passes at 173 MiB", forward)
 
 # %% [markdown]
-# So 173 MiB in place of 15 GiB cost at least 2.4 forward passes.
-#
-# The article explains its 173 MiB by blocks of $\sqrt n$ (see the table at the end). Equal blocks alone cannot get there: they need at least $2\sqrt n-1=199$ results, 311 MiB. Only the curve of the best places reaches 173 MiB. With two forward passes, as many as equal blocks take, the best places need 222 MiB.
-#
-# ### The clock
-#
-# The backward pass of a convolution computes two gradients, each about as expensive as its forward pass. With everything kept, a training step costs three units; with $p$ forward passes it costs $2+p$. So $\sqrt n$ segments should take up to a third longer. Compare prediction (filled) and measurement (hollow) on the chain of 144:
-
-# %%
-workspace = peaks["all kept"] - n
-tried = {
-    "segments": [checkpoint.in_segments(n, m) for m in (2, 4, 12, 36)],
-    "best places": [checkpoint.optimal(n, c) for c in (4, 9, 40)],
-}
-every = [schedules["all kept"], *(s for several in tried.values() for s in several)]
-rounds = [[measure(lambda s=s: walk(s), repeats=1, warmup=0).best for s in every] for _ in range(3)]
-whole, *seconds = np.min(rounds, axis=0)  # the schedules take turns; the shortest of each counts
-predicted, measured = {}, {}
-for name, several in tried.items():
-    costs = [checkpoint.cost(n, s) for s in several]
-    predicted[name] = [(c.peak + workspace, (2 + c.forwards / n) / 3) for c in costs]
-    memory = [traced(lambda s=s: walk(s))[1] / start.nbytes for s in several]
-    measured[name] = [(held, seconds.pop(0) / whole) for held in memory]
-draw.memory_against_time(
-    predicted, measured=measured,
-    xlabel="most memory held [results]", ylabel="time ÷ time with all kept",
-)  # fmt: skip
-plt.show()
+# So 173 MiB in place of 15 GiB cost at least 2.4 forward passes. The article explains its 173 MiB by blocks of $\sqrt n$ (see the table at the end). Equal blocks alone cannot get there: they need at least $2\sqrt n-1=199$ results, 311 MiB. Only the curve of the best places reaches 173 MiB. With two forward passes, as many as equal blocks take, the best places need 222 MiB.
 
 # %% [markdown] claims="09-segments-time"
-# Horizontally, each measured point lies within three results of the predicted one. Vertical gaps are timing noise and the model's simplifications. The record below compares $\sqrt n$ segments with everything kept, ten times on each of two chains. In both, segments take less than a third longer; only with small convolutions do they take more than a tenth longer, our margin.
+# ### The clock
+#
+# The backward pass of a convolution computes two gradients, each about as expensive as its forward pass. With everything kept, a training step costs three units; with two forward passes it costs four. So $\sqrt n$ segments should take up to a third longer. The record compares them with everything kept, ten times on each of two chains. In both, segments take less than a third longer; only with small convolutions do they take more than a tenth longer, our margin.
 
 # %%
 claims.evidence("09-segments-time")
@@ -705,17 +682,15 @@ claims.evidence("09-segments-time")
 # The pass `collect_terms` simplifies sums:
 
 # %%
-x = autodiff.variable("x", shape=("n",))
-X, Y = (autodiff.variable(name, shape=("n", "n")) for name in "XY")
+x = autodiff.variable("x", shape=("size",))
+X, Y = (autodiff.variable(name, shape=("rows", "rows")) for name in "XY")
 a, b = autodiff.variable("a"), autodiff.variable("b")
-for inputs, y in (([x], x + 1 - 2 + x), ([X, a, Y, b], X + a + Y + b)):
-    collected = passes.fast_math.collect_terms([y])
-    for what, each in (("as written", [y]), ("terms collected", collected)):
-        operators = autodiff.listing(inputs, each).splitlines()[len(inputs) :]
-        print(what, *operators, sep="\n    ")
+for text, y in (("x + 1 - 2 + x", x + 1 - 2 + x), ("X + a + Y + b", X + a + Y + b)):
+    for what, each in ((text, [y]), ("  collected", passes.fast_math.collect_terms([y]))):
+        print(f"{what:14}", *(node.operator for node in autodiff.topological(each)))
 
 # %% [markdown]
-# $x+1-2+x$ became $2x-1$, and the numbers $a$ and $b$ are added to each other first, which saves one addition for each element. In floating point, the values can change: as written, $x+10^{20}-10^{20}$ is 0 at $x=1$; collected, it is 1. That is why this pass is in `passes.fast_math`, and why C compilers do the same only under `-ffast-math`.
+# $x+1-2+x$ became $2x-1$, and the numbers $a$ and $b$ are added to each other first: of the three additions of matrices, two are left. In floating point, the values can change: as written, $x+10^{20}-10^{20}$ is 0 at $x=1$; collected, it is 1. That is why this pass is in `passes.fast_math`, and why C compilers do the same only under `-ffast-math`.
 #
 # > **Predict.** $A$ and $B$ are 1000 × 1000, $v$ is 1000 × 1. How many times as many multiplications does $(AB)v$ need as $A(Bv)$?
 
@@ -750,7 +725,7 @@ print(f"equal: {np.array_equal(first, second)}; largest relative difference "
 
 # %%
 COEFFICIENTS = (0.5, -1.0, 2.0, 0.25)
-x = autodiff.variable("x", shape=("n",))
+x = autodiff.variable("x", shape=("size",))
 y = x
 for coefficient in COEFFICIENTS:  # x⁵ and less by Horner's rule: four products, four sums
     y = y * x + coefficient
@@ -780,6 +755,7 @@ def in_blocks(x, y, block=8192):
 
 # %%
 loop = autodiff.function([x], [fused])
+print("  numbers   fused  one array  blocks  [µs]")
 for count in (1, 400, 40_000, P.numbers):
     values, room = rng.uniform(-1, 1, count), np.empty(count)
     same = np.array_equal(loop(values)[0], over_one_array(values, room))
@@ -788,10 +764,8 @@ for count in (1, 400, 40_000, P.numbers):
         "one array": lambda v, room=room: over_one_array(v, room),
         "blocks": lambda v, room=room: in_blocks(v, room),
     }
-    took = {n: measure(lambda w=w, v=values: w(v), repeats=20).best * 1e6 for n, w in ways.items()}
-    print(
-        f"{count:9,} numbers", *(f"  {n} {t:7.0f} µs" for n, t in took.items()), f"  same: {same}"
-    )
+    took = [1e6 * measure(lambda w=w, v=values: w(v), repeats=20).best for w in ways.values()]
+    print("{:9,} {:7.0f} {:10.0f} {:7.0f}".format(count, *took), "  same bits" if same else "")
 
 # %% claims="09-fused-blocks"
 claims.evidence("09-fused-blocks")
@@ -814,7 +788,7 @@ for name, given in (("as listed", []), ("order_updates", [passes.order_updates])
     w.value = np.array(1.0)
     both = autodiff.function([], [autodiff.update(w, 2 * w), 10 * w], passes=given)
     values = [float(value) for value in both()]
-    print(f"{name:14}", values)
+    print(f"{name:14} w = {values[0]:g}, 10 w = {values[1]:g}")
     if not given:
         guess.answer("10 w", values[1])
 
@@ -856,7 +830,7 @@ def without_momentum(w, v, g, rate):
 
 points = rng.normal(size=(400, 2))
 labels = (np.abs(np.hypot(*points.T) - 1) < 0.4).astype(float)[:, None]
-x, t = autodiff.variable("x", shape=("n", 2)), autodiff.variable("t", shape=("n", 1))
+x, t = autodiff.variable("x", shape=("rows", 2)), autodiff.variable("t", shape=("rows", 1))
 weights = [autodiff.state(name, rng.normal(size=shape))
            for name, shape in (("W", (2, 16)), ("b", (16,)), ("V", (16, 1)), ("c", (1,)))]  # fmt: skip
 W, b, V, c = weights

@@ -69,10 +69,10 @@ for line in lines.values():
 # - cut a model over ranks, and say what each rank sends to whom;
 # - read and write a [schedule](glossary.md#schedule-of-a-pipeline), and find out before it runs whether it can end;
 # - predict the idle share and the memory of a schedule;
-# - balance stages whose layers differ in cost;
+# - say what the slowest stage costs;
 # - design a schedule for slow links and little memory.
 #
-# **You need** ranks and messages from [01_mpi_basics](01_mpi_basics.ipynb), and gradients by the chain rule. *Time:* 140 minutes: two lessons, exercises included, and ten minutes for *What breaks*. Each lesson runs after the cells above, without the other. *Cores:* two are enough. *GPU:* none.
+# **You need** ranks and messages from [01_mpi_basics](01_mpi_basics.ipynb), and gradients by the chain rule. *Time:* 150 minutes: two lessons, exercises included, and ten minutes for *What breaks*. Each lesson runs after the cells above, without the other. *Cores:* two are enough. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
@@ -91,7 +91,7 @@ for line in lines.values():
 # %% [markdown]
 # ## Lesson 1. How can four ranks work at once on one model?
 #
-# *55 minutes.* Layer 2 needs the output of layer 1. If each rank holds a quarter of the layers, must three ranks always wait for the fourth?
+# *65 minutes.* Layer 2 needs the output of layer 1. If each rank holds a quarter of the layers, must three ranks always wait for the fourth?
 #
 # A backward pass takes twice as long as a forward pass. The titles of the pictures above give the idle share with eight micro-batches, under GPipe and under 1F1B (one forward, one backward).
 #
@@ -158,29 +158,6 @@ Markdown("\n".join(rows))
 #
 # $$\text{idle share} = 1 - \frac{m}{m + p - 1} = \frac{p - 1}{m + p - 1}$$
 #
-# ### Exercise 1: how many pieces?
-#
-# *Difficulty ●○○, 4 minutes.* Write the idle share as a function. How many micro-batches do four ranks need to be idle for less than a tenth of the time? Work it out on paper; a cell below computes it with your function.
-#
-# <details><summary>Hint</summary>
-#
-# It is the fraction above. Mind the brackets.
-#
-# </details>
-
-
-# %% exercise="idle-share"
-def idle_share(p, m):
-    """Return the share of the time, from 0 to 1, in which p ranks are idle with m micro-batches."""
-    # BEGIN SOLUTION
-    return (p - 1) / (m + p - 1)
-    # END SOLUTION
-
-
-# %% check="idle-share" points=1
-check_answer.idle_share(idle_share)
-
-# %% [markdown]
 # Now we record it on four ranks and on two, for 1 to 16 micro-batches. The points should lie on the dashed lines of the formula:
 
 # %%
@@ -191,8 +168,6 @@ draw.bubbles(predicted, measured, MICRO)
 plt.show()
 guess.answer("idle share, one piece", round(measured["4 ranks"][0], 2))
 guess.answer("idle share, 16 micro-batches", round(measured["4 ranks"][4], 2))
-if check_answer.idle_share.passed(idle_share):
-    print("less than a tenth from m =", next(m for m in range(1, 99) if idle_share(4, m) < 0.1))
 
 # %% [markdown] claims="11-bubble"
 # More pieces mean less idle time. But smaller pieces have a price: on most machines a matrix product of few rows takes longer for each row ([07_roofline](07_roofline.ipynb)). Paced stages hide this price. Over several runs, the recorded shares agree with the formula:
@@ -235,7 +210,7 @@ for name in ("GPipe", "1F1B"):
     print(f"{name:12} {max(worst):.1e}")
 
 # %% [markdown]
-# ### Exercise 2: one forward, one backward
+# ### Exercise 1: one forward, one backward
 #
 # *Difficulty ●●○, 15 minutes.* Write the list of one rank under 1F1B, as strings such as `"F0"` and `"B3"`. A rank first sends ahead one micro-batch for each rank after it (at most all $m$). Then it alternates: one forward pass, one backward pass. When no forward pass is left, it does the remaining backward passes. A rank *keeps* a micro-batch from its F to its B. The check wants no more idle time than GPipe has, and no more micro-batches kept than this rule needs.
 #
@@ -292,7 +267,7 @@ guess.answer("kept by rank 0 of 4, 1F1B", lines["1F1B"].most_held(0))
 guess.answer("1F1B is good for less", "memory")
 
 # %% [markdown]
-# ### Exercise 3: kept at most
+# ### Exercise 2: kept at most
 #
 # *Difficulty ●○○, 5 minutes.* How many micro-batches does rank $r$ keep at most under 1F1B, for any $p$ and $m$?
 #
@@ -339,7 +314,7 @@ Markdown("\n".join(rows))
 # %% [markdown]
 # ## Lesson 2. What makes a step shorter, and what does it cost?
 #
-# *75 minutes, of which the project takes 40.* With eight micro-batches on four ranks, GPipe and 1F1B are idle for 27 % by the formula. Can the same eight pieces be ordered so that ranks wait less?
+# *75 minutes, of which the project takes 45.* With eight micro-batches on four ranks, GPipe and 1F1B are idle for 27 % by the formula. Can the same eight pieces be ordered so that ranks wait less?
 #
 # > **Predict:** a backward pass has two halves, I (gradient of the inputs) and W (gradient of the weights). No other rank waits for W. If a rank may do W whenever it likes, to what idle share can 27 % fall? Which rank must then keep more micro-batches than under 1F1B: the "first" or the "last"?
 
@@ -354,11 +329,16 @@ guess["who keeps more"] = ...
 #
 # $$\text{idle share} = \frac{p - 1}{v\,m + p - 1}$$
 #
-# **Zero-bubble.** For a layer $y = xA^\top$, let $g$ be the gradient of $y$. I is $g A$, the gradient of the input, and the rank before waits for it. W is $g^\top x$, the gradient of the weights, and no rank waits for it. So do I at once, and put W into time that would be idle. For $m \ge p$, each rank is then idle for $(p - 1)\,d$, with $d = \max(f + i - w,\ f,\ i)$:
+# **Zero-bubble.** A linear layer computes $y = xA^\top$. Its backward pass receives $\partial L/\partial y$ and computes two products:
 #
-# $$\text{idle share} = \frac{(p-1)\,d}{m(f+i+w) + (p-1)\,d}$$
+# - I: $\;\partial L/\partial x = (\partial L/\partial y)\,A$. The rank before waits for it.
+# - W: $\;\partial L/\partial A = (\partial L/\partial y)^\top x$. No rank waits for it.
 #
-# In the pictures, hatched boxes belong to a rank's second chunk, and green boxes are W. Compare the gaps with those of 1F1B at the top:
+# So a rank does I at once, and W when it would be idle. If F, I and W take equally long and $m \ge p$, each rank is idle only for the time of $p - 1$ forward passes, while it works for $3m$ of them:
+#
+# $$\text{idle share} = \frac{p - 1}{3\,m + p - 1}$$
+#
+# In the pictures, a thick line under a box marks a rank's second chunk. Compare the gaps with those of 1F1B at the top:
 
 # %%
 for name in ("interleaved", "zero-bubble"):
@@ -374,27 +354,15 @@ guess.answer("idle share with W put off", round(lines["zero-bubble"].bubble, 2))
 display(claims.evidence("11-interleaved"), claims.evidence("11-zero-bubble"))
 
 # %% [markdown]
-# Why is zero-bubble not free of bubbles? W can fill the wait for a gradient. It cannot fill a rank's wait for its first F or its first I, because no W is ready then. So a longer W helps only up to a point. Here F takes 40 ms and I 20 ms, and W grows from 10 to 80 ms:
-
-# %%
-plan = families.zero_bubble(P.ranks, P.micro)
-for w in (10e-3, 20e-3, 80e-3):
-    pace = Costs(40e-3, 20e-3, w)
-    said, line = formulas.bubble("zero-bubble", P.ranks, P.micro, costs=pace), simulate(plan, pace)
-    lost = 1e3 * line.bubble * line.span
-    print(f"W {1e3 * w:2.0f} ms: idle {said:.1%} by the formula, {line.bubble:.1%} simulated;"
-          f" each rank loses {lost:.0f} ms")  # fmt: skip
-
-# %% [markdown]
-# From $w = i$ on, each rank here loses $(p-1) f = 120$ ms, however long W is.
+# Why is zero-bubble not free of bubbles? W can fill the wait for a gradient. It cannot fill a rank's wait for its first F or its first I, because no W is ready then.
 #
 # ### What it costs: memory
 #
 # Under zero-bubble, a rank keeps a micro-batch until its W. The table compares each schedule with its formula, and says how many micro-batches each rank keeps at most. A micro-batch kept in one of two chunks counts as half:
 
 # %%
-rows = ["| schedule | idle, predicted | recorded | step, predicted (ms) | recorded (ms) "
-        "| kept by ranks 0, 1, 2, 3 |", "|---|" + "--:|" * 5]  # fmt: skip
+rows = ["| schedule | idle: formula | recorded | step: formula (ms) | recorded (ms) "
+        "| kept, rank 0 to 3 |", "|---|" + "--:|" * 5]  # fmt: skip
 for name, make in FOUR.items():
     line = lines[name] if name in lines else recorded(make(P.ranks, P.micro))
     v = line.schedule.chunks
@@ -433,7 +401,7 @@ def steps(message=0.0):
         plan = make(P.ranks, P.micro)
         part = 1 / plan.chunks
         spans[name] = simulate(plan, Costs(part, part, part, message)).span
-    draw.spans(spans, f"price of a message: {message:g} forward passes").set_xlim(0, 72)
+    draw.spans(spans, f"a message takes {message:g} forward passes").set_xlim(0, 72)
     plt.show()
 
 
@@ -444,70 +412,32 @@ _ = interact(steps, message=FloatSlider(0.0, min=0, max=2, step=0.25, descriptio
 #
 # ### Layers that are not alike
 #
-# In the long run a pipeline is as fast as its slowest stage. If layers differ in cost, equal *numbers* of layers are not equal costs. Dynamic programming finds the best cut. Let $\text{best}(k, n)$ be the cost of the most expensive stage when the first $n$ layers are cut into $k$ stages as well as possible. The last of these stages begins at some layer $c$:
-#
-# $$\text{best}(k, n) = \min_c \max\big(\text{best}(k-1, c),\ \text{cost of layers } c \dots n-1\big)$$
-#
-# For $k = 1$ it is the cost of all $n$ layers. Below, later layers are more expensive. In the first picture, compare rank 3 with rank 0:
+# In the long run a pipeline is as fast as its slowest stage. Below, later layers are more expensive, so that equal *numbers* of layers are not equal costs. In the first picture, compare rank 3 with rank 0:
 
 # %%
 from helpers.pipeline import partition
 
-costs, longest = [1, 1, 1, 1, 2, 2, 4, 4], 0.0  # of eight layers; ms
-for name, cut in (
-    ("equal numbers", partition.equal(8, 4)),
-    ("balanced", partition.balanced(costs, 4)),
-):
-    sums = [sum(costs[layer] for layer in stage) for stage in cut]
-    forward, half = ([P.part * s / 4 for s in sums] for _ in range(2))
+costs, longest = [1, 1, 1, 1, 2, 2, 4, 4], 0.0  # of eight layers
+for name, layers in (("equal numbers", [2, 2, 2, 2]), ("equal costs", [4, 2, 1, 1])):
+    sums = [sum(costs[layer] for layer in stage) for stage in partition.by_hand(layers)]
+    parts = [P.part * cost / 4 for cost in sums]
     schedule = Schedule(name, one.orders, P.micro)
-    line = cluster.run(runs.record, schedule, Costs(forward, half, half), timeout=LIMIT)[0]
+    line = cluster.run(runs.record, schedule, Costs(parts, parts, parts), timeout=LIMIT)[0]
     print(f"{name}: stages cost {sums}, a step takes {1e3 * line.span:.0f} ms")
     longest = max(longest, 1e3 * line.span)
     draw.lanes(line).set_xlim(0, longest)
     plt.show()
 
 # %% [markdown]
-# ### Exercise 4: balance
+# ### Exercise 3, the project: far apart, and little room
 #
-# *Difficulty ●●○, 12 minutes.* `costs` lists the cost of each layer. Return how many layers each of $p$ stages gets, from left to right, so that the most expensive stage is as cheap as possible. You may try all cuts: there are few.
-#
-# <details><summary>Hint</summary>
-#
-# `itertools.combinations(range(1, n), p - 1)` gives all places where $n$ layers can be cut into $p$ stages. `min(..., key=...)` finds the best.
-#
-# </details>
-
-
-# %% exercise="balance"
-def balance(costs, p):
-    """Return a list of p numbers of layers, one or more each, that add up to len(costs)."""
-    # BEGIN SOLUTION
-    import itertools
-
-    n = len(costs)
-
-    def dearest(cut):
-        return max(sum(costs[a:b]) for a, b in itertools.pairwise((0, *cut, n)))
-
-    best = min(itertools.combinations(range(1, n), p - 1), key=dearest)
-    return [b - a for a, b in itertools.pairwise((0, *best, n))]
-    # END SOLUTION
-
-
-# %% check="balance" points=2
-check_answer.balance(balance)
-
-# %% [markdown]
-# ### Exercise 5, the project: far apart, and little room
-#
-# *Difficulty ●●●, 40 minutes.* Your ranks are far apart: a message takes as long as a forward pass. Memory is short: a rank has room for `room` micro-batches, and each takes up room from its F until its W (or B). With $f = i = w = 1$, four ranks, eight micro-batches and room for six, GPipe does not fit; 1F1B takes 49 (in forward passes) and zero-bubble 41. Write a schedule that fits and takes at most 35. Use "I0" and "W0" in place of "B0" where you like; each rank has one chunk.
+# *Difficulty ●●●, 45 minutes.* Your ranks are far apart: a message takes as long as a forward pass. Memory is short: a rank has room for `room` micro-batches, and each takes up room from its F until its W (or B). With $f = i = w = 1$, four ranks, eight micro-batches and room for six, GPipe does not fit; 1F1B takes 49 (in forward passes) and zero-bubble 41. Write a schedule that fits and takes at most 35. Use "I0" and "W0" in place of "B0" where you like; each rank has one chunk.
 #
 # Write a rule, not a list: the check also asks for three ranks (six micro-batches, room for four, at most 27), for two (four micro-batches, room for three, at most 16), and for a case that you do not see. It says what is wrong, and compares your gradients, on the ranks, with one process.
 #
 # <details><summary>Hint</summary>
 #
-# Begin with your 1F1B of Exercise 2. A micro-batch now needs longer to come back: how many should a rank send ahead? Draw it (the cell after the check draws yours): who waits, and which W could fill that time? How many W can a rank put off before its room is full?
+# Begin with your 1F1B of Exercise 1. A micro-batch now needs longer to come back: how many should a rank send ahead? Draw it (the cell after the check draws yours): who waits, and which W could fill that time? How many W can a rank put off before its room is full?
 #
 # </details>
 
@@ -614,6 +544,8 @@ for m in (8, 80, 800):
 # %%
 from helpers.pipeline import following
 
+rows = ["| ranks | stashing | updates missed, rank 0 to last | versions kept "
+        "| distance to the nearest model |", "|--:|---|---|---|--:|"]  # fmt: skip
 with Cluster(n=2, preload=("torch",)) as pair:
     for where in (cluster, pair):
         for stash in (True, False):
@@ -621,8 +553,10 @@ with Cluster(n=2, preload=("torch",)) as pair:
             found = where.run(following.follow_updates, plan, stash, newest=where.n + 1,
                               timeout=LIMIT)[0]  # fmt: skip
             missed = [list(batches.values())[-1] for batches in found["staleness"]]
-            print(f"{where.n} ranks, stashing {stash}: updates missed {missed}, versions kept "
-                  f"{found['versions']}, nearest model {found['nearest']:.1e} away")  # fmt: skip
+            lists = (", ".join(map(str, each)) for each in (missed, found["versions"]))
+            rows.append(f"| {where.n} | {'yes' if stash else 'no'} | {' | '.join(lists)} "
+                        f"| {found['nearest']:.0e} |")  # fmt: skip
+Markdown("\n".join(rows))
 
 # %% [markdown]
 # With stashing the distance is zero up to rounding. Each stage used the same weights forward and backward, so the result is the gradient of *a* model. On four ranks without stashing, it is the gradient of none of these models. On two ranks it still is the gradient of one. The last stage updates nothing between its F and its B. The first stage is one layer and sends no gradient on, so its backward pass never reads its weights. From three ranks on, a middle stage reads them.

@@ -32,7 +32,7 @@ def test_memory_fills_and_empties_as_the_plan_says(page, plan):
         assert f"; {live} B in buffers" in page.get_by_test_id("graph-status").inner_text()
         if number == 2:
             said = page.get_by_test_id("graph-status").inner_text()
-            assert "tanh, written over matmul, whose last reader this is" in said
+            assert "tanh, written over the result of matmul, whose last reader this is" in said
             over = page.locator('[data-variable="2"]')  # what matmul made
             assert "gone" in over.get_attribute("class")
     assert (
@@ -75,7 +75,7 @@ def test_the_slider_of_segments_reaches_every_schedule(page):
     page.set_content(segments(ways, 16, 4).data)
     slider, said = page.get_by_test_id("segments-count"), page.get_by_test_id("segments-said")
     found = checkpoint.cost(16, ways["segments"][4])
-    assert f"At most {found.peak} of 16 x's" in said.inner_text()
+    assert f"At most {found.peak} of 16 results" in said.inner_text()
     slider.focus()
     for key, count in (("Home", 1), ("End", 16), ("ArrowLeft", 15)):
         page.keyboard.press(key)

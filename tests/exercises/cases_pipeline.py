@@ -1,9 +1,5 @@
 """Answers to the exercises of 11: right ones, and wrong ones that a reader could write."""
 
-import itertools
-
-import numpy as np
-
 from helpers.pipeline import families
 from tests.exercises.case import Case
 
@@ -21,35 +17,6 @@ def one_by_one(rank, p, m):
 def raises_later(rank, p, m):
     yield "F0"
     yield f"B{m // 0}"
-
-
-def best(costs, p, least=max):
-    """The cut with the ``least`` of the stages' sums: of the dearest, or of something else."""
-    n = len(costs)
-    cuts = itertools.combinations(range(1, n), p - 1)
-    ways = ([b - a for a, b in itertools.pairwise((0, *cut, n))] for cut in cuts)
-
-    def judged(counts):
-        ends = list(itertools.accumulate(counts))
-        return least([sum(costs[e - c : e]) for c, e in zip(counts, ends, strict=True)])
-
-    return min(ways, key=judged)
-
-
-def equal(costs, p):
-    size, more = divmod(len(costs), p)
-    return [size + (k < more) for k in range(p)]
-
-
-def before_the_mean(costs, p):
-    """Wrong: from left to right, a stage ends before its sum would pass the mean."""
-    counts, total = [0], 0
-    for place, cost in enumerate(costs):
-        must = len(costs) - place == p - len(counts)  # a layer for each stage that is left
-        if counts[-1] and len(counts) < p and (must or total + cost > sum(costs) / p):
-            counts, total = [*counts, 0], 0
-        counts[-1], total = counts[-1] + 1, total + cost
-    return counts
 
 
 def lines(make, **more):
@@ -88,14 +55,6 @@ def late_ones_backwards(p, m, room):
 
 
 CASES = {
-    "idle_share": Case(
-        right=lambda p, m: (p - 1) / (m + p - 1),
-        also=[lambda p, m: 1 - m / (m + p - 1)],
-        wrong=[
-            lambda p, m: (p - 1) / m,
-            lambda p, m: str((p - 1) / (m + p - 1)),
-        ],
-    ),
     "one_by_one": Case(
         right=one_by_one,
         also=[lambda *a: " ".join(one_by_one(*a)), lambda *a: iter(one_by_one(*a))],
@@ -112,18 +71,6 @@ CASES = {
             lambda rank, p, m: m,
             lambda rank, p, m: p - rank,
             lambda rank, p, m: min(m, p - rank - 1),
-        ],
-    ),
-    "balance": Case(
-        right=best,
-        also=[
-            lambda costs, p: np.array(best(costs, p)),
-            lambda costs, p: [float(n) for n in best(costs, p)],
-        ],
-        wrong=[
-            equal,
-            lambda costs, p: best(costs, p, least=lambda sums: max(sums) - min(sums)),
-            *(before_the_mean, lambda costs, p: 3),
         ],
     ),
     "own_schedule": Case(

@@ -1,7 +1,5 @@
 """Schedules as data: what each family does, formulas against counts, and what the check refuses."""
 
-import itertools
-
 import numpy as np
 import pytest
 
@@ -179,22 +177,8 @@ def test_a_message_and_unequal_stages_take_their_time():
     assert slow.span == pytest.approx(1 + 0.5 + 5 * 3 + 2 * 3 + 0.5 + 2)
 
 
-def test_the_balanced_cut_is_the_best_of_all_cuts():
-    costs = [3, 1, 4, 1, 5, 9, 2, 6]
-    for stages in range(1, 9):
-        best = min(
-            partition.dearest(costs, [range(a, b) for a, b in itertools.pairwise((0, *cut, 8))])
-            for cut in itertools.combinations(range(1, 8), stages - 1)
-        )
-        found = partition.balanced(costs, stages)
-        assert [layer for part in found for layer in part] == list(range(8))
-        assert len(found) == stages
-        assert all(len(part) for part in found)
-        assert partition.dearest(costs, found) == best
+def test_a_cut_gives_each_stage_a_layer():
     with pytest.raises(ValueError, match="8 layers cannot be cut into 9 stages"):
-        partition.balanced(costs, 9)
-    for wrong in (-1, float("nan")):
-        with pytest.raises(ValueError, match=f"costs are 0 or more; got {wrong}"):
-            partition.balanced([1, wrong], 2)
+        partition.equal(8, 9)
     with pytest.raises(ValueError, match=r"by_hand\(\[1, 0\]\)"):
         partition.by_hand([1, 0])

@@ -56,11 +56,6 @@ def test_crossings_that_need_not_be_are_not_drawn():
     assert (at["a"][0] - at["b"][0]) * (at["d"][0] - at["c"][0]) > 0
 
 
-def test_a_circle_is_refused():
-    with pytest.raises(ValueError, match="without circles"):
-        layered({"a": ["b"], "b": ["a"]}, {"a": 1.0, "b": 1.0})
-
-
 def test_the_buffers_of_each_step_are_the_plan_s():
     plan, h, loss = regression()
     data = described(plan, {h: "h", loss: "loss"})

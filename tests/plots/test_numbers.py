@@ -71,8 +71,6 @@ CURVE = {"segments": [(10, 1.5), (5, 2.0)]}
           'Line "K = 200, as in the source": upright at 200.']),
         (lambda: graph.memory_against_time(CURVE, {"√n": (5, 2.0)}, {"the source": 7}),
          ["logarithmic", 'Line "segments": from 2 at 5 to 1.5 at 10. Written in it: √n; the sou']),
-        (lambda: graph.memory_against_time(CURVE, measured={"segments": [(11, 1.4), (6, 2.2)]}),
-         ['predicted": from 2 at 5 to 1.5 at 10.', 'measured": from 2.2 at 6 to 1.4 at 11.']),
         (lambda: local.drift([("H = 2", np.arange(3), [0, 1, 0], None),
                               ("b", np.arange(3), [1, 2, 3], [1, 1, 1])]),
          ['Line "H = 2": from 0 at 0 to 0 at 2, most 1. Line "b": from 1 at 0 to 3 at 2.']),

@@ -3,12 +3,10 @@
 from dataclasses import replace
 
 import pytest
-from matplotlib.colors import to_hex
 
 from helpers.pipeline import Costs, families, simulate
 from helpers.pipeline.model import Timeline
 from helpers.plots import pipeline as draw
-from helpers.plots import style
 from helpers.plots.pipeline import pipelines
 from helpers.plots.style import ink
 from tests.plots.embedded import values
@@ -34,19 +32,19 @@ def test_each_action_is_a_box_in_its_rank_s_lane(name):
     assert [text.get_text() for text in ax.get_yticklabels()] == ["rank 0", "rank 1", "rank 2"]
 
 
-def test_a_pale_box_has_a_dark_edge():
-    ax = draw.lanes(simulate(families.FAMILIES["zero-bubble"](3, 6), Costs(update=0.5)))
-    for box in [*ax.patches, *ax.get_legend().get_patches()]:
-        fill, edge = to_hex(box.get_facecolor()), to_hex(box.get_edgecolor())
-        assert edge == to_hex(style.edge(fill)), fill
-    assert to_hex(style.YELLOW) in {to_hex(box.get_facecolor()) for box in ax.patches}
+def test_the_second_chunk_s_boxes_are_underlined():
+    ax = draw.lanes(simulate(families.interleaved(2, 4)))
+    ends = [line.get_segments()[0] for line in ax.collections]
+    assert len(ends) == len(ax.patches) / 2
+    assert ends[0][0][0] == 2  # after the first two forward passes through the first chunk
+    assert "second chunk" in [text.get_text() for text in ax.get_legend().get_texts()]
 
 
 def test_a_recorded_step_says_so_and_is_in_milliseconds():
     line = simulate(families.gpipe(2, 2))
     ax = draw.lanes(Timeline(line.schedule, line.boxes, True, "s", "stages paced: 1 s"))
     assert "recorded; stages paced: 1 s" in title(ax)
-    assert ax.get_xlabel() == "time (ms)"
+    assert ax.get_xlabel() == "time [ms]"
     assert max(p.get_x() + p.get_width() for p in ax.patches) == pytest.approx(1e3 * line.span)
 
 

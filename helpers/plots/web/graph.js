@@ -6,17 +6,17 @@ import { player } from "./player.js";
 export function start(root, data) {
   const { variables, steps, live, peak } = data;
   const sides = root.querySelector(".sides"), sheet = root.querySelector(".sheet"), svg = sheet.querySelector("svg");
-  const profile = root.querySelector(".profile"), bars = [...profile.querySelectorAll(".bytes")];
   const boxes = variables.map((_, k) => svg.querySelector(`[data-variable="${k}"]`));
   const ovals = steps.map((_, i) => svg.querySelector(`g[data-step="${i + 1}"]`));
   const edges = [...svg.querySelectorAll("path[data-step]")];
   const colour = (owner) => data.palette[variables[owner].colour];
   const called = (k) => variables[k].name || variables[k].kind;
-  const amount = (n) => n >= 1e6 ? `${+(n / 1e6).toPrecision(3)} MB` : n >= 1e4 ? `${+(n / 1e3).toPrecision(3)} kB` : `${n} B`;
+  const whose = (k) => variables[k].name || `the result of ${variables[k].kind}`;
+  const amount = (n) => n >= 1e6 ? `${+(n / 1e6).toPrecision(3)} MB` : n >= 1e3 ? `${+(n / 1e3).toPrecision(3)} kB` : `${n} B`;
 
   const side = make("div", { class: "side" });
   const memory = draw("svg", { viewBox: "0 0 220 300", role: "img", "data-testid": "graph-memory" }, side);
-  side.append(profile);
+  const bars = profile(draw("svg", { viewBox: "0 0 220 200", role: "img" }, side));
   sides.append(side);
   svg.classList.add("running");
 
@@ -64,6 +64,22 @@ export function start(root, data) {
     if (now) follow(ovals[frame - 1]);
   }
 
+  // Bytes in buffers while each step runs, as bars.
+  function profile(svg) {
+    const LEFT = 8, TOP = 44, HIGH = 130, each = (220 - 2 * LEFT) / live.length;
+    svg.setAttribute("aria-label", `bytes in buffers step by step; the peak is ${peak} bytes`);
+    draw("text", { x: LEFT, y: 18, "font-size": 14 }, svg, "memory, step by step");
+    draw("text", { x: LEFT, y: 36 }, svg, `peak ${amount(peak)}`);
+    draw("text", { x: LEFT, y: TOP + HIGH + 18 }, svg, "step 1");
+    draw("text", { x: 220 - LEFT, y: TOP + HIGH + 18, "text-anchor": "end" }, svg, live.length);
+    return live.map((bytes, i) => {
+      const height = HIGH * bytes / Math.max(peak, 1);
+      const bar = draw("rect", { class: "bytes", x: LEFT + i * each, y: TOP + HIGH - height, width: Math.max(each - 1, 0.8), height }, svg);
+      draw("title", {}, bar, `step ${i + 1}: ${amount(bytes)}`);
+      return bar;
+    });
+  }
+
   // The bar: one block for each buffer in use, as high as its bytes.
   function fill(now) {
     const LOW = 285, HIGH = 245, buffers = now ? now.buffers : [], total = buffers.reduce((sum, b) => sum + b[1], 0);
@@ -77,17 +93,16 @@ export function start(root, data) {
       y -= high;
       draw("rect", { x: 8, y, width: 64, height: high, fill: pale(colour(owner), 0.6), stroke: "#111", "stroke-width": 0.8 }, memory);
       label = Math.min(label - 16, y + high / 2 + 5);
-      const holder = holders(owner);
-      if (label > 30) draw("text", { x: 80, y: label }, memory, `${holder} ${amount(bytes)}${freed ? " ✕" : ""}`);
+      if (label > 30) draw("text", { x: 80, y: label }, memory, `${called(holder(owner))} ${amount(bytes)}${freed ? " ✕" : ""}`);
     }
   }
 
   // Who is in a buffer now: the last variable that was written into it, so far.
-  function holders(owner) {
+  function holder(owner) {
     const frame = control ? control.frame : 0;
     let found = owner;
     for (const s of steps.slice(0, frame)) if (s.over !== null && variables[s.makes].owner === owner) found = s.makes;
-    return called(found);
+    return found;
   }
 
   // Keep the running operator in sight, within the sheet only.
@@ -98,11 +113,11 @@ export function start(root, data) {
   }
 
   function told(frame) {
-    if (!frame) return `Before the first of ${steps.length} steps: only what is fed is there. Memory will peak at ${peak} B.`;
+    if (!frame) return `Before the first of ${steps.length} steps: only what is fed is there. Memory will peak at ${amount(peak)}.`;
     const s = steps[frame - 1], result = called(s.makes);
-    const how = { new: "into new memory", view: "seen in its operand's memory, without a copy" }[s.how] || `written over ${called(s.over)}, whose last reader this is`;
-    const freed = s.freed.length ? ` Then ${s.freed.map(holders).join(", ")} can go (✕).` : "";
-    return `Step ${frame}: ${s.operator}${result === s.operator ? "" : ` makes ${result}`}, ${how}; ${live[frame - 1]} B in buffers.${freed}`;
+    const how = { new: "into new memory", view: "seen in its operand's memory, without a copy" }[s.how] || `written over ${whose(s.over)}, whose last reader this is`;
+    const freed = s.freed.length ? ` Then ${s.freed.map((owner) => whose(holder(owner))).join(", ")} can go (✕).` : "";
+    return `Step ${frame}: ${s.operator}${result === s.operator ? "" : ` makes ${result}`}, ${how}; ${amount(live[frame - 1])} in buffers.${freed}`;
   }
 
   control.go(data.first);

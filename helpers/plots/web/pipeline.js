@@ -95,7 +95,7 @@ export function start(root, data) {
     }
     for (const [r, kind, i, chunk, begin, end] of run.boxes) {
       const y = TOP + lane * r + lane * 0.08, w = x(end) - x(begin), done = end <= t + 0.5, started = begin < t;
-      const attributes = { x: x(begin), y, width: Math.max(w - 0.6, 0.5), height: lane * 0.84, fill: colours[kind], stroke: edges[kind], "stroke-width": 0.8, opacity: done ? 1 : started ? 0.6 : 0.13 };
+      const attributes = { x: x(begin), y, width: Math.max(w - 0.6, 0.5), height: lane * 0.84, fill: colours[kind], stroke: done ? edges[kind] : colours[kind], "stroke-width": 0.8, "fill-opacity": done ? 1 : started ? 0.6 : 0.13 };
       draw("rect", attributes, svg);
       if (chunk % 2) draw("rect", { x: x(begin), y: y + lane * 0.7, width: Math.max(w - 0.6, 0.5), height: lane * 0.14, fill: "#111", opacity: done ? 1 : 0.2 }, svg);
       if (w > 13 && lane > 17) draw("text", { x: x((begin + end) / 2), y: y + lane * 0.42 + 5, "text-anchor": "middle", style: `fill:${done ? inks[kind] : "#111"}` }, svg, i);

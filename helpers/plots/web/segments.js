@@ -54,7 +54,7 @@ export function start(root, data) {
     shown.textContent = count;
     slider.setAttribute("aria-valuetext", `${count}`);
     const passes = (f.forwards / n).toFixed(2);
-    said.textContent = `${way.value}: ${count}. At most ${f.most} of ${n} x's are held at a time; ${f.forwards} steps forward are taken, ${passes} passes.`;
+    said.textContent = `${way.value}: ${count}. At most ${f.most} of ${n} results are held at a time; ${f.forwards} steps forward, ${passes} passes.`;
     svg.textContent = "";
     svg.setAttribute("aria-label", said.textContent);
     for (const [i, from, to] of f.bars) draw("rect", { x: x(from), y: y(i) - row * 0.36, width: Math.max(x(to) - x(from), 1), height: row * 0.72, fill: held, opacity: 0.75 }, svg);
@@ -71,12 +71,14 @@ export function start(root, data) {
     draw("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: floor, y2: floor, stroke: "#111" }, svg);
     draw("text", { x: LEFT - 8, y: Math.min(high(f.most), floor - 16) + 5, "text-anchor": "end" }, svg, f.most); // clear of the 0
     draw("text", { x: LEFT - 8, y: floor + 5, "text-anchor": "end" }, svg, 0);
-    draw("text", { x: LEFT + 4, y: floor - MEMORY - 6 }, svg, "x's held");
+    draw("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: high(n), y2: high(n), stroke: "#8a8a8a", "stroke-dasharray": "2 4" }, svg);
+    draw("text", { x: LEFT - 8, y: high(n) + 5, "text-anchor": "end" }, svg, f.most < 0.8 * n ? n : "");
+    draw("text", { x: LEFT + 4, y: floor - MEMORY - 6 }, svg, `results held, of ${n}`);
     draw("text", { x: WIDTH - RIGHT, y: floor + 20, "text-anchor": "end" }, svg, `time: ${f.time} steps forward and back`);
   }
 
   function key() {
-    const top = TOP + ROWS + 18, parts = [[held, "held"], [forward, "a step forward"], [backward, "a step back ▼"]];
+    const top = TOP + ROWS + 18, parts = [[held, "held"], [forward, "a step forward"], [backward, "a step back"]];
     let at = LEFT;
     for (const [fill, text] of parts) {
       draw("rect", { x: at, y: top - 11, width: 14, height: 12, fill }, svg);
