@@ -124,18 +124,18 @@ def crossing(points, cores: int, predicted: float | None = None):
     few_decades(axes[0].yaxis)
     axes[0].set_ylabel(r"$T_\mathrm{sync} \,/\, T_\mathrm{comp} \,/\, (R - 1)$")
     axes[0].set_title("below 1 the replicas should pay")
-    axes[0].legend(fontsize=10, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
+    axes[0].figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     axes[1].set_ylabel("samples per second against one process")
     axes[1].set_title("measured (marks), predicted (dashed)")
     if np.median([point.share for point in points]) < 0.9:
-        axes[0].figure.set_label("Where replicas pay; measured and predicted speedup")
+        axes[0].figure.set_label("Where replicas pay; measured and predicted speed-up")
         axes[0].figure.suptitle("BUSY MACHINE: do not believe it", color=VERMILION)
     return axes
 
 
 def schemes():
     """Draw who sends what to whom: without a server, with one, and asynchronously."""
-    ax = ensure_axes(figsize=(11.5, 3.8))
+    ax = ensure_axes(figsize=(11, 3.9))
     ax.set_axis_off()
     ax.figure.set_label("Who sends what to whom, in three ways to train")
     ax.set(xlim=(-0.2, 12.8), ylim=(-0.35, 3.7))
@@ -163,14 +163,14 @@ def schemes():
             arrow(ax, (top + 0.12, 2.4), (x + 0.12, 1.25), BLUE, linestyle="--", **look)
         note = "the server waits for all of them" if block == 1 else "one worker at a time"
         ax.text(left + 1.85, -0.25, note, ha="center")
-    ax.text(5.0, 1.9, "gradient ↑", color=legible(VERMILION), ha="right", fontsize=11)
-    ax.text(7.5, 1.9, "↓ parameters", color=BLUE, ha="left", fontsize=11)
+    ax.text(4.95, 1.65, "gradient ↑", color=legible(VERMILION), ha="right")
+    ax.text(7.5, 1.9, "↓ parameters", color=BLUE, ha="left")
     return ax
 
 
 def _box(ax, x: float, y: float, label: str, fill: str) -> None:
     box = {"boxstyle": "round,pad=0.35", "facecolor": fill, "edgecolor": BLACK}
-    ax.text(x, y, label, ha="center", va="center", bbox=box, fontsize=11)
+    ax.text(x, y, label, ha="center", va="center", bbox=box)
 
 
 def waiting(

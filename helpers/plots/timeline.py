@@ -10,7 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from helpers.plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, ensure_axes, ink
+from helpers.plots.style import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILION,
+    ensure_axes,
+    ink,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,8 +44,17 @@ NAMES = {
     "wait": "wait or test",
     "probe": "probe",
 }
+LOOKS = ((VERMILION, "-"), (BLUE, "--"), (BLACK, ":"), (GREEN, "-."))  # of arrows, by their tag
 HEIGHT = 0.56  # of a lane
 LEAST = 5  # pixels: a call of a microsecond is still a box
+LEGEND = {  # between the title and the lanes
+    "loc": "lower left",
+    "bbox_to_anchor": (0, 1.0),
+    "ncols": 6,
+    "fontsize": 11.5,
+    "borderaxespad": 0.2,
+    "columnspacing": 1.2,
+}
 
 
 def size(n: float) -> str:
@@ -57,21 +77,72 @@ def unit_of(duration: float) -> tuple[float, str]:
     return 1e6, "µs"
 
 
-def timeline(
-    trace: Trace,
-    *,
-    title: str = "",
-    labels: bool = True,
-    tags: Mapping[int, str] | None = None,
-) -> Axes:
+def timeline(trace: Trace, *, title: str = "", labels: bool = True) -> Axes:
     """Draw a recorded trace.
 
     A solid box is a call at work; the hatched part of a box is waiting: the other side had not come
     yet. A thin bar under the lane runs from a non-blocking call until it was found complete. Arrows
     run from where a send was called to where the receiver had the message.
-
-    ``tags`` has what stands on a message of a tag, in place of its size.
     """
+    ax, lanes, factor = _lanes(trace, title)
+    _boxes(trace, ax, lanes, factor)
+    free = _Free()
+    if labels:
+        _names(trace, ax, lanes, factor, free)
+    _arrows(trace, ax, lanes, factor, free if labels else None)
+    _legend(trace, ax)
+    return ax
+
+
+def messages(trace: Trace, tags: Mapping[int, str], *, title: str = "", share: float = 1.0) -> Axes:
+    """Draw the messages of a trace, with an arrow's look for each tag, and when ranks compute.
+
+    ``tags`` names each tag, what ranks compute first. A box runs from what a rank received to what
+    it then sends. The first ``share`` of the time is drawn.
+    """
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    ax, lanes, factor = _lanes(trace, title)
+    ax.grid(False)
+    until = share * trace.duration
+    ax.set_xlim(-0.01 * until * factor, 1.01 * until * factor)
+    thinnest = LEAST / _pixels(ax)[0] / factor
+    look = {"facecolor": "#c4c4c4", "edgecolor": GREY, "zorder": 2}
+    for rank, lane in lanes.items():
+        sent = [
+            (message.begin, message.tag) for message in trace.messages if message.source == rank
+        ]
+        since = 0.0 if sent and min(sent)[1] == next(iter(tags)) else None
+        ends = [(message.end, None) for message in trace.messages if message.dest == rank]
+        for moment, tag in sorted(sent + ends, key=lambda pair: pair[0]):
+            if tag is not None and since is not None and moment - since > thinnest:
+                span = (since * factor, (moment - since) * factor)
+                ax.broken_barh([span], (lane - 0.15, 0.3), **look)
+            since = moment if tag is None else None
+    looks = dict(zip(tags, LOOKS, strict=False))
+    drawn = [message for message in trace.messages if message.end <= until]
+    for message in drawn:
+        colour, dash = looks[message.tag]
+        source, dest = lanes[message.source], lanes[message.dest]
+        side = 0.15 if dest > source else -0.15
+        arrow = {"arrowstyle": "-|>", "color": colour, "lw": 2, "shrinkA": 0, "shrinkB": 0}
+        ax.annotate(
+            "", (message.end * factor, dest - side), (message.begin * factor, source + side),
+            arrowprops=arrow | {"linestyle": dash}, zorder=4, annotation_clip=False,
+        )  # fmt: skip
+    handles: list = [
+        Line2D([], [], color=colour, linestyle=dash, linewidth=2, marker="", label=tags[tag])
+        for tag, (colour, dash) in looks.items()
+        if any(message.tag == tag for message in drawn)
+    ]
+    handles.append(Patch(label="computes", **look))
+    ax.legend(handles=handles, handlelength=2.4, **LEGEND)
+    return ax
+
+
+def _lanes(trace: Trace, title: str) -> tuple[Axes, dict, float]:
+    """Return axes with a lane for each rank, the lanes, and how many units a second has."""
     check(trace)
     lanes = {rank: lane for lane, rank in enumerate(trace.ranks)}
     ax = ensure_axes(figsize=(11, 1.7 + 0.85 * len(lanes)))
@@ -83,15 +154,9 @@ def timeline(
     ax.grid(False, axis="y")
     for lane in lanes.values():
         ax.axhline(lane, color="#DDDDDD", linewidth=1, zorder=0)
-    _boxes(trace, ax, lanes, factor)
-    free = _Free()
-    if labels:
-        _names(trace, ax, lanes, factor, free)
-    _arrows(trace, ax, lanes, factor, free if labels else None, tags or {})
-    _legend(trace, ax)
     if title:
-        ax.set_title(title, pad=26)  # points: the legend stands in between
-    return ax
+        ax.set_title(title, pad=28)  # points: the legend stands in between
+    return ax, lanes, factor
 
 
 def check(trace: Trace) -> None:
@@ -130,9 +195,7 @@ def _darker(colour: str) -> tuple:
     return tuple(0.6 * part for part in to_rgb(colour))
 
 
-def _arrows(
-    trace: Trace, ax: Axes, lanes: dict, factor: float, free: _Free | None, tags: Mapping[int, str]
-) -> None:
+def _arrows(trace: Trace, ax: Axes, lanes: dict, factor: float, free: _Free | None) -> None:
     ends = []
     for message in trace.messages:
         source, dest = lanes[message.source], lanes[message.dest]
@@ -144,14 +207,14 @@ def _arrows(
         ax.annotate("", xy=end, xytext=begin, arrowprops=arrow, zorder=4, annotation_clip=False)
         if free is None or abs(begin[1] - end[1]) * pixels[1] <= 14:
             continue
-        text = tags.get(message.tag, size(message.bytes))
+        text = size(message.bytes)
         for share in _gaps(abs(lanes[message.source] - lanes[message.dest])):
             place = [b + share * (e - b) for b, e in zip(begin, end, strict=True)]
             x, y = ax.transData.transform(place)
-            wide = 7 * len(text)
-            if x - wide / 2 > left and free.take(x, y, wide + 8, 14):
+            wide = 8 * len(text)
+            if x - wide / 2 > left and free.take(x, y, wide + 8, 16):
                 ax.text(
-                    *place, text, fontsize=10, ha="center", va="center", zorder=5,
+                    *place, text, fontsize=11.5, ha="center", va="center", zorder=5,
                     bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.85},
                 )  # fmt: skip
                 break
@@ -191,32 +254,57 @@ def _pixels(ax: Axes) -> tuple[float, float]:
 
 
 def _names(trace: Trace, ax: Axes, lanes: dict, factor: float, free: _Free) -> None:
+    """Write each call's name into its box, or beside it where it is too narrow."""
     pixels = _pixels(ax)[0] * factor
-    for event in trace.events:
-        if event.duration * pixels > 9 * len(event.call) + 8:
-            middle = (event.begin + event.end) / 2 * factor, lanes[event.rank]
-            free.take(*ax.transData.transform(middle), 9 * len(event.call), 16)
+    for rank in trace.ranks:
+        calls = trace.of(rank)
+        ends = [-0.01 * trace.duration, *(event.end for event in calls)]
+        begins = [*(event.begin for event in calls), 1.01 * trace.duration]
+        for event, before, after in zip(calls, ends, begins[1:], strict=False):
+            wide = 9 * len(event.call)
             hatched = event.waiting > 0.3 * event.duration  # under the text
+            x, side = (event.begin + event.end) / 2, "center"
+            shade = BLACK if hatched else ink(COLOURS[event.kind])
+            if event.duration * pixels <= wide + 8:
+                hatched, shade = False, BLACK
+                end = max(event.end, event.begin + LEAST / pixels)
+                if (after - end) * pixels > wide + 12:
+                    x, side = end + 4 / pixels, "left"
+                elif (event.begin - before) * pixels > wide + 12:
+                    x, side = event.begin - 4 / pixels, "right"
+                else:
+                    continue
+            shift = {"left": 0.5, "center": 0.0, "right": -0.5}[side] * wide
+            place = x * factor, lanes[rank]
+            at = ax.transData.transform(place)
+            if not free.take(at[0] + shift, at[1], wide, 16):
+                continue
             ax.text(
-                *middle, event.call,
-                fontsize=11, ha="center", va="center", zorder=5, clip_on=True,
-                color=BLACK if hatched else ink(COLOURS[event.kind]),
+                *place, event.call,
+                fontsize=12, ha=side, va="center", zorder=5, clip_on=True, color=shade,
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 1} if hatched else None,
             )  # fmt: skip
 
 
 def _legend(trace: Trace, ax: Axes) -> None:
+    from matplotlib.legend_handler import HandlerTuple
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
     kinds = [kind for kind in COLOURS if any(e.kind == kind for e in trace.events)]
-    handles = [Patch(facecolor=COLOURS[kind], label=NAMES[kind]) for kind in kinds]
+    handles: list = [Patch(facecolor=COLOURS[kind], label=NAMES[kind]) for kind in kinds]
     if any(event.waiting for event in trace.events):
         waiting = {"facecolor": "white", "edgecolor": BLACK, "hatch": "////"}
         handles.append(Patch(label="waiting for the other side", **waiting))
-    if any(event.done is not None for event in trace.events):
-        handles.append(Line2D([], [], color=GREY, linewidth=3, label="under way"))
+    flying = {event.kind for event in trace.events if event.done is not None}
+    if flying:  # each in the colour of its call
+        bars = [
+            Line2D([], [], color=COLOURS[kind], linewidth=4) for kind in COLOURS if kind in flying
+        ]
+        handles.append(tuple(bars))
+    names = [*(handle.get_label() for handle in handles if isinstance(handle, Patch))]
+    names += ["non-blocking, under way"] if flying else []
     ax.legend(
-        handles=handles, loc="lower left", bbox_to_anchor=(0, 1.0), ncols=6, fontsize=11,
-        borderaxespad=0.2, handlelength=1.4, columnspacing=1.2,
+        handles, names, handler_map={tuple: HandlerTuple(ndivide=None, pad=0)},
+        handlelength=1.4, **LEGEND,
     )  # fmt: skip

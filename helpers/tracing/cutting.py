@@ -46,10 +46,6 @@ def part(trace: Trace, kept: Callable[[Event], bool]) -> Trace:
     )
 
 
-def point_to_point(trace: Trace, end: float = float("inf")) -> Trace:
-    """Return a trace without its collectives, and only what is over by ``end``.
-
-    Seconds count from the first event that is no collective.
-    """
-    messages = part(trace, lambda event: event.kind in POINT_TO_POINT)
-    return part(messages, lambda event: event.end <= end)
+def point_to_point(trace: Trace) -> Trace:
+    """Return a trace without its collectives, timed from the first event that is none."""
+    return part(trace, lambda event: event.kind in POINT_TO_POINT)

@@ -122,7 +122,7 @@ for first in range(0, 100 * chosen.batch, chosen.batch):
     loss.backward()
     optimizer.step()
     losses.append(loss.item())
-print(f"{sum(p.numel() for p in model.parameters())} parameters, in ten tensors")
+print(f"{sum(p.numel() for p in model.parameters()):,} parameters, in ten tensors")
 print(f"loss of the first ten batches {np.mean(losses[:10]):.2f}, last {np.mean(losses[-10:]):.2f}")
 
 # %% [markdown]
@@ -153,7 +153,7 @@ three = dist.new_group([0, 1, 2])
 added = torch.tensor([rank + 1.0])
 if rank < 3:
     dist.all_reduce(added, op=dist.ReduceOp.SUM, group=three)
-    print(f"rank {dist.get_rank()} of {dist.get_world_size()} has {added}")
+    print(f"rank {dist.get_rank()} of {dist.get_world_size()} has {added.item():.0f}")
 
 # %%
 three_summed = cluster.run(lambda: added.item())[0]
@@ -294,7 +294,7 @@ print("way      from one process   between replicas")
 for way, everyone in trained.items():
     replicas = np.array([each.weights for each in everyone])
     apart, spread = np.abs(replicas[0] - one.weights).max(), np.ptp(replicas, axis=0).max()
-    print(f"{way:8s}{apart:17.0e}{spread:19.0e}")
+    print(f"{way:8s}{apart:17.1g}{spread:19.1g}")
     if way == "mpi":
         as_one = apart
         from_one.answer(apart)
@@ -336,7 +336,7 @@ for name, layer in (
     parts = [gradient_of(net, *part) for part in zip(x.chunk(4), y.chunk(4), strict=True)]
     apart = ((sum(parts) / 4 - whole).norm() / whole.norm()).item()
     exceptions += apart > 1e-6
-    print(f"{name:10s} mean gradient of four parts, against the whole: {apart:.0e} apart")
+    print(f"{name:10s} relative difference {apart:.0e}")
 broken.answer(exceptions)
 
 # %% [markdown]
@@ -446,9 +446,8 @@ _ = allreduce(np.ones(61_706, dtype=np.float32), comm, algorithm="ring")
 # %%
 sent = [m for m in point_to_point(ring_trace).messages if m.source == 0]
 ring_steps, ring_bytes = len(sent), sum(message.bytes for message in sent)
-print(
-    f"rank 0: {ring_steps} messages, {ring_bytes} bytes, to rank {sorted({m.dest for m in sent})}"
-)
+to = ", ".join(str(dest) for dest in {message.dest for message in sent})
+print(f"rank 0: {ring_steps} messages, {ring_bytes:,} bytes, all to rank {to}")
 ring_sends.answer(ring_bytes / 1000)
 
 # %% [markdown]
@@ -509,6 +508,7 @@ def predict_crossing(fixed, per_sample, synchronize, ranks):
 check.predict_crossing(predict_crossing)
 
 # %%
+by_function = []
 for points, prediction, times in zip((lenet2, wide), pays, fits, strict=True):
     ratios = [p.synchronize / p.alone for p in points]
     found = time_model.crossing([p.batch for p in points], ratios, 2)
@@ -516,7 +516,8 @@ for points, prediction, times in zip((lenet2, wide), pays, fits, strict=True):
         found = f"below {points[0].batch}" if ratios[0] < 1 else f"beyond {points[-1].batch}"
     prediction.answer(found)
     crossed = predict_crossing(*(1e3 * t for t in times), 2)
-    print(f"for {points[0].name}, your function says B = {crossed}")
+    by_function.append(f"B = {crossed} for {points[0].name}")
+print("your function:", "; ".join(by_function))
 _ = plots.crossing(lenet2 + lenet4 + wide, usable_cores(), crossed)
 plt.show()
 
@@ -527,7 +528,7 @@ plt.show()
 points = lenet2 + lenet4 + wide
 right = sum((p.synchronize / p.alone < p.ranks - 1) == (p.measured > 1) for p in points)
 print(f"the inequality was right about {right} of {len(points)} points, {usable_cores()} cores\n")
-print("network, link      R    B   predicted speedup   measured   T_comp together / alone")
+print("network, link      R    B   predicted speed-up   measured   T_comp together / alone")
 for p in points:
     print(
         f"{p.name:17s}{p.ranks:3d}{p.batch:5d}{p.predicted:20.2f}{p.measured:11.2f}"
@@ -535,7 +536,7 @@ for p in points:
     )
 
 # %% [markdown]
-# The first line counts how often the measured and the predicted speedup lie on the same side of 1. The last column tests an assumption: the formula uses the same $T_\text{comp}$ alone and together. Where ranks share cores, the column rises towards $R$ / cores, and the predicted speedup is out of reach.
+# The first line counts how often the measured and the predicted speed-up lie on the same side of 1. The last column tests an assumption: the formula uses the same $T_\text{comp}$ alone and together. Where ranks share cores, the column rises towards $R$ / cores, and the predicted speed-up is out of reach.
 #
 # ### A core for each rank, and a link between them
 #
@@ -547,7 +548,7 @@ for p in points:
 slow_link = Prediction("T_sync/T_comp at 10 Mbit/s", None)  # your number for None
 
 # %%
-print("link          T_sync/T_comp   predicted   measured speedup")
+print("link          T_sync/T_comp   predicted   measured speed-up")
 for rate in (10e6, 100e6, 1e9):
     network = Network(2, rate=rate)
     ratio = time_model.link_time(16_401, 2, network.payload) / 10e-3
@@ -567,7 +568,7 @@ if np.median([p.share for p in lenet2 + lenet4]) < 0.9:
     print("BUSY MACHINE: do not believe the last column")
 
 # %% [markdown] claims="02-link-speed"
-# $R - 1$ is 1 here, so two ranks should lose on the slowest link and win on the other two (last column). In the record, two paced replicas reach the predicted speedup $R/(1 + T_\text{sync}/T_\text{comp})$ within the claim's margin of 15 % on all three links. Eight replicas miss it on the two faster links. There, two cores compute and send for eight ranks, and the formula has no term for that. With a pace of 80 ms they reach it.
+# $R - 1$ is 1 here, so two ranks should lose on the slowest link and win on the other two (last column). In the record, two paced replicas reach the predicted speed-up $R/(1 + T_\text{sync}/T_\text{comp})$ within the claim's margin of 15 % on all three links. Eight replicas miss it on the two faster links. There, two cores compute and send for eight ranks, and the formula has no term for that. With a pace of 80 ms they reach it.
 
 # %%
 claims.evidence("02-link-speed")
@@ -621,7 +622,7 @@ except StartError as error:
 
 # %%
 whole = next(p.alone for p in lenet2 if p.batch == 64)
-print("replicas   B of each   step (ms)   speedup   without T_sync, a core for each")
+print("replicas   B of each   step (ms)   speed-up   without T_sync, a core for each")
 print(f"{1:8d}{64:12d}{1e3 * whole:12.1f}{1:10.2f}")
 for p in (lenet2[3], lenet4[2]):
     print(
@@ -629,7 +630,7 @@ for p in (lenet2[3], lenet4[2]):
     )
 
 # %% [markdown]
-# The last column leaves out $T_\text{sync}$ and, with more ranks than cores, the wait for a core; there only the fixed part $a$ limits the speedup.
+# The last column leaves out $T_\text{sync}$ and, with more ranks than cores, the wait for a core; there only the fixed part $a$ limits the speed-up.
 #
 # > **Answer.** $R$ replicas pay if $T_\text{sync}/T_\text{comp} < R - 1$ and each rank has a core. The batch size from which they pay follows from $a$, $b$ and $T_\text{sync}$. *Evidence: the points above, and the record on three links.*
 
@@ -646,25 +647,25 @@ for p in (lenet2[3], lenet4[2]):
 _ = plots.schemes()
 
 # %% [markdown]
-# Here are three synchronous steps, recorded. Colours are MPI calls. Arrows are messages: gradients (g) go up to rank 0, parameters (θ) go down.
+# Here are three synchronous steps, recorded. Arrows are messages: gradients g (solid) go up to rank 0, and parameters θ (dashed) come back. In a grey box a rank computes.
 
 # %%
 # %%ranks --trace served_trace --timeout 120
 from helpers.data_parallel.schemes import Asynchronous, Server
 from helpers.data_parallel.tasks import lenet
 
-lenet.train(Server, comm, steps=3, batch=8).updates
+_ = lenet.train(Server, comm, steps=3, batch=8)
 
 # %%
 from helpers.data_parallel.schemes.protocol import GRADIENT, HELLO, PARAMETERS, READY
-from helpers.plots.timeline import timeline
+from helpers.plots.timeline import messages
 
-tags = {GRADIENT: "g", PARAMETERS: "θ", HELLO: "hello", READY: "ready"}
-_ = timeline(point_to_point(served_trace), title="Three synchronous steps with a server", tags=tags)
+tags = {GRADIENT: "gradient g", PARAMETERS: "parameters θ", HELLO: "hello", READY: "ready"}
+_ = messages(point_to_point(served_trace), tags, title="Three synchronous steps with a server")
 plt.show()
 
 # %% [markdown]
-# A worker computes between receiving θ and sending its g; nothing is drawn there. Rank 0 computes no gradient: it waits (orange) for the first g, takes the others one by one, makes the update, and answers one worker after another.
+# A worker computes a gradient between receiving θ and sending g. Rank 0 waits until it has all three gradients, makes the update, and then answers one worker after another.
 #
 # ### A server that does not wait
 #
@@ -760,15 +761,16 @@ print(f"{own.updates} updates by ranks {sorted(set(own.workers))}", *own.report)
 from functools import partial
 
 flat = partial(Asynchronous, layers=False)  # each gradient in one message: fewer arrows
-lenet.train(flat, comm, steps=9, batch=8, momentum=0.0).staleness
+ages = lenet.train(flat, comm, steps=9, batch=8, momentum=0.0).staleness
+print("staleness of the nine gradients:", *ages)
 
 # %%
-first_half = point_to_point(free_trace, end=0.5 * point_to_point(free_trace).duration)
-_ = timeline(first_half, tags=tags, title="Asynchronous: the first half of nine updates")
+title = "Asynchronous: the first of nine updates"
+_ = messages(point_to_point(free_trace), tags, title=title, share=0.4)
 plt.show()
 
 # %% [markdown]
-# Follow one worker: hello, ready, g, θ, and then it computes while others are served. No worker waits until another has computed. The table asks four questions about three schemes:
+# Follow one worker: hello (dotted), ready (dash-dotted), g, θ, and then it computes while others are served. No worker waits until another has computed. The table asks four questions about three schemes:
 #
 # | question | synchronous, no server | synchronous, a server | asynchronous |
 # |---|---|---|---|
@@ -1000,7 +1002,7 @@ rows = [
     ("replicas stay equal", f"to the last bit in {equal} of {len(trained)} ways"),
     (r"worthwhile if $T_\text{sync}/T_\text{comp} < R - 1$",
      f"right about {right} of {len(points)} points, with {usable_cores()} cores to use"),
-    ("how does a ring allreduce work?", f"{ring_steps} messages and {ring_bytes} bytes from each rank, counted"),
+    ("how does a ring allreduce work?", f"{ring_steps} messages and {ring_bytes:,} bytes from each rank, counted"),
     ("has an asynchronous training epochs?", f"no; what ended the run: {free.ended}"),
 ]  # fmt: skip
 lines = ["| the source says | here |", "|---|---|"]

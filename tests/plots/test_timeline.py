@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from helpers.plots.timeline import HEIGHT, timeline
+from helpers.plots.timeline import HEIGHT, messages, timeline
 from helpers.plots.timeline_html import timeline_html
 from helpers.tracing import Trace, build
 
@@ -53,8 +53,9 @@ def test_arrows_run_from_send_to_receipt_with_their_size():
     assert arrow.xyann == (2.0, pytest.approx(HEIGHT / 2))
     assert arrow.xy == (pytest.approx(4.0), pytest.approx(1 - HEIGHT / 2))
     assert "1.5 kB" in [text.get_text() for text in ax.texts]
-    names = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert names == ["send", "receive", "collective", "waiting for the other side", "under way"]
+    *kinds, last = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert kinds == ["send", "receive", "collective", "waiting for the other side"]
+    assert last == "non-blocking, under way"
 
 
 def test_a_message_is_named_beside_the_name_of_a_call_that_its_arrow_crosses():
@@ -62,11 +63,45 @@ def test_a_message_is_named_beside_the_name_of_a_call_that_its_arrow_crosses():
     send = ("Send", "send", "c", 2, 7, 1500, 48 * ms, 50 * ms, None, None)
     test = ("test", "wait", "c", None, None, 0, 0, 100 * ms, None, None)
     receive = ("Recv", "receive", "c", 0, 7, 1500, 48 * ms, 52 * ms, None, None)
-    ax = timeline(build({0: [send], 1: [test], 2: [receive]}), tags={7: "g"})
+    ax = timeline(build({0: [send], 1: [test], 2: [receive]}))
     ax.figure.canvas.draw()
     shown = {text.get_text(): text for text in ax.texts}
-    one, other = (shown[name].get_window_extent() for name in ("g", "test"))
+    one, other = (shown[name].get_window_extent() for name in ("1.5 kB", "test"))
     assert not one.overlaps(other)
+
+
+def test_a_call_too_short_for_its_name_is_named_beside_it_and_over_no_other_call():
+    ms = 1_000_000
+    brief = ("Isend", "send", "c", 1, 7, 8, 50 * ms, 50 * ms + 1000, 90 * ms, None)
+    wait = ("Wait", "wait", "c", 1, None, 8, 50 * ms + 1000, 90 * ms, None, None)
+    receive = ("Recv", "receive", "c", 0, 7, 8, 0, 100 * ms, None, None)
+    ax = timeline(build({0: [brief, wait], 1: [receive]}))
+    ax.figure.canvas.draw()
+    isend = next(text for text in ax.texts if text.get_text() == "Isend")
+    x = ax.transData.inverted().transform(isend.get_window_extent())[:, 0]
+    assert x[1] < 50  # ms: Wait follows at once
+    assert x[0] > 0
+
+
+def test_messages_show_what_ranks_compute_between_receiving_and_sending():
+    ms = 1_000_000
+    server = [
+        ("Send", "send", "c", 1, 2, 8, 0, 1 * ms, None, None),
+        ("Recv", "receive", "c", 1, 1, 8, 1 * ms, 60 * ms, None, None),
+        ("Send", "send", "c", 1, 2, 8, 80 * ms, 99 * ms, None, None),
+    ]
+    worker = [
+        ("Recv", "receive", "c", 0, 2, 8, 0, 10 * ms, None, None),
+        ("Send", "send", "c", 0, 1, 8, 50 * ms, 60 * ms, None, None),
+        ("Recv", "receive", "c", 0, 2, 8, 60 * ms, 100 * ms, None, None),
+    ]
+    ax = messages(build({0: server, 1: worker}), {1: "gradient", 2: "parameters"})
+    assert sorted(box[:2] for box in boxes(ax)[False]) == [(10.0, 40.0), (60.0, 20.0)]
+    looks = [(arrow.arrow_patch.get_edgecolor(), arrow.arrow_patch.get_linestyle())
+             for arrow in ax.texts]  # fmt: skip
+    assert looks[0] == looks[2]
+    assert looks[0][0] != looks[1][0]
+    assert looks[0][1] != looks[1][1]
 
 
 def test_without_labels_only_arrows_are_drawn():

@@ -31,12 +31,6 @@ def test_without_collectives_time_begins_at_the_first_message():
     assert trace.unmatched_sends == (3,)
 
 
-def test_a_stretch_keeps_what_lies_in_it():
-    trace = point_to_point(TRACE, end=1.0)
-    assert [e.call for e in trace.events] == ["Isend", "Recv", "Wait"]
-    assert len(trace.messages) == 1
-
-
 def test_a_message_goes_with_either_side():
     trace = part(TRACE, lambda e: e.call != "Recv")
     assert trace.messages == ()
