@@ -76,7 +76,7 @@ def kept_by_the_gate(
 CLAIMS = [
     Claim(
         id="03-norm-above-one",
-        sentence="At ρ(U) = 1 the norm of U is above 1, and its powers stay far below ‖U‖^k.",
+        sentence="At ρ(U) = 1 the norm of U is above 1, but its powers stay far below ‖U‖^k.",
         experiment=power_against_bound,
         seeds=DRAWN,
         settings={
@@ -93,7 +93,7 @@ CLAIMS = [
     ),
     Claim(
         id="03-input-tames",
-        sentence="With input in the state's reach, one U with ρ(U) > 1 no longer explodes.",
+        sentence="With ρ(U) above 1, the gradient does not explode over 60 steps.",
         experiment=gradient_left,
         seeds=DRAWN,
         settings={
@@ -113,8 +113,8 @@ CLAIMS = [
     ),
     Claim(
         id="03-open-gate",
-        sentence="With an update gate nearly open for copying, a GRU keeps a gradient over 60 "
-        "steps that an RNN with the same U loses.",
+        sentence="With an update gate near 1, a GRU keeps a gradient over 60 steps that an RNN "
+        "with the same U loses.",
         experiment=kept_by_the_gate,
         seeds=DRAWN,
         settings={

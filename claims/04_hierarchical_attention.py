@@ -213,7 +213,7 @@ _hiding = with_defaults(
 CLAIMS = [
     _accuracy(
         "04-twins",
-        "Split by package instead of by source, counted words look better than they are.",
+        "Split by package instead of by source, counted words seem more accurate than they are.",
         twins,
         DATA,
         "holds",
@@ -247,7 +247,8 @@ CLAIMS = [
     ),
     _accuracy(
         "04-bar",
-        "Hierarchical attention is as often right as a linear SVM on counted words.",
+        "Trained at the rate 0.004, hierarchical attention is as often right as a linear SVM on "
+        "counted words.",
         against_counting,
         DATA,
         DEPENDS,
@@ -257,7 +258,7 @@ CLAIMS = [
     ),
     _accuracy(
         "04-hierarchy",
-        "The hierarchy is ahead of one flat GRU with attention.",
+        "Both trained at the rate 0.004, hierarchical attention is ahead of a flat GRU.",
         against_simpler,
         _with(DATA, rival="flat GRU"),
         "holds",
@@ -267,8 +268,8 @@ CLAIMS = [
     ),
     _accuracy(
         "04-hierarchy-rate",
-        "It is ahead of a flat GRU trained at half and at twice its rate, too (a quarter of the "
-        "documents).",
+        "Trained at the rate 0.004, hierarchical attention is ahead of a flat GRU trained at "
+        "another rate (a quarter of the documents).",
         against_simpler,
         _with(RATES, rival="flat GRU"),
         "depends on the rival's rate",
@@ -279,7 +280,7 @@ CLAIMS = [
     ),
     _accuracy(
         "04-hierarchy-both",
-        "With twice the rate for both, too, the hierarchy is ahead of a flat GRU.",
+        "Both trained at the rate 0.008, hierarchical attention is ahead of a flat GRU.",
         at_another_rate,
         _with(DATA, rate=0.008, rival="flat GRU"),
         DEPENDS,
@@ -289,7 +290,8 @@ CLAIMS = [
     ),
     _accuracy(
         "04-bar-rate",
-        "At twice the rate, hierarchical attention is as often right as the linear SVM.",
+        "Trained at the rate 0.008, hierarchical attention is as often right as a linear SVM on "
+        "counted words.",
         at_another_rate,
         _with(DATA, rate=0.008),
         DEPENDS,
@@ -299,7 +301,8 @@ CLAIMS = [
     ),
     _hiding(
         "04-attention-points",
-        "Hiding the most attended words costs more of the answer than hiding random ones.",
+        "Hiding the most attended words lowers the answer's probability more than hiding random "
+        "words.",
         left_by,
         _with(HIDDEN, ours="attention", rival="random"),
         "holds",
@@ -309,7 +312,8 @@ CLAIMS = [
     ),
     _hiding(
         "04-gradient-explains",
-        "Hiding by gradient × input costs more of the answer than hiding by attention.",
+        "Hiding words by gradient × input lowers the answer's probability more than hiding them "
+        "by attention.",
         left_by,
         _with(HIDDEN, ours="gradient × input", rival="attention"),
         "holds",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from helpers.plots import style
@@ -13,44 +13,100 @@ if TYPE_CHECKING:
 
     from helpers.recurrent.steps import GRUStep
 
+LOOKS = {"RNN": 0, "GRU": 1, "half-life GRU": 2, "orthogonal RNN": 4}  # of one network everywhere
+GATE = style.BLUE  # a gate of 1; of 0 it is paper
 
-def norms_by_lag(curves: Mapping[str, Tensor], bounds: Mapping[str, Tensor] | None = None) -> Axes:
+
+def norms_by_lag(
+    curves: Mapping[str, Tensor],
+    bounds: Mapping[str, Tensor] | None = None,
+    ax: Axes | None = None,
+    colours: Sequence[int] | None = None,
+) -> Axes:
     """Draw ‖∂h_T/∂h_{T−k}‖ over the lag k = 0, 1, 2, ..., and under a curve's name its bound,
     dashed.
 
-    The axis ends at 1e-20 and 1e16: beyond, nothing is left to see.
+    The axis ends at 1e-20 and 1e16: beyond, nothing is left to see. ``colours`` are the curves'
+    numbers in the palette (default: 0, 1, 2, ...).
     """
-    ax = style.ensure_axes()
+    ax = style.ensure_axes(ax)
     highest, lowest = 10.0, 0.1
-    for i, (name, curve) in enumerate(curves.items()):
+    for i, (name, curve) in zip(colours or range(len(curves)), curves.items(), strict=True):
         every = max(1, len(curve) // 8)
         mark = {"marker": style.MARKERS[i % 8], "markevery": (i * every // 8, every)}
         ax.semilogy(curve, color=style.colour(i), label=name, **mark)
         highest = max(highest, float(curve.max()))
         lowest = min(lowest, float(curve.min()))
         if bounds and name in bounds:
-            ax.semilogy(bounds[name], color=style.colour(i), marker="", ls="--", lw=1.4, zorder=4)
+            ax.semilogy(bounds[name], color=style.colour(i), marker="", ls="--", lw=1.2, zorder=1.5)
             highest = max(highest, float(bounds[name].max()))
     ax.set_ylim(max(lowest / 3, 1e-20), min(highest * 3, 1e16))
     ax.axhline(1, color=style.GREY, lw=1)
     ax.figure.set_label("How much of the gradient is left after k steps")
     ax.set_xlabel("lag k (steps)")
-    ax.set_ylabel(r"$\Vert\partial h_T/\partial h_{T-k}\Vert_2$")
+    ax.set_ylabel("norm of the product\nof k Jacobians")
     handles, names = ax.get_legend_handles_labels()
     if bounds:
-        (dashes,) = ax.plot([], [], "--", marker="", color=style.BLACK, lw=1.4)
+        (dashes,) = ax.plot([], [], "--", marker="", color=style.BLACK, lw=1.2)
         handles, names = [*handles, dashes], [*names, "dashed: the bound"]
-    ax.legend(handles, names, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    ax.legend(handles, names)
     return ax
 
 
-def gru_step(step: GRUStep, x: Tensor, h: Tensor, title: str) -> Axes:
-    """Draw one GRU step with its numbers: of input and state, 1-D."""
+def radius_and_input(curves: Mapping[tuple[float, float], Sequence[Tensor]]) -> Sequence[Axes]:
+    """Draw norms by lag, left for each radius of U, right for each input at the largest radius.
+
+    ``curves`` has under (radius, input) the norms and their bound. Left stand the curves of the
+    largest radius' middle input.
+    """
+    largest = max(radius for radius, _ in curves)
+    at_largest = sorted(x for radius, x in curves if radius == largest)
+    usual = at_largest[len(at_largest) // 2]
+    left, right = style.panels(2, figsize=(11, 4.6))
+    by_radius = {f"ρ = {key[0]:g}": key for key in curves if key[1] == usual}
+    by_input = {f"inputs of size {x:g}": (largest, x) for x in at_largest}
+    for ax, named in ((left, by_radius), (right, by_input)):
+        norms, bounds = ({name: curves[key][i] for name, key in named.items()} for i in (0, 1))
+        numbers = [list(curves).index(key) for key in named.values()]
+        norms_by_lag(norms, bounds if ax is left else None, ax, numbers)
+    left.set_title(f"inputs of size {usual:g}")
+    right.set(ylim=left.get_ylim(), ylabel="", title=f"ρ = {largest:g}")
+    right.tick_params(labelleft=False)
+    return left, right
+
+
+def accuracy_by_rate(
+    found: Mapping[tuple[str, int], Mapping[float, Sequence[float]]], guessing: float
+) -> Sequence[Axes]:
+    """Draw mean accuracies over the learning rate, a panel for each number of steps.
+
+    ``found`` has under (network, steps) and the rate the accuracy of each seed.
+    """
+    budgets = list(dict.fromkeys(steps for _, steps in found))
+    names = list(dict.fromkeys(name for name, _ in found))
+    axes = style.panels(len(budgets), figsize=(11, 4.2), sharey=True)
+    axes[0].figure.set_label("Accuracy on the long copy by learning rate, mean over the seeds")
+    for ax, steps in zip(axes, budgets, strict=True):
+        for name in names:
+            curve = found[name, steps]
+            means = [sum(each) / len(each) for each in curve.values()]
+            number = LOOKS.get(name, names.index(name))
+            look = {"color": style.colour(number), "marker": style.MARKERS[number]}
+            ax.semilogx(list(curve), means, label=name, **look)
+        ax.axhline(guessing, color=style.GREY, ls=":", label="guessing", marker="")
+        ax.set(xlabel="learning rate", title=f"{steps} steps")
+    axes[0].set_ylabel("mean accuracy")
+    axes[-1].legend(loc="center left", bbox_to_anchor=(1, 0.5))
+    return axes
+
+
+def gru_step(step: GRUStep, x: Mapping[str, float], h: Tensor, title: str) -> Axes:
+    """Draw one GRU step with its numbers: of the input by their names, of the state, 1-D."""
     ax = style.ensure_axes(figsize=(10, 5))
     ax.figure.set_label("One step of a GRU, with its numbers")
     columns = {  # name: values, horizontal and vertical place
         r"$h_{t-1}$": (h, 0.0, 0.0),
-        "$x_t$": (x, 0.0, -1.5),
+        "$x_t$": (list(x.values()), 0.0, -1.5),
         "reset $r$": (step.reset, 1.1, -1.5),
         "memory $m$": (step.memory, 1.1, 0.0),
         "candidate $n$": (step.candidate, 2.2, -1.5),
@@ -59,6 +115,8 @@ def gru_step(step: GRUStep, x: Tensor, h: Tensor, title: str) -> Axes:
     }
     for name, (values, left, top) in columns.items():
         _column(ax, name, values, left, top, gate=name.startswith(("reset", "update")))
+    for i, name in enumerate(x):
+        ax.text(-0.05, -1.6 - 0.88 * (i + 0.5) / len(x), name, ha="right", va="center")
     for start, end in (
         ((0.55, -0.5), (1.05, -0.5)),  # h → m
         ((0.55, -2.0), (1.05, -2.0)),  # x → r
@@ -87,17 +145,21 @@ def gru_step(step: GRUStep, x: Tensor, h: Tensor, title: str) -> Axes:
         arrowprops={"arrowstyle": "->", "color": style.BLUE, "lw": 2},
     )
     ax.text(2.95, -2.45, "$n = \\tanh(W_nx+b_n+r\\circ m)$\n$h_t=(1-z)\\circ n+z\\circ h_{t-1}$")
-    ax.set(xlim=(-0.15, 4.35), ylim=(-2.95, 0.6), title=title)
+    ax.set(xlim=(-0.6, 4.35), ylim=(-2.95, 0.6), title=title)
     ax.set_axis_off()
     return ax
 
 
-def _column(ax: Axes, name: str, values: Tensor, left: float, top: float, gate: bool) -> None:
+def _column(
+    ax: Axes, name: str, values: Sequence[float] | Tensor, left: float, top: float, gate: bool
+) -> None:
     import matplotlib as mpl
 
-    scale = mpl.colormaps[style.SEQUENTIAL if gate else style.DIVERGING]
+    # Both begin with paper at 0, so that in the dark too the larger number stands out more.
+    paper = mpl.colors.LinearSegmentedColormap.from_list("gate", ["white", GATE])
+    scale = paper if gate else mpl.colormaps[style.DIVERGING]
     height = 0.88 / len(values)
-    for i, value in enumerate(values.tolist()):
+    for i, value in enumerate(map(float, values)):
         shade = scale(value if gate else 0.5 + value / 4)  # a state lies in [−1, 1], an input in ±2
         bottom = top - 0.1 - (i + 1) * height
         ax.add_patch(

@@ -93,67 +93,6 @@ def one_gate_by_columns(inputs, states, h, of=1):
     return (1 - z) * torch.tanh(gi[:, 2 * H :] + z * gh[:, 2 * H :]) + z * h
 
 
-def doubling(a, b, rounds=1):
-    """With ``rounds`` of 2 the last one is missing."""
-    k = 1
-    while rounds * k < len(a):
-        b = torch.cat([b[:k], a[k:] * b[:-k] + b[k:]])
-        a = torch.cat([a[:k], a[k:] * a[:-k]])
-        k *= 2
-    return b
-
-
-def shifted(a, b):
-    """Right: shifted copies, with the neutral step (1, 0) before the beginning."""
-    k = 1
-    while k < len(a):
-        before_a, before_b = torch.ones_like(a), torch.zeros_like(b)
-        before_a[k:], before_b[k:] = a[:-k], b[:-k]
-        a, b = a * before_a, a * before_b + b
-        k *= 2
-    return b
-
-
-def one_after_the_other(a, b):
-    h, out = torch.zeros_like(b[0]), []
-    for a_t, b_t in zip(a, b, strict=True):
-        h = a_t * h + b_t
-        out.append(h)
-    return torch.stack(out)
-
-
-def assigned(a, b):
-    """Right: copies, of which the later positions are written."""
-    k = 1
-    while k < len(a):
-        next_a, next_b = torch.empty_like(a), torch.empty_like(b)
-        next_a[:k], next_b[:k] = a[:k], b[:k]
-        next_a[k:], next_b[k:] = a[k:] * a[:-k], a[k:] * b[:-k] + b[k:]
-        a, b, k = next_a, next_b, 2 * k
-    return b
-
-
-def outside_of_torch(a, b):
-    a, b = a.numpy(), b.numpy().copy()
-    for t in range(1, len(b)):
-        b[t] += a[t] * b[t - 1]
-    return torch.from_numpy(b)
-
-
-def in_place(a, b):
-    k = 1
-    while k < len(a):
-        b[k:] = a[k:] * b[:-k] + b[k:]
-        a[k:] = a[k:] * a[:-k]
-        k *= 2
-    return b
-
-
-def by_division(a, b):
-    product = a.cumprod(0)
-    return product * (b / product).cumsum(0)
-
-
 CASES = {
     "one_gate_for_both": Case(
         right=one_gate,
@@ -206,20 +145,6 @@ CASES = {
             lambda steps: 0.0 if steps == 1 else None,
             lambda steps: torch.logit(torch.tensor([0.5 ** (1 / steps)], dtype=torch.float64)),
             lambda steps: math.log(0.5) / steps,
-        ],
-    ),
-    "parallel_scan": Case(
-        right=doubling,
-        also=[shifted, assigned],
-        wrong=[
-            *(
-                one_after_the_other,
-                outside_of_torch,
-                in_place,
-                lambda a, b: doubling(a, b, rounds=2),
-            ),
-            *(by_division, lambda a, b: doubling(a, b)[-1]),
-            lambda a, b: doubling(a.roll(1, 0), b),  # the factor of the step before
         ],
     ),
 }

@@ -45,13 +45,40 @@ def test_norms_and_their_bounds_share_a_colour():
     assert low < 0.5 < 1 < high
 
 
+def test_a_curve_of_radius_and_input_has_one_colour_in_both_panels():
+    curves = {key: [torch.ones(20), 2 * torch.ones(20)] for key in ((1, 0.1), (2, 0.1), (2, 0))}
+    left, right = recurrent.radius_and_input({**curves, (2, 2): curves[2, 0]})
+    colours = [
+        {line.get_label(): line.get_color() for line in ax.lines if line.get_marker()}
+        for ax in (left, right)
+    ]
+    assert colours[0]["ρ = 2"] == colours[1]["inputs of size 0.1"]
+    assert left.get_ylim() == right.get_ylim()
+    assert set(colours[0]) > {"ρ = 1"}
+    assert set(colours[1]) > {"inputs of size 0", "inputs of size 2"}
+
+
+def test_a_network_has_its_colour_whatever_stands_beside_it():
+    one, both = (
+        recurrent.accuracy_by_rate(
+            {(name, 9): {0.1: [0.2, 0.4], 1.0: [1.0]} for name in names}, 0.5
+        )
+        for names in (("half-life GRU",), ("RNN", "half-life GRU"))
+    )
+    found = [{line.get_label(): line for line in axes[0].lines} for axes in (one, both)]
+    assert len({each["half-life GRU"].get_color() for each in found}) == 1
+    assert list(found[1]["RNN"].get_ydata()) == [0.30000000000000004, 1.0]
+
+
 def test_a_step_shows_the_numbers_of_the_run():
     torch.manual_seed(0)
     layer, x = GRU(2, 3), torch.randn(4, 1, 2)
     with torch.no_grad():
         gates = layer.trace(x)
     step = type(gates)(*(part[1, 0] for part in gates))
-    ax = recurrent.gru_step(step, x[1, 0], gates.state[0, 0], "step 2")
+    named = dict(zip(("number", "cue"), x[1, 0].tolist(), strict=True))
+    ax = recurrent.gru_step(step, named, gates.state[0, 0], "step 2")
+    assert {"number", "cue"} <= set(words(ax))
     for values in (step.candidate, step.state, x[1, 0]):
         assert {f"{value:+.2f}" for value in values.tolist()} <= set(words(ax))
     for values in (step.reset, step.update):  # gates lie between 0 and 1
