@@ -94,7 +94,7 @@ CLAIMS = [
     ),
     _ratio(
         "09-segments-time",
-        "√n segments lengthen the way forward and back.",
+        "Recomputing √n segments makes a forward and backward pass longer.",
         apart(segments_seconds),
         {
             "64 convolutions, 32 × 32": {"steps": 64, "side": 32},

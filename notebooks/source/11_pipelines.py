@@ -338,7 +338,7 @@ guess["who keeps more"] = ...
 #
 # $$\text{idle share} = \frac{p - 1}{3\,m + p - 1}$$
 #
-# In the pictures, a thick line under a box marks a rank's second chunk. Compare the gaps with those of 1F1B at the top:
+# In the pictures, a thick line at the bottom of a box marks a rank's second chunk. Compare the gaps with those of 1F1B at the top:
 
 # %%
 for name in ("interleaved", "zero-bubble"):

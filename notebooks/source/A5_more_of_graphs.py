@@ -26,6 +26,7 @@ from helpers import autodiff
 from helpers.autodiff import passes
 from helpers.cluster import Cluster
 from helpers.exercises import autodiff as check
+from helpers.plots import graph as draw
 from helpers.plots import style
 from helpers.predictions import Prediction
 from helpers.timing import measure
@@ -111,7 +112,7 @@ drawn = [peak(random_order(wanted), wanted) / 1e6 for _ in range(300)]
 library = peak(autodiff.topological(wanted), wanted) / 1e6
 _, ax = plt.subplots()
 ax.hist(drawn, bins=24)
-ax.axvline(library, color=style.VERMILION, linestyle="--", label="autodiff.topological")
+ax.axvline(library, color=style.VERMILION, linestyle="--", label="the library's order")
 ax.figure.set_label("The peaks of 300 random orders")
 ax.set(xlabel="peak memory [MB]", ylabel="random orders")
 ax.legend()
@@ -346,7 +347,12 @@ equal = all(
 )
 print("weights of both ranks equal to one process, bit for bit:", equal)
 
+# %% [markdown]
+# A triangle stands where a gradient is ready and its allreduce is begun. Which allreduces have computation to run beside?
+
 # %%
+draw.overlap([events for _, events in ranks])
+plt.show()
 for rank, (_, events) in enumerate(ranks):
     last = max(stop for label, _, _, stop in events if label == "matmul")  # the last product
     sent = [(start, stop) for _, lane, start, stop in events if lane == "network"]
@@ -358,7 +364,7 @@ for rank, (_, events) in enumerate(ranks):
 early.answer(sum(start < last for start in begun))
 
 # %% [markdown]
-# Two allreduces, of the last two layers, begin early and can overlap with computation. The first layer's gradient is ready last: no computation is left to overlap with its allreduce. The weights agree bit for bit: one process and two ranks add the same two gradients, and halve the sum.
+# Two allreduces, of the last two layers, begin early and can overlap with computation. The first layer's gradient is ready last (the third triangle): no gradient is left to compute meanwhile. The weights agree bit for bit: one process and two ranks add the same two gradients, and halve the sum.
 #
 # **In practice** JAX's loop operator is `jax.lax.scan`. PyTorch's `scaled_dot_product_attention` can use FlashAttention, and its DDP begins an allreduce for each bucket of gradients (notebook [02](02_sgd_sync_async.ipynb)).
 #

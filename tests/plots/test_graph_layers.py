@@ -7,7 +7,7 @@ import pytest
 
 from helpers import autodiff
 from helpers.autodiff import checkpoint
-from helpers.plots.graph import segments
+from helpers.plots.graph import overlap, segments
 from helpers.plots.graph_html import PITCH, described, graph, layered
 from tests.plots.embedded import values
 
@@ -98,3 +98,13 @@ def test_schedules_that_are_not_there_are_refused():
         segments(ways, 9, 4)
     with pytest.raises(ValueError, match="1 to 64"):
         segments(ways, 65, 3)
+
+
+def test_a_gradient_is_marked_where_its_allreduce_begins():
+    events = [("matmul", "compute", 0.0, 0.002), ("begin all-reduce", "compute", 0.002, 0.003),
+              ("8 B", "network", 0.003, 0.005)]  # fmt: skip
+    ax = overlap([events, events])
+    lanes = {path.get_extents().y0: path.get_extents().x0 for bars in ax.collections
+             for path in bars.get_paths()}  # fmt: skip
+    assert [tuple(line.get_xydata()[0]) for line in ax.lines[:2]] == [(2.0, -0.5), (2.0, 1.5)]
+    assert lanes[0.6] == lanes[2.6] == 3.0  # the messages, below their rank
