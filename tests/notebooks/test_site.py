@@ -5,6 +5,7 @@ import io
 import re
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import nbformat
 import pytest
@@ -18,7 +19,7 @@ from tests.notebooks import axe
 from tests.notebooks.conftest import FEW
 from tools import executed as executed_module
 from tools.notebooks import is_appendix, sources
-from tools.site import generated, instant, single
+from tools.site import gallery, generated, instant, single
 from tools.site.faults import faults
 from tools.site.gallery import with_gallery
 from tools.site.pictures import NO_ALT, shared, with_pictures
@@ -236,6 +237,45 @@ def test_each_notebook_of_the_readme_has_a_card_with_its_picture(tmp_path):
     assert first.img["data-kept"] == "[]", "dark in a dark theme"
     assert not any(card.img for card in cards.values())
     assert "| notebook |" not in made.text
+
+
+def cell(*outputs):
+    return nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("", outputs=[*outputs])])
+
+
+def test_a_card_has_the_output_that_was_chosen_or_the_first_plot(tmp_path, monkeypatch):
+    output = nbformat.v4.new_output
+    first, second = (
+        output("display_data", {"image/png": PIXEL}, metadata={"image/png": {"title": title}})
+        for title in ("one", "the other")
+    )
+    drawing = output("display_data", {"text/html": '<p><svg aria-label="a roof. B"><g/></svg></p>'})
+    text = output("stream", text="from your < checkpoint\n")
+    course = {"98_x": cell(first, second, drawing, text)}
+    for words, shown in (
+        ("other", 'alt="Plot: the other"'),
+        ("absent", 'alt="Plot: one"'),
+        ("a roof", 'card-98.svg" alt="a roof"'),
+        ("checkpoint", "from your &lt; checkpoint</span>"),
+    ):
+        monkeypatch.setitem(gallery.CHOSEN, "98", gallery.Choice(words))
+        assert shown in gallery._picture("98", course, tmp_path)
+    ElementTree.parse(tmp_path / "card-98.svg")  # alone in its file it needs a namespace
+
+
+def test_photographs_on_a_card_are_stripes_of_one_without_paper(tmp_path):
+    paper = Image.new("RGB", (100, 20), "white")
+    paper.paste("red", (10, 5, 50, 15))
+    paper.paste("blue", (60, 5, 100, 15))
+    packed = io.BytesIO()
+    paper.save(packed, "png")
+    made = shown({"image/png": {"kept": [[0.1, 0.25, 0.5, 0.75], [0.6, 0.25, 1, 0.75]]}})
+    plot = made.cells[0].outputs[0]
+    plot.data["image/png"] = base64.b64encode(packed.getvalue()).decode()
+    assert "data-kept" not in gallery._plot(plot, tmp_path / "card-98")
+    with Image.open(tmp_path / "card-98.webp") as card:
+        assert card.size == (40, 10)
+        assert card.convert("RGB").getcolors() == [(200, (255, 0, 0)), (200, (0, 0, 255))]
 
 
 def test_the_table_of_notebooks_counts_exercises_by_difficulty():

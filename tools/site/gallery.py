@@ -4,16 +4,53 @@ from __future__ import annotations
 
 import base64
 import html
+import io
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nbformat import NotebookNode
 
 from tools.site.pictures import written
 
-CHOSEN = {"02": 5, "03": 1, "06": 1, "09": 1, "10": 5, "11": 6, "12": 2, "13": 1}
-"""Which of a notebook's plots stands on its card, where it is not the first."""
+if TYPE_CHECKING:
+    from PIL import Image
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What stands on a card: the output that has these words, and of a plot only a part.
+
+    ``part`` is (left, top, right, bottom), from 0 to 1: a card is small, and a whole figure on it
+    would be too small to read.
+    """
+
+    words: str
+    part: tuple[float, float, float, float] = (0, 0, 1, 1)
+
+
+CHOSEN = {
+    "00": Choice("When each rank computes"),
+    "01": Choice("What returns when", (0, 0.2, 0.62, 0.89)),
+    "02": Choice("what an update is worth", (0, 0, 0.5, 0.93)),
+    "03": Choice("forgets where it started"),
+    "06": Choice("pillars of Debian"),
+    "07": Choice("roofline"),
+    "09": Choice("passes forward by most memory"),
+    "10": Choice("consensus distance", (0, 0, 0.69, 1)),
+    "11": Choice("zero-bubble", (0, 0.1, 0.62, 0.78)),
+    "12": Choice("by the size of the batch"),
+    "15": Choice("of the lanes idle", (0, 0, 1, 0.74)),
+    "A1": Choice("leave each other their addresses", (0, 0, 1, 0.76)),
+    "A2": Choice("from your checkpoint"),
+    "A3": Choice("What each rank sends", (0, 0, 0.49, 1)),
+    "A4": Choice("roofline"),
+}
+"""Of the other notebooks, and where no output has the words, it is the first plot, whole."""
+MARGIN = 12  # pixels of white around what is drawn
+LINES = 8  # of a text on a card
 INTRODUCTION = (
     "Each card says what you will have done at its end, in how many minutes, and after which "
     "notebook. Exercises are counted as easy · medium · hard."
@@ -65,23 +102,72 @@ def _card(
 
 
 def _picture(number: str, notebooks: Mapping[str, NotebookNode], folder: Path) -> str:
-    """Write the chosen plot of an executed notebook; return it as an image, or nothing.
-
-    A plot in which nothing keeps its colours is dark in a dark theme, as in the notebook.
-    """
-    plots = [
+    """Return what stands on a notebook's card, or nothing; its picture goes to ``folder``."""
+    outputs = [
         output
         for name, notebook in notebooks.items()
         if name.startswith(number)
         for cell in notebook.cells
         for output in cell.get("outputs", ())
-        if "image/png" in output.get("data", {})
     ]
-    if not plots:
-        return ""
-    chosen = plots[min(CHOSEN.get(number, 0), len(plots) - 1)]
-    raw, said = chosen["data"]["image/png"], chosen.get("metadata", {}).get("image/png", {})
-    file = written(folder / f"card-{number}", "image/png", base64.b64decode(raw))
+    plots = [output for output in outputs if "image/png" in output.get("data", {})]
+    choice = CHOSEN.get(number, Choice(""))
+    for output in plots + [output for output in outputs if output not in plots]:
+        data, text = output.get("data", {}), output.get("text", "")
+        said = output.get("metadata", {}).get("image/png", {})
+        if output in plots and choice.words in f"{said.get('title')} {said.get('axes')}":
+            return _plot(output, folder / f"card-{number}", choice.part)
+        for drawing in re.findall(r"<svg.*?</svg>", data.get("text/html", ""), re.DOTALL):
+            if choice.words in drawing:
+                return _drawing(drawing, folder / f"card-{number}.svg")
+        if choice.words in text:
+            lines = "\n".join(text.strip().splitlines()[:LINES])
+            return f'<span class="text">{html.escape(lines)}</span>'
+    return _plot(plots[0], folder / f"card-{number}") if plots else ""
+
+
+def _plot(
+    output: NotebookNode, stem: Path, part: tuple[float, float, float, float] = (0, 0, 1, 1)
+) -> str:
+    """Write a part of a plot, without its white margins; return it as an image.
+
+    A plot in which nothing keeps its colours is dark in a dark theme, as in the notebook. A row of
+    photographs, which keep theirs, becomes one in stripes, each of another: it has no paper.
+    """
+    from PIL import Image, ImageChops, ImageOps
+
+    said = output.get("metadata", {}).get("image/png", {})
+    whole = Image.open(io.BytesIO(base64.b64decode(output["data"]["image/png"]))).convert("RGB")
+    kept = said.get("kept")
+    if kept:
+        photographs = [whole.crop(_pixels(box, whole)) for box in kept]
+        drawn = photographs[0].copy()
+        for place, photograph in enumerate(photographs[1:], 1):
+            left = place * drawn.width // len(photographs)
+            drawn.paste(photograph.crop((left, 0, drawn.width, drawn.height)), (left, 0))
+    else:
+        drawn = whole.crop(_pixels(part, whole))
+        ink = ImageChops.difference(drawn, Image.new("RGB", drawn.size, "white")).getbbox()
+        drawn = ImageOps.expand(drawn.crop(ink), MARGIN, "white")
+    packed = io.BytesIO()
+    drawn.save(packed, "png")
+    file = written(stem, "image/png", packed.getvalue())
     words = html.escape(said.get("title") or said.get("axes") or "of the notebook")
-    dark = ' data-kept="[]"' if said.get("kept") == [] else ""
-    return f'<img src="figures/{file.name}" alt="Plot: {words}" loading="lazy"{dark}>'
+    look = ' class="photograph"' if kept else ' data-kept="[]"' if kept == [] else ""
+    return f'<img src="figures/{file.name}" alt="Plot: {words}" loading="lazy"{look}>'
+
+
+def _pixels(part: Sequence[float], image: Image.Image) -> tuple[int, int, int, int]:
+    left, top, right, bottom = part
+    w, h = image.size
+    return round(left * w), round(top * h), round(right * w), round(bottom * h)
+
+
+def _drawing(drawing: str, file: Path) -> str:
+    """Write a drawing of a page as a file of its own; return it as an image."""
+    halo = "<style>text { paint-order: stroke; stroke: #fff; stroke-width: 3px }</style>"
+    drawing = re.sub(r"^<svg(.*?)>", rf'<svg xmlns="http://www.w3.org/2000/svg"\1>{halo}', drawing)
+    file.write_text(drawing, encoding="utf-8")
+    said = re.search(r'aria-label="([^"]*)"', drawing)
+    words = said[1].partition(".")[0] if said else "drawing of the notebook"
+    return f'<img src="figures/{file.name}" alt="{words}" loading="lazy" data-kept="[]">'
