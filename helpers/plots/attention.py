@@ -16,32 +16,55 @@ if TYPE_CHECKING:
 
     from helpers.attention.explain import Weights
 
+KEY = (1, 2, 3, 4)  # multiples of an equal share; from the last on the shade is full
+WIDE = 100  # pixels of a bar of weight 1
+
 
 def document_html(sentences: Sequence[Sequence[str]], found: Weights, title: str) -> str:
     """Return a document as HTML: the bar before a sentence is its weight, a word's shade its own.
 
     A word is shaded by weight × length of its sentence (1: as much as any other); each set of
-    weights adds up to 1. What is beyond what was read is left out.
+    weights adds up to 1. What is beyond what was read is left out. A line above is the key.
     """
     rows = []
     for words, alphas, share in zip(sentences, found.words, found.sentences, strict=False):
-        spans = []
-        for word, alpha in zip(words, alphas, strict=False):
-            opacity = min(1.0, max(0.0, (alpha * len(alphas) - 0.5) / 4))
-            spans.append(
-                f'<span title="{alpha:.3f}" style="background:rgba(230,159,0,{opacity:.2f});'
-                f'color:black;padding:0 2px">{html.escape(word)}</span>'
-            )
-        bar = f'<div style="background:{style.BLUE};height:12px;width:{share * 100:.0f}px"></div>'
+        spans = (
+            _shaded(html.escape(word), alpha * len(alphas), f' title="{alpha:.3f}"')
+            for word, alpha in zip(words, alphas, strict=False)
+        )
         rows.append(
-            '<tr style="background:white;color:black">'
-            f'<td style="width:110px;vertical-align:middle">{bar}</td><td>{share:.2f}</td>'
+            f'<tr style="background:white;color:black"><td style="vertical-align:middle">'
+            f"{_bar(share)}</td><td>{share:.2f}</td>"
             f'<td style="text-align:left;white-space:normal">{" ".join(spans)}</td></tr>'
         )
+    key = " ".join(_shaded(f"{times} ×", times) for times in KEY)
+    head = (
+        '<tr style="background:white;color:black"><th colspan="2" style="text-align:left">'
+        "sentence's weight</th>"
+        '<th style="text-align:left;font-weight:normal"><b>word\'s weight</b>, as a multiple of an '
+        f"equal share: {key} or more</th></tr>"
+    )
     return (
         f'<p style="font-size:15px"><b>{html.escape(title)}</b></p>'
         '<table class="course-figure" style="font-size:15px;line-height:1.5">'
-        f"{''.join(rows)}</table>"
+        f"{head}{''.join(rows)}</table>"
+    )
+
+
+def _shaded(word: str, times: float, more: str = "") -> str:
+    """Return a word on a ground that is full from KEY's last multiple on, and none at half."""
+    opacity = min(1.0, max(0.0, (times - 0.5) / (KEY[-1] - 0.5)))
+    return (
+        f'<span{more} style="background:rgba(230,159,0,{opacity:.2f});'
+        f'color:black;padding:0 2px">{word}</span>'
+    )
+
+
+def _bar(share: float) -> str:
+    """Return a bar in a frame that is as wide as a weight of 1."""
+    return (
+        f'<div style="border:1px solid {style.GREY};width:{WIDE}px">'
+        f'<div style="background:{style.BLUE};height:12px;width:{WIDE * share:.0f}px"></div></div>'
     )
 
 
@@ -51,34 +74,40 @@ def deletion(curves: Mapping[str, Sequence[float]], counts: Sequence[int]) -> Ax
     ``curves`` has, under what was hidden first, the mean probability for each of ``counts``.
     """
     ax = style.ensure_axes()
+    ax.figure.set_label("How probable the first answer stays as words are hidden")
     for (name, values), marker in zip(curves.items(), itertools.cycle("osD^v")):
         ax.plot(counts, values, marker=marker, ms=8, label=name)
     ax.set_xlabel("words hidden in each document")
     ax.set_ylabel("mean probability\nof the first answer")
+    ax.set_xticks(counts)
     ax.set_ylim(0, 1)
-    ax.legend(title="hidden first", loc="lower left", fontsize="small")
+    ax.legend(title="hidden first", loc="center left", bbox_to_anchor=(1, 0.5))
     return ax
 
 
 def differences(pairs: Mapping[str, Sequence[Sequence[float]]], margin: float) -> Axes:
-    """Draw by how much one side is ahead: every pair, the mean, and its interval at 95 %.
+    """Draw by how many percentage points hierarchical attention is ahead: every pair, the mean,
+    and its interval at 95 %.
 
     ``pairs`` has (ours, rival) under what was compared, such as two accuracies on the same split.
     Differences up to ``margin``, on both sides of 0, are shaded: they count as none.
     """
-    ax = style.ensure_axes(figsize=(9, 1.5 + 0.5 * len(pairs)))
-    ax.axvspan(-margin, margin, color=style.GREY, alpha=0.2, lw=0)
+    ax = style.ensure_axes(figsize=(10, 1.8 + 0.5 * len(pairs)))
+    margin *= 100
+    ax.axvspan(-margin, margin, color=style.GREY, alpha=0.25, lw=0)
     ax.axvline(0, color=style.BLACK, lw=1.6)
     for row, values in enumerate(pairs.values()):
-        apart = [ours - rival for ours, rival in values]
+        apart = [100 * (ours - rival) for ours, rival in values]
         mean, low, high = student(apart)
-        colour = style.colour(row)
-        ax.plot([low, high], [row, row], marker="", color=colour, lw=5, alpha=0.5)
-        ax.plot(mean, row, "D", ms=11, color=colour)
+        ax.plot([low, high], [row, row], marker="", color=style.BLUE, lw=5, alpha=0.4)
+        ax.plot(mean, row, "D", ms=11, color=style.BLUE)
         ax.plot(apart, [row] * len(apart), "o", ms=6, color=style.BLACK, mec="white", zorder=5)
     ax.set_yticks(range(len(pairs)), list(pairs))
     ax.set_ylim(len(pairs) - 0.5, -0.5)
-    ax.set_xlabel("accuracy ahead of the rival's (dot: a split; diamond and bar: mean, 95 %)")
+    ax.grid(visible=False, axis="y")
+    ax.set_xlabel("lead in accuracy [percentage points]")
+    for side, said in ((0.01, "← the rival ahead"), (0.99, "hierarchical attention ahead →")):
+        ax.text(side, 1.02, said, transform=ax.transAxes, ha="left" if side < 0.5 else "right")
     return ax
 
 
@@ -119,9 +148,9 @@ def hierarchy(sentences: Sequence[Sequence[str]], answer: str) -> Axes:
     for y, name, colour in (
         (0, "words", style.BLACK),
         (1, "states, by a GRU", style.BLUE),
-        (2.4, "attention", style.VERMILION),
+        (2.4, "attention", style.ORANGE),
         (3.4, "states, by a GRU", style.BLUE),
-        (4.8, "attention", style.VERMILION),
+        (4.8, "attention", style.ORANGE),
     ):
         ax.text(-0.8, y, name, ha="right", va="center", color=style.legible(colour))
     ax.set(xlim=(-3.2, left - 0.5), ylim=(-0.5, 5.2))

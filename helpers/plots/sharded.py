@@ -5,12 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from helpers.plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, ensure_axes, ink
+from helpers.plots.style import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    SKY,
+    ensure_axes,
+    ink,
+    panels,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-PARTS = (("parameter", BLUE, ""), ("gradient", ORANGE, "//"), ("optimizer", GREEN, ".."))
+PARTS = (
+    ("parameter", BLUE, "", "parameters"),
+    ("gradient", ORANGE, "//", "gradients"),
+    ("optimizer", GREEN, "..", "Adam's moments"),
+)
+RANKS = (BLUE, ORANGE, GREEN, PURPLE)
 WORK = (
     ("compute", BLUE, ""),
     ("bubble", GREY, "xx"),
@@ -32,50 +48,84 @@ def stage_bytes(
     ax.figure.set_label("Bytes for each parameter that a rank holds, by ZeRO's stage")
     for stage, held in enumerate(formula):
         bottom = 0.0
-        for name, colour, hatch in PARTS:
-            label = name if stage == 0 else None
-            ax.bar(stage, held[name], 0.6, bottom, color=colour, hatch=hatch, label=label,
-                   edgecolor="white")  # fmt: skip
+        for name, colour, hatch, label in PARTS:
+            ax.bar(stage, held[name], 0.6, bottom, color=colour, hatch=hatch, edgecolor="white",
+                   label=label if stage == 0 else None)  # fmt: skip
             bottom += held[name]
         ax.text(stage + 0.33, bottom, f"{bottom:.3g}", va="center", fontsize=13)
     if measured is not None:
         totals = [sum(held.values()) for held in measured]
         ax.plot(range(len(totals)), totals, "D", color=BLACK, markersize=8, linestyle="none",
                 label="counted on a rank")  # fmt: skip
-    ax.set(xticks=range(len(formula)), ylabel="bytes for each parameter")
+    ax.set(xticks=range(len(formula)), yticks=range(0, 17, 4), ylabel="bytes for each parameter")
     ax.set_xticklabels([f"stage {stage}" for stage in range(len(formula))])
     ax.grid(visible=False, axis="x")
     ax.legend(ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=12)
     return ax
 
 
-def spans(ranks: Sequence[Sequence[Any]], title: str = "", ax: Axes | None = None) -> Axes:
-    """Draw what ranks computed and sent, in s from the step's beginning: two lanes for each."""
-    ax = ensure_axes(ax, figsize=(11, 1.2 + 0.9 * len(ranks)))
+def spans(runs: Mapping[str, tuple[float, Sequence[Any]]]) -> Axes:
+    """Draw what a rank computed and sent in each run, from the step's beginning: two lanes for
+    each.
+
+    ``runs`` has under a run's name the seconds of the step, and its spans.
+    """
+    ax = ensure_axes(figsize=(11, 1.8 + 1.3 * len(runs)))
+    ax.figure.set_label("What one rank computes and sends in a step")
     kinds = {
         "forward": (BLUE, "", "forward"),
         "backward": (SKY, "", "backward"),
         "gather": (ORANGE, "//", "gather parameters"),
         "reduce": (PURPLE, "\\\\", "reduce-scatter gradients"),
     }
+    lanes: dict[float, str] = {}
     seen = set()
-    for rank, done in enumerate(ranks):
+    for row, (name, (took, done)) in enumerate(runs.items()):
+        top, low = 1.5 * row, 1.5 * row + 0.5
+        lanes |= {top: f"{name}: computes", low: "sends"}
         for span in done:
             kind = span.name.partition(" ")[0]
             colour, hatch, label = kinds.get(kind, (GREY, "", kind))
-            y = rank + (-0.2 if span.lane == "compute" else 0.2)
-            ax.barh(y, 1e3 * (span.end - span.begin), 0.36, 1e3 * span.begin, color=colour,
-                    hatch=hatch, edgecolor="white", linewidth=0.6,
+            ax.barh(top if span.lane == "compute" else low, 1e3 * (span.end - span.begin), 0.44,
+                    1e3 * span.begin, color=colour, hatch=hatch, edgecolor="white", linewidth=0.6,
                     label=None if kind in seen else label)  # fmt: skip
             seen.add(kind)
-    ax.set_yticks(range(len(ranks)), [f"rank {rank}" for rank in range(len(ranks))])
-    ax.set_ylim(len(ranks) - 0.45, -0.55)
+        ax.plot([1e3 * took] * 2, [top - 0.35, low + 0.35], color=BLACK, lw=2, marker="")
+        ax.text(1e3 * took, (top + low) / 2, f" {1e3 * took:.0f} ms", va="center")
+    ax.set_yticks(list(lanes), list(lanes.values()))
+    ax.set_ylim(max(lanes) + 0.45, -0.45)
+    ax.set_xlim(0, 1.12e3 * max(took for took, _ in runs.values()))
     ax.set_xlabel("time since the step began [ms]")
     ax.grid(visible=False, axis="y")
-    ax.legend(ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=12)
-    if title:
-        ax.set_title(title, pad=30)
+    handles, names = ax.get_legend_handles_labels()
+    order = [names.index(label) for _, _, label in kinds.values() if label in names]
+    ax.legend([handles[i] for i in order], [names[i] for i in order], ncols=4, loc="lower center",
+              bbox_to_anchor=(0.5, 1.0), fontsize=12)  # fmt: skip
     return ax
+
+
+def scores(pieces: Mapping[str, Sequence[int]], positions: int) -> Sequence[Axes]:
+    """Draw which rank computes which score of causal attention, and how many each piece has.
+
+    ``pieces`` has under a name the rank of each piece of the sequence, in order.
+    """
+    axes = panels(len(pieces), figsize=(11, 4.6))
+    axes[0].figure.set_label("Which rank computes the score of each query and key")
+    for ax, (name, ranks) in zip(axes, pieces.items(), strict=True):
+        length = positions // len(ranks)
+        for piece, rank in enumerate(ranks):
+            queries = range(piece * length, (piece + 1) * length)
+            ax.barh(queries, [q + 1 for q in queries], 1.0, color=RANKS[rank], lw=0)
+            middle = sum(queries) / length
+            count = sum(q + 1 for q in queries)
+            ax.text(queries[-1] + 2, middle, f"{count} scores", va="center")
+        places = [(piece + 0.5) * length - 0.5 for piece in range(len(ranks))]
+        ax.set_yticks(places, [f"rank {rank}" for rank in ranks])
+        ax.set(xlim=(0, 1.35 * positions), ylim=(positions - 0.5, -0.5), title=name)
+        ax.set(xlabel="keys", xticks=range(0, positions + 1, positions // 4))
+        ax.grid(visible=False)
+    axes[0].set_ylabel("queries")
+    return axes
 
 
 def steps(plans: Sequence[Any], measured: Sequence[float] | None = None) -> Axes:
@@ -95,6 +145,7 @@ def steps(plans: Sequence[Any], measured: Sequence[float] | None = None) -> Axes
     ax.set_ylim(len(plans) - 0.5, -0.5)
     ax.figure.set_label("A step of each layout: predicted parts, and measured")
     ax.set(xlabel="time of a step [ms]", ylabel="data × pipeline × tensor")
+    ax.margins(x=0.05)
     ax.grid(visible=False, axis="y")
     ax.legend(ncols=6, loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=12)
     return ax
@@ -106,13 +157,13 @@ def pair(ranks: int) -> Axes:
 
     ax = ensure_axes(figsize=(11, 3.6))
     ax.figure.set_label(f"Two products in sequence, cut over {ranks} ranks")
-    shades, left = (BLUE, ORANGE, GREEN, PURPLE)[:ranks], 0.0
+    shades, left = RANKS[:ranks], 0.0
     for name, width, height, across, after in (
         ("$x$", 3.0, 2.0, None, "·"),
         ("$A$", 6.0, 3.0, True, "→"),
         ("$\\varphi(xA)$", 6.0, 2.0, True, "·"),
         ("$B$", 3.0, 6.0, False, "→"),
-        ("$y$, a sum", 3.0, 2.0, None, ""),
+        ("$y$, a sum over ranks", 3.0, 2.0, None, ""),
     ):
         parts = 1 if across is None else ranks
         for part in range(parts):

@@ -298,10 +298,10 @@ print("documents: 95 % quantile", experiment.limits.sentences, "sentences,",
       "longest", max(len(d.sentences) for d in train))  # fmt: skip
 _, ax = plt.subplots(figsize=(9, 3))
 ax.hist(np.minimum(lengths, 80), bins=range(1, 82))
-ax.axvline(experiment.limits.words, color=style.VERMILION, label="read up to here")
+ax.axvline(experiment.limits.words, color=style.VERMILION)
+ax.text(experiment.limits.words + 1, 1000, "read up to here: 95 % of all\nsentences are no longer")
 ax.figure.set_label("Most sentences are short")
 ax.set(xlabel="words in a sentence (the last bar: 80 and more)", ylabel="sentences")
-ax.legend()
 plt.show()
 
 # %% [markdown]
@@ -311,9 +311,9 @@ plt.show()
 # 0 is padding, 1 an unknown word, and say 2 is "a", 3 "tool", 4 "it", 5 "plays", 6 "music"
 two = [[[2, 3], [4, 5, 6]], [[2, 1]]]  # "a tool. it plays music" and "a (unknown word)"
 table = documents.Batch.of(two)
-print(table.words)
-print("words of each sentence:     ", table.lengths.tolist())
-print("sentences of each document: ", table.counts.tolist())
+print("table of words:", *table.words.tolist(), sep="\n")
+print("words of each sentence:    ", *table.lengths.tolist())
+print("sentences of each document:", *table.counts.tolist())
 
 # %% [markdown]
 # ### Exercise 4: the mask
@@ -454,7 +454,8 @@ claims.evidence("04-packed")
 ways = {"packed": plain, "to the batch": batching.Unmasked(plain).eval()}
 ways["to one length"] = batching.Unmasked(plain, experiment.limits).eval()
 pair = sorted(chosen, key=lambda d: max(map(len, d)))[:: len(chosen) - 1]  # by longest sentence
-print("words of each sentence:", [[len(sentence) for sentence in d] for d in pair])
+for name, document in zip(("a document", "another"), pair, strict=True):
+    print(f"{name}, words of each sentence:", *map(len, document))
 with torch.no_grad():
     for name, way in ways.items():
         alone, beside = way(documents.Batch.of(pair[:1]))[0], way(documents.Batch.of(pair))[0]
@@ -541,12 +542,12 @@ for name, rival in rivals.items():
     for row in found[name].rows:
         setting = row.parameters["setting"].removesuffix(" of them")
         compared[f"{rival}, {setting}"] = row.parameters["values"]
-draw.differences(compared, margin=0.005).set_title("Hierarchical attention against each rival")
+draw.differences(compared, margin=0.005).figure.set_label("Hierarchical attention and its rivals")
 plt.show()
 splits.answer(sum(ours > rival for ours, rival in compared["counted words, all documents"]))
 
 # %% [markdown] claims="04-bar 04-bar-rate 04-hierarchy 04-hierarchy-rate 04-hierarchy-both"
-# A dot is a split, the diamond is the mean of the five, and the bar is its 95 % interval. Leads within the grey band, less than half a percentage point, do not count. With all documents, neither the hierarchy nor counted words have a clear lead: the mean lies in the grey band. With a quarter, the hierarchy is behind counted words in every split, though the bar contains zero, and ahead of the flat GRU.
+# A dot is a split, the diamond is the mean of the five, and the bar is its 95 % interval. At the left stands the rival, and how many documents both learned from. Leads within the grey band, less than half a percentage point, do not count. With all documents, neither the hierarchy nor counted words have a clear lead: the mean lies in the grey band. With a quarter, the hierarchy is behind counted words in every split, though the bar contains zero, and ahead of the flat GRU.
 #
 # Are these gaps due to the architecture, or to the training? All networks used the learning rate 0.004. Here are the accuracies at several rates, with a quarter of the documents; compare each model's best:
 
@@ -560,14 +561,15 @@ def accuracy(claim, setting, side):
 
 quarter = "a quarter of them"
 rates = {
-    "hierarchy": {
+    "hierarchical attention": {
         0.004: accuracy("04-bar", quarter, 0),
         0.008: accuracy("04-bar-rate", quarter, 0),
     },
     "flat GRU": {0.004: accuracy("04-hierarchy", quarter, 1)}
     | {r: accuracy("04-hierarchy-rate", f"rate {r}", 1) for r in (0.002, 0.008)},
 }
-_, ax = plt.subplots()
+figure, ax = plt.subplots()
+figure.set_label("Accuracy of each network by its learning rate, with a quarter of the documents")
 for (name, found), look in zip(rates.items(), ("o-", "s--"), strict=True):
     ax.plot(*zip(*sorted(found.items()), strict=True), look, label=name)
 ax.axhline(accuracy("04-bar", quarter, 1), color=style.GREY, ls=":", label="counted words")
@@ -576,6 +578,8 @@ ax.set_xticks([0.002, 0.004, 0.008], ["0.002", "0.004", "0.008"])
 ax.minorticks_off()
 ax.legend()
 plt.show()
+
+# %%
 for name in ("04-hierarchy-rate", "04-hierarchy-both", "04-bar-rate"):
     display(claims.evidence(name))
 
@@ -593,7 +597,7 @@ for name in ("04-hierarchy-rate", "04-hierarchy-both", "04-bar-rate"):
 #
 # ### What it attends to
 #
-# Pick a held-out package. The blue bar before a sentence shows the sentence's weight $\alpha_i$. The shade of a word shows its weight $\alpha_{it}$, in multiples of an equal share. Point at a word for its weight. (Sentences are cut where the model stops reading.)
+# Pick a held-out package. The blue bar before a sentence shows the sentence's weight $\alpha_i$; a full frame would be 1. The shade of a word shows its weight $\alpha_{it}$. Point at a word for its weight. (Sentences are cut where the model stops reading.)
 
 # %%
 net, _ = trained()
@@ -678,8 +682,6 @@ print(f"{len(explained)} documents of {size:.0f} words on average")
 curves = explain.deletion(net, explained, hidden, rankings)
 draw.deletion(curves, hidden)
 plt.show()
-for name, values in curves.items():
-    print(f"{name:20}", "  ".join(f"{n}: {v:.3f}" for n, v in zip(hidden, values, strict=True)))
 by_weight.answer(curves["most attended"][0] - curves["most attended"][3])
 by_slope.answer(curves["gradient × input"][0] - curves["gradient × input"][3])
 
@@ -764,4 +766,4 @@ for name, values in needed.items():
 # - Sundararajan et al. (2017), *Axiomatic attribution for deep networks*: integrated gradients.
 # - Wang & Manning (2012), *Baselines and bigrams*: how strong counting words is.
 #
-# **Next**: [09_computation_graphs](09_computation_graphs.ipynb) lets a program derive such gradients, and plan the memory that they take.
+# **Next**: [09 Build a computation graph, and make it differentiate, run and remember](09_computation_graphs.ipynb) lets a program derive such gradients, and plan the memory that they take.

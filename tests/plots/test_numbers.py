@@ -65,7 +65,7 @@ CURVE = {"segments": [(10, 1.5), (5, 2.0)]}
         (lambda: attention.deletion({"random": [1.0, 0.9], "most": [1.0, 0.5]}, (0, 8)),
          ['Line "random": from 1 at 0 to 0.9 at 8. Line "most": from 1 at 0 to 0.5 at 8.']),
         (lambda: attention.differences({"a": [(0.9, 0.7), (0.8, 0.8)]}, 0.01),
-         ["Line: from 0 at -1.17 to 0 at 1.37. Line: 0 at 0.1. Line: from 0 at 0.2 to 0 at 0."]),
+         ["Line: from 0 at -117 to 0 at 137. Line: 0 at 10. Line: from 0 at 20 to 0 at 0."]),
         (lambda: pagerank.convergence({"one": [1.0, 0.1], "two": [1.0, 0.5, 0.2]}, 0.85, 200),
          ["logarithmic", 'Line "one": from 1 at 1 to 0.1 at 2. Line "two": from 1 at 1 to 0.2 at',
           'Line "K = 200, as in the source": upright at 200.']),

@@ -22,9 +22,13 @@ def test_a_document_shows_every_word_by_its_weight_and_no_markup_of_its_own():
     page = attention.document_html([["<b>", "the"], ["end"]], found, "a & b")
     assert "&lt;b&gt;" in page
     assert "a &amp; b" in page
-    assert 'title="0.900" style="background:rgba(230,159,0,0.33)' in page  # (2 · 0.9 − 0.5) / 4
+    assert 'title="0.900" style="background:rgba(230,159,0,0.37)' in page  # (2 · 0.9 − 0.5) / 3.5
     assert 'title="0.100" style="background:rgba(230,159,0,0.00)' in page
     assert "width:75px" in page
+    key = page.partition("equal share:")[2].partition("</tr>")[0]
+    assert [f"rgba(230,159,0,{shade})" in key for shade in ("0.14", "0.43", "0.71", "1.00")] == [
+        True
+    ] * 4
 
 
 def test_norms_by_lag_tell_their_curves_by_markers_too():
@@ -46,8 +50,10 @@ def test_norms_and_their_bounds_share_a_colour():
 
 
 def test_a_curve_of_radius_and_input_has_one_colour_in_both_panels():
-    curves = {key: [torch.ones(20), 2 * torch.ones(20)] for key in ((1, 0.1), (2, 0.1), (2, 0))}
-    left, right = recurrent.radius_and_input({**curves, (2, 2): curves[2, 0]})
+    settings = ((0.5, 0.1), (1, 0.1), (2, 0), (2, 0.1), (2, 2))
+    left, right = recurrent.radius_and_input(
+        {setting: [torch.ones(20), 2 * torch.ones(20)] for setting in settings}
+    )
     colours = [
         {line.get_label(): line.get_color() for line in ax.lines if line.get_marker()}
         for ax in (left, right)
