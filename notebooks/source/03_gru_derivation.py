@@ -777,4 +777,4 @@ for task, said in expected.items():
 # - Zhou et al. (2016), *Minimal gated unit*; Ravanelli et al. (2018), *Light gated recurrent units*: without a reset gate.
 # - Feng et al. (2024), *Were RNNs all we needed?*: minGRU; Gu & Dao (2023), *Mamba*: the linear recurrence at scale.
 #
-# **Next**: [04_hierarchical_attention](04_hierarchical_attention.ipynb) stacks two GRUs and reads documents with them.
+# **Next**: [04 Train hierarchical attention, and check what it attends to](04_hierarchical_attention.ipynb) stacks two GRUs and reads documents with them.

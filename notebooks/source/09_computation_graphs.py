@@ -880,4 +880,4 @@ print(f"loss {losses[0]:.3f} -> {losses[-1]:.3f}; {right.mean():.1%} of the poin
 # - Baydin et al. (2018), *Automatic differentiation in machine learning: a survey*: forward and reverse mode.
 # - Gulrajani et al. (2017), *Improved training of Wasserstein GANs*: a loss that needs the gradient of a gradient.
 #
-# **Next**: [05_cuda_tiling](05_cuda_tiling.ipynb) goes one level down, to the kernels that compute such a graph's operations.
+# **Next**: [05 Convolve an image in CUDA C, with or without a GPU](05_cuda_tiling.ipynb) goes one level down, to the kernels that compute such a graph's operations.

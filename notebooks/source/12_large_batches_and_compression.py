@@ -111,8 +111,9 @@ guess["steps with the largest 1 % ÷ steps with all"] = ...
 v = np.array([3.0, -4.0, 0.0, 12.0])
 random = np.random.default_rng(chosen.seed)
 rounded = np.array([quantise(v, 1, random.random(4)) for _ in range(10_000)]) * 13
-print("first draws:", *rounded[:4].tolist())
-print("mean of 10 000:", rounded.mean(axis=0).round(1).tolist())
+for draw in rounded[:4]:
+    print("a draw:        ", *(f"{value:6.0f}" for value in draw))
+print("mean of 10 000:", *(f"{value:6.1f}" for value in rounded.mean(axis=0)))
 
 # %% [markdown]
 # ### Exercise 1: $Q_s(v)$
@@ -236,9 +237,9 @@ for _ in range(10) if check.feed_back.passed(feed_back) else ():
     sent, error = feed_back(gradient.copy(), error, 1)
     total["with feedback"] += sent
     total["without"] += feed_back(gradient.copy(), none.copy(), 1)[0]
-print("gradients so far  ", (10 * gradient).tolist())
+print("gradients so far  ", *(f"{value:5.0f}" for value in 10 * gradient))
 for name, sent in total.items():
-    print(f"sent {name:13s}", sent.tolist() if sent.any() else "–")
+    print(f"sent {name:13s}", *(f"{value:5.0f}" if sent.any() else "    –" for value in sent))
 
 # %% [markdown]
 # Without feedback only the largest number is ever sent. With feedback, a small number waits until its accumulated error is the largest; what is missing at the end is still in the error, to be sent later.
@@ -373,7 +374,7 @@ plt.show()
 claims.evidence("12-link-training")
 
 # %% [markdown]
-# At 10 Mbit/s PowerSGD trains LeNet in an eighth of float32's seconds, and the transformer in a third. At 1 Gbit/s there is no clear difference for LeNet, and the transformer takes longer: it needs more steps, and saves only a few milliseconds in each. Rates of their own do not change the order: at the best of five rates (three seeds), the transformer needs about 170 steps by PowerSGD and 90 by float32, LeNet 120 and 90.
+# At 10 Mbit/s PowerSGD trains LeNet in an eighth of float32's seconds, and the transformer in a third. At 1 Gbit/s there is no clear difference for LeNet, and the transformer takes longer: it needs more steps, and saves only a few milliseconds in each. (That row is *open* because only a factor of two counts.) Rates of their own do not change the order: at the best of five rates (three seeds), the transformer needs about 170 steps by PowerSGD and 90 by float32, LeNet 120 and 90.
 #
 # ### Do not wait for the slowest
 #
@@ -448,13 +449,13 @@ ipywidgets.interactive(backups, workers=(2, 24), b=(0, 23), jitter=(0.02, 10.0, 
 
 # %%
 real = cluster.run(stragglers.beside, 0, steps=chosen.steps, timeout=90)[0]
-samples = {name: stragglers.sample(run) for name, run in (("drawn", waited[0]), ("real", real))}
+samples = {name: stragglers.sample(run) for name, run in (("random", waited[0]), ("real", real))}
 plots.stragglers(samples)
 plt.show()
+print("ms, median (slowest tenth):", *(f"  worker {k}" for k in (1, 2, 3)))
 for name, times in samples.items():
-    print(name, "median and slowest tenth of each worker, ms:", end=" ")
-    print(*(f"{1e3 * a:.0f} and {1e3 * b:.0f}" for a, b in np.quantile(times, (0.5, 0.9), axis=0).T),
-          sep=", ")  # fmt: skip
+    each = (f"{1e3 * a:4.0f} ({1e3 * b:3.0f})" for a, b in np.quantile(times, (0.5, 0.9), axis=0).T)
+    print(f"{name + ' delays':26s}", *each)
 
 # %% [markdown]
 # With random delays every worker may be the slowest, and a slow step says nothing about the next one. Real delays depend on what else the machine computes, so several slow steps may follow each other. Without a formula, we predict from the measured times, the *sample*.
@@ -798,7 +799,7 @@ for name in ("momentum-correction", "staleness-at-best", "elastic-at-best"):
 #
 # **References.** Alistarh et al. (2017), *QSGD*: the bound. Karimireddy et al. (2019), *Error feedback fixes SignSGD*: why feedback. Vogels et al. (2019), *PowerSGD*. Chen et al. (2016), *Revisiting distributed synchronous SGD*: backup workers. Zhang, Choromanska, LeCun (2015): elastic averaging. Goyal et al. (2017), You et al. (2017, 2020): large batches. McCandlish et al. (2018), *An empirical model of large-batch training*.
 #
-# **Next**: [11_pipelines](11_pipelines.ipynb) cuts the model over the ranks instead of the batch.
+# **Next**: [11 Keep every rank busy: a model as a pipeline](11_pipelines.ipynb) cuts the model over the ranks instead of the batch.
 
 # %%
 cluster.stop()

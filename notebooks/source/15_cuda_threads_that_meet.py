@@ -574,4 +574,4 @@ print(f"two pieces merged: largest difference from PyTorch {(merged - reference)
 # - T. Dao et al., *FlashAttention* (2022), and T. Dao, *FlashAttention-2* (2023): the tile, its bytes, and how its work is divided.
 # - W. W. Hwu, D. B. Kirk, I. El Hajj, *Programming Massively Parallel Processors* (4th edition, 2022), chapters 9 to 11.
 #
-# **Next**: [06_pagerank_cpu_vs_gpu](06_pagerank_cpu_vs_gpu.ipynb) counts the bytes of a computation on a graph.
+# **Next**: [06 Rank a graph in several ways, and find out why one is hundreds of times slower](06_pagerank_cpu_vs_gpu.ipynb) counts the bytes of a computation on a graph.

@@ -373,4 +373,4 @@ early.answer(sum(start < last for start in begun))
 # - Sethi (1975), *Complete register allocation problems*: the best order is hard to find.
 # - Dao et al. (2022), *FlashAttention*: attention without the table.
 #
-# **Next**: [05_cuda_tiling](05_cuda_tiling.ipynb), or back to [09](09_computation_graphs.ipynb).
+# **Next**: [05 Convolve an image in CUDA C, with or without a GPU](05_cuda_tiling.ipynb), or back to [09](09_computation_graphs.ipynb).

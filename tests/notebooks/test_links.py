@@ -58,6 +58,14 @@ def test_each_notebook_leads_to_the_next_of_the_menu():
     assert found == [[name] for name in following]
 
 
+def test_the_next_notebook_is_named_as_in_the_menu():
+    texts = {path.stem: path.read_text("utf-8") for path in sources(ROOT)}
+    titles = {stem: re.search("^# # (.*)", text, re.M)[1] for stem, text in texts.items()}
+    for stem, text in texts.items():
+        for said, name in re.findall(r"^# \*\*Next\*\*: \[(.*?)\]\((\w+)\.ipynb", text, re.M):
+            assert said == f"{name[:2]} {titles[name]}", stem
+
+
 @pytest.mark.parametrize("name", [as_read(path) for path in TEXTS])
 def test_links_lead_somewhere(name, pages):
     bad = []
