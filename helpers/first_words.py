@@ -8,6 +8,7 @@ lets the caller give the answers.
 from __future__ import annotations
 
 import os
+import re
 import select
 import socket
 import subprocess
@@ -218,4 +219,4 @@ def folded(exchanges: list[Exchange]) -> list[tuple[str, str]]:
 def _plain(line: str, *known: str) -> str:
     """Leave out what is the same in all: the code of success, the name of the start."""
     parts = [part for part in line.split() if not part.startswith(("rc=0", "msg=", *known))]
-    return " ".join(parts).removeprefix("cmd=")
+    return re.sub(r"=words-\S+", "=words-…", " ".join(parts).removeprefix("cmd="))

@@ -123,9 +123,11 @@ def test_requests_of_one_kind_are_one_row():
     asked = "cmd=get kvsname=x key={}"
     exchanges = [
         *(Exchange(0.1, 0, asked.format(f"port-{k}"), told) for k in range(3)),
-        Exchange(0.2, 0, "cmd=barrier_in", {}),
+        Exchange(0.2, 0, "cmd=get_my_kvsname", {0: "cmd=my_kvsname kvsname=words-17-2828"}),
+        Exchange(0.3, 0, "cmd=barrier_in", {}),
     ]
     assert folded(exchanges) == [
         ("get key=port-0 (the first of 3 such)", "get_result value=17"),
+        ("get_my_kvsname", "my_kvsname kvsname=words-…"),
         ("barrier_in", "(later, when all have come)"),
     ]

@@ -341,7 +341,7 @@ print(f"x is {x:+.2f}")
 print(f"mine is {mine}, and x is {x:+.2f}")
 
 # %% [markdown]
-# On rank 2 the assignment never happened, so rank 2 still has its earlier `x`, 20. In [01_mpi_basics](01_mpi_basics.ipynb) you will make ranks wait for each other for ever, and see who waits for whom.
+# On rank 2 the assignment never happened, so rank 2 still has its earlier `x`, 20. In notebook [01](01_mpi_basics.ipynb) you will make ranks wait for each other for ever, and see who waits for whom.
 
 # %% [markdown]
 # ## Summary
@@ -359,7 +359,7 @@ print(f"mine is {mine}, and x is {x:+.2f}")
 # - [mpi4py](https://mpi4py.readthedocs.io/), MPI for Python: what `comm` can do.
 # - [The Jupyter notebook's keys and menus](https://jupyterlab.readthedocs.io/en/stable/user/notebook.html).
 #
-# **Next**: [01_mpi_basics](01_mpi_basics.ipynb), where the ranks talk to each other.
+# **Next**: [01 Let processes work together by messages](01_mpi_basics.ipynb), where the ranks talk to each other.
 
 # %%
 cluster.stop()

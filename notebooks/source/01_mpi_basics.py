@@ -66,7 +66,7 @@ timeline_html(first)
 # - build broadcast, scatter, gather, reduce, allgather and allreduce from sends and receives;
 # - predict how long a message takes, and how much faster more ranks are.
 #
-# **You need** [00_start_here](00_start_here.ipynb) and some NumPy. *Time:* 150 minutes in three lessons, exercises included; the project takes another 40. Each lesson runs after the set-up above, without the others. *Cores:* any number; with one core the timings of lesson 3 say little. *GPU:* none.
+# **You need** notebook [00](00_start_here.ipynb) and some NumPy. *Time:* 150 minutes in three lessons, exercises included; the project takes another 40. Each lesson runs after the set-up above, without the others. *Cores:* any number; with one core the timings of lesson 3 say little. *GPU:* none.
 #
 # | symbol | meaning |
 # |---|---|
@@ -193,7 +193,7 @@ if rank < size - 1:
 number
 
 # %%
-held = cluster.run(lambda: number)
+held = ", ".join(str(one) for one in cluster.run(lambda: number))
 print(f"ranks hold {held}; {len(chain.messages)} messages in {chain.steps()} steps")
 
 # %% [markdown]
@@ -535,7 +535,7 @@ guess.answer("steps to 1024 ranks, one by one", 1024 - 1)
 guess.answer("steps to 1024 ranks, all help", int(np.log2(1024)))
 
 # %% [markdown]
-# One by one, a broadcast takes $N-1$ steps. In a **tree** every rank that has the value sends it on, so the number of ranks that have it doubles with each step: it takes $\lceil\log_2 N\rceil$ steps. These are steps, not seconds; [08_allreduce_animation](08_allreduce_animation.ipynb) measures seconds.
+# One by one, a broadcast takes $N-1$ steps. In a **tree** every rank that has the value sends it on, so the number of ranks that have it doubles with each step: it takes $\lceil\log_2 N\rceil$ steps. These are steps, not seconds; notebook [08](08_allreduce_animation.ipynb) measures seconds.
 #
 # ### Exercise 4: broadcast as a tree
 #
@@ -669,6 +669,7 @@ disturbed = np.median(runs, axis=0)[0, 1] > 2 * seconds[0]
 disturbed |= (seconds > 4 * link.message(m)).any()
 title = f"{link}" + ("\nBUSY MACHINE: do not believe it" if disturbed else "")
 ax.set(xlabel="size of the message m [B]", ylabel="time [µs]", title=title)
+style.few_decades(ax.yaxis)
 ax.legend()
 plt.show()
 offer("a message", **{"α [µs]": 1e6 * link.alpha, "1/β [GB/s]": 1e-9 / link.beta})
@@ -701,9 +702,9 @@ check.through(through)
 
 # %%
 yours = through(tuple(samples[0]), tuple(samples[-1]))
-print(f"fit to all points: α = {1e6 * link.alpha:.2f} µs, 1/β = {1 / link.beta / 1e9:.2f} GB/s")
+print(f"fit to all points: α = {1e6 * link.alpha:.3g} µs, 1/β = {1 / link.beta / 1e9:.3g} GB/s")
 if yours is not None:
-    print(f"through two points: α = {1e6 * yours[0]:.2f} µs, 1/β = {1 / yours[1] / 1e9:.2f} GB/s")
+    print(f"through two points: α = {1e6 * yours[0]:.3g} µs, 1/β = {1 / yours[1] / 1e9:.3g} GB/s")
 
 # %% [markdown]
 # ### The model tested
@@ -737,7 +738,7 @@ for k, nbytes in ((10, 100), (10, 100_000), (2, 3_000_000)):
     array, pickled = (
         cluster.run(lambda *a: to_and_fro(*a), k, nbytes, way)[0] for way in (False, True)
     )
-    times = [f"{1e3 * t:.3g}" for t in (k * link.message(nbytes), array, pickled)]
+    times = [f"{1e3 * t:#.3g}" for t in (k * link.message(nbytes), array, pickled)]
     table.append(f"| {k} of {nbytes:,} B | {' | '.join(times)} |")
 Markdown("\n".join(table))
 
@@ -952,7 +953,7 @@ plt.show()
 
 # %%
 guess["Amdahl's speed-up on 1000 ranks"] = ...
-guess["Gustafson's"] = ...
+guess["Gustafson's speed-up on 1000 ranks"] = ...
 
 # %%
 from ipywidgets import FloatLogSlider, interact
@@ -972,7 +973,7 @@ def laws(s=0.01):
 
 
 guess.answer("Amdahl's speed-up on 1000 ranks", round(amdahl(1000, 0.01)))
-guess.answer("Gustafson's", round(gustafson(1000, 0.01)))
+guess.answer("Gustafson's speed-up on 1000 ranks", round(gustafson(1000, 0.01)))
 slider = FloatLogSlider(value=0.01, min=-4, max=-0.3, step=0.1, continuous_update=False)
 _ = interact(laws, s=slider)
 
@@ -1261,7 +1262,7 @@ lines = ["| the source says | here |", "|---|---|"]
 Markdown("\n".join(lines + [f"| {said} | {found} |" for said, found in rows]))
 
 # %% [markdown]
-# The appendix [A1_more_of_mpi](A1_more_of_mpi.ipynb) starts ranks by hand, compares MPI with MapReduce, and computes while messages travel.
+# The appendix [A1](A1_more_of_mpi.ipynb) starts ranks by hand, compares MPI with MapReduce, and computes while messages travel.
 #
 # **In practice** you call MPI's collectives, or for GPUs those of NCCL through `torch.distributed` ([notebook 02](02_sgd_sync_async.ipynb)), and write sends and receives by hand only where the pattern is your own. On a cluster `srun` or `mpirun` starts the ranks; `Cluster(n, start=Slurm())` does it from the notebook. For large traces, `helpers.tracing.save_chrome(trace, "trace.json")` writes a file for [ui.perfetto.dev](https://ui.perfetto.dev).
 #
@@ -1273,7 +1274,7 @@ Markdown("\n".join(lines + [f"| {said} | {found} |" for said, found in rows]))
 # - R. Hockney (1994), *The communication challenge for MPP*: $\alpha + \beta m$.
 # - G. Amdahl (1967) and J. Gustafson (1988): the two laws, each in a few pages.
 #
-# **Next**: [08_allreduce_animation](08_allreduce_animation.ipynb) takes allreduce apart.
+# **Next**: [08 Watch an allreduce happen, and price it](08_allreduce_animation.ipynb) takes allreduce apart.
 
 # %%
 cluster.stop()

@@ -1018,9 +1018,9 @@ Markdown("\n".join(lines + [f"| {said} | {found} |" for said, found in rows]))
 # - Mitliagkas et al. (2016), *Asynchrony begets momentum*: staleness acts as momentum does, so less momentum should be added.
 # - Goyal et al. (2017), *Accurate, large minibatch SGD*: raise the rate with the batch.
 #
-# **More**: the appendix [A2_more_of_sgd](A2_more_of_sgd.ipynb) cuts the *model* over ranks, writes a checkpoint, lets workers fail, and has the project, elastic averaging.
+# **More**: the appendix [A2](A2_more_of_sgd.ipynb) cuts the *model* over ranks, writes a checkpoint, lets workers fail, and has the project, elastic averaging.
 #
-# **Next**: [10_local_sgd](10_local_sgd.ipynb) lets replicas train alone for a while, so that they send less often.
+# **Next**: [10 Train replicas that talk less](10_local_sgd.ipynb) lets replicas train alone for a while, so that they send less often.
 
 # %%
 cluster.stop()

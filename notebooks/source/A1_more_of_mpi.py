@@ -3,7 +3,7 @@
 #
 # You will answer the first questions of four new ranks, write two functions for a MapReduce framework, and see whether ranks can compute while their messages travel.
 #
-# **You need** [01_mpi_basics](01_mpi_basics.ipynb). *Time:* 50 minutes, exercises included. Each section needs only the set-up; take them in any order. *Cores:* two or more. *GPU:* none.
+# **You need** notebook [01](01_mpi_basics.ipynb). *Time:* 50 minutes, exercises included. Each section needs only the set-up; take them in any order. *Cores:* two or more. *GPU:* none.
 #
 # ## Set-up
 

@@ -94,7 +94,7 @@ for (name, part), other in zip(net.named_parameters(), whole.parameters(), stric
     if name.endswith("weight") and part.grad is not None:
         print(f"{name:14s} differs by {(part.grad - other.grad).abs().max():.1g}")
 if rank == 0:
-    print(f"a step moves {2 * h.numel() * 4} bytes; all gradients are {4 * 61706}")
+    print(f"a step moves {2 * h.numel() * 4:,} bytes; all gradients are {4 * 61706:,}")
 
 # %% [markdown]
 # Yes. The model-parallel step sends a tenth of the gradients' bytes here, and more with a larger batch. The data-parallel step always sends all gradients. But model-parallel ranks wait: rank 1 until $h$ arrives, then rank 0 until $dh$ comes back. Pipelines ([11](11_pipelines.ipynb)) reduce the waiting.
@@ -408,7 +408,7 @@ if not check.elastic.passed(Elastic, cluster=cluster):
 #
 # **References**: Zhang, Choromanska, LeCun (2015), *Deep learning with elastic averaging SGD*. Li et al. (2014), *Scaling distributed machine learning with the parameter server*: servers that survive failures.
 #
-# **Next**: [10_local_sgd](10_local_sgd.ipynb) lets replicas train alone for a while.
+# **Next**: [10 Train replicas that talk less](10_local_sgd.ipynb) lets replicas train alone for a while.
 
 # %%
 cluster.stop()

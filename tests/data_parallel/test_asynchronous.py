@@ -129,7 +129,7 @@ FAULTY = {
     "die": "rank 2 left: it died on purpose",
     "die mid-push": "rank 2 fell silent while sending: push dropped",
     "nan": "rank 2 sent a gradient that is not finite: dropped",
-    "wrong shape": "rank 2 dismissed: layers of (149,",
+    "wrong shape": "rank 2 dismissed: layer 0 has 149 elements, expected 150",
 }
 CASES = {
     "learns": (250, {}, {}),

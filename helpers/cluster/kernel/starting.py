@@ -77,6 +77,7 @@ def in_kernel() -> bool:
 
 
 _FIRST = threading.Lock()
+_FIRST_CLUSTER = threading.Event()  # is ready: later ones say nothing, and part no cell's output
 LOOK_SECONDS = 0.003
 QUEUE_SECONDS = 0.1  # where there is nothing to be quick for
 ASK_SECONDS = 0.5  # without news, after which the controller is asked again
@@ -113,7 +114,9 @@ def wait_ready(processes: Processes, timeout: float, again: bool = False) -> lis
             _raise_if_hopeless(processes, begin, timeout, len(ids))
         _check(hellos, n)
         took, library = time.monotonic() - begin, hellos[0]["library"]
-        progress.done(f"{n} MPI ranks are ready after {took:.1f} s ({library}).", not again)
+        ready = f"{n} MPI ranks are ready after {took:.1f} s ({library})."
+        progress.done(ready, not again and not _FIRST_CLUSTER.is_set())
+        _FIRST_CLUSTER.set()
     return hellos
 
 

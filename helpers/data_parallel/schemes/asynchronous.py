@@ -203,7 +203,11 @@ class Asynchronous(Scheme):
     def _refusal(self, worker: int, hello: Hello) -> str:
         """Say why this worker may not go on, or nothing."""
         if hello.brings == "gradient" and hello.sizes != self.sizes:
-            return f"layers of {hello.sizes} elements, expected {self.sizes}"
+            if len(hello.sizes) != len(self.sizes):
+                return f"{len(hello.sizes)} layers, expected {len(self.sizes)}"
+            layer = next(i for i, n in enumerate(self.sizes) if hello.sizes[i] != n)
+            got, expected = hello.sizes[layer], self.sizes[layer]
+            return f"layer {layer} has {got} elements, expected {expected}"
         if self._faults[worker] >= STRIKES:
             return f"{STRIKES} gradients that were not finite"
         return ""
