@@ -30,7 +30,7 @@ def conversation(start: Start, title: str = "") -> Axes:
 
     def waited(rank: int, came: int, until: int) -> None:
         words = "" if ax.patches else KINDS["barrier_in"][2]
-        ax.barh(rank, until - came + 0.6, 0.5, came - 0.3, color=VERMILION, alpha=0.3,
+        ax.barh(rank, until - came + 0.6, 0.5, came - 0.3, facecolor="white", linewidth=1.5,
                 hatch="//", edgecolor=VERMILION, label=words)  # fmt: skip
 
     for column, exchange in enumerate(start.exchanges, 1):
