@@ -194,7 +194,7 @@ def _with(settings: dict, **more: Any) -> dict:
 
 AMOUNT = "how many documents there are to learn from"
 DEPENDS = f"depends on {AMOUNT}"
-_accuracy = with_defaults(seeds=FOLDS, unit="1", axis=AMOUNT, smallest=SMALL)
+_accuracy = with_defaults(seeds=FOLDS, unit="accuracy", axis=AMOUNT, smallest=SMALL)
 _time = with_defaults(
     seeds=FOLDS,
     unit="s",
@@ -204,7 +204,7 @@ _time = with_defaults(
 )
 _hiding = with_defaults(
     seeds=FOLDS,
-    unit="1",
+    unit="probability",
     larger=False,
     axis="how many words are hidden",
     smallest={**SMALL, "documents": 3, "count": 1},
@@ -244,6 +244,7 @@ CLAIMS = [
         "one in 500",
         axis="what is padded to",
         rival_share=0.002,
+        unit="1",
     ),
     _accuracy(
         "04-bar",
@@ -251,7 +252,7 @@ CLAIMS = [
         "counted words.",
         against_counting,
         DATA,
-        DEPENDS,
+        "open",
         TIE,
         HAN,
         "linear SVM, one and two words",

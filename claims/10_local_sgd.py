@@ -170,7 +170,7 @@ RARER = {
 PERIODS = {"H = 8": {"period": 8}, "H = 64": {"period": 64}}
 
 _fit = with_defaults(seeds=range(4, 14), scale="ratio", unit="epochs", smallest=BRIEF)
-_drift = with_defaults(seeds=range(5), scale="ratio", unit="1", axis="H", smallest=SHORT)
+_drift = with_defaults(seeds=range(5), scale="ratio", unit="Ξ", axis="H", smallest=SHORT)
 
 
 CLAIMS = [
@@ -198,8 +198,8 @@ CLAIMS = [
             for where, said in (("own", "own place"), ("mean", "the mean"))
             for rate in (0.05, 0.02)
         },
-        "depends on where gradients are taken", 0.25, "measured", "8",
-        axis="where gradients are taken", seeds=range(10), smallest={"steps": 128},
+        "depends on where gradients are taken", 0.25, "Ξ at 64 ÷ at 8", "predicted",
+        unit="1", axis="where gradients are taken", seeds=range(10), smallest={"steps": 128},
     ),
     _drift(
         "10-drift-data", "Replicas whose data are sorted by class drift further apart.",

@@ -58,8 +58,13 @@ def judge(claim: Claim, runs: Sequence[tuple[float, float]] | Sequence[Share]) -
 
 
 def overall(words: Iterable[str], axis: str) -> str:
-    """Return one verdict for all settings: their common word, or ``"depends on AXIS"``."""
+    """Return one verdict for all settings: their common word, or ``"depends on AXIS"``.
+
+    Where some decide nothing and the others are equal, no difference was seen: ``"open"``.
+    """
     different = set(words)
+    if different == {"equal", "open"}:
+        return "open"
     return different.pop() if len(different) == 1 else f"depends on {axis}"
 
 

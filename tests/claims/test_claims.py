@@ -1,6 +1,7 @@
 """Claims: verdicts from runs with a known answer, records, and a build that refuses a mismatch."""
 
 import math
+import re
 import sys
 from dataclasses import replace
 
@@ -12,7 +13,7 @@ from claims.__main__ import choose, table
 from helpers import records
 from helpers.claims import Claim, Share, evidence, ranks
 from helpers.claims.claim import ClaimError
-from helpers.claims.recorded import _part, quantity
+from helpers.claims.recorded import _effect, _factor, day, quantity, together
 from helpers.claims.running import run, run_smallest
 from helpers.claims.verdict import judge, overall
 from helpers.cluster.errors import StartError
@@ -67,6 +68,7 @@ def test_the_word_follows_the_gap(gap, noise, word, changes):
     assert judged(gap, noise, **changes).word == word
     assert overall([word, word], "the link") == word
     assert overall([word, "other"], "the link") == "depends on the link"
+    assert overall(["equal", "open"], "the link") == "open"
 
 
 def test_ratios_are_judged_by_their_logarithms():
@@ -127,21 +129,40 @@ def test_a_record_shows_what_was_run(tmp_path):
     assert [row.parameters["setting"] for row in read.rows] == ["small", "large"]
     assert read.rows[1].value - read.rows[1].peer_value == pytest.approx(2, abs=0.2)
     shown = read._repr_markdown_()
+    assert "| setting | ours | theirs | effect (95 %) | runs |" in shown
     assert "| small |" in shown
     assert "8 | holds |" in shown
     assert "99-gap  holds" in table([found])
     recorded(
         tmp_path / "long", replace(CLAIM, experiment=lambda seed, gap: (30_720.0 + seed, 0.25))
     )
-    assert "| 30,724 s | 250 ms |" in evidence("99-gap", tmp_path / "long").tables()
+    assert "| 30,724 s | 0.25 s |" in shown_of(tmp_path / "long")
+    recorded(tmp_path / "loss", replace(CLAIM, unit="loss"))
+    assert "| setting | loss, ours | loss, theirs |" in shown_of(tmp_path / "loss")
+    assert " s |" not in shown_of(tmp_path / "loss")
+    line = evidence("99-gap", tmp_path / "loss").effects()
+    assert re.fullmatch(r"loss, ours − theirs: \+[\d.]+ \(small\), \+[\d.]+ \(large\)", line)
+    many = {f"setting {k}": {"gap": k} for k in range(1, 8)}
+    recorded(tmp_path / "many", replace(CLAIM, settings=many, scale="ratio"))
+    line = evidence("99-gap", tmp_path / "many").effects()
+    assert re.fullmatch(r"ours ÷ theirs: × [\d.]+ to × [\d.]+ in 7 settings", spaced(line))
     counting = {"experiment": lambda seed, gap: Share(3, 4), "rival_share": 0.5}
     recorded(tmp_path / "counted", replace(CLAIM, **counting))
-    counted = evidence("99-gap", tmp_path / "counted").tables()
+    counted = shown_of(tmp_path / "counted")
+    assert spaced(evidence("99-gap", tmp_path / "counted").effects()).startswith("ours: 75 % (sma")
     assert "share (95 %) | [verdict](glossary.md#verdict) |" in counted
-    assert "| small | 24 of 32 | 75 % (56.6 to 88.5 %) | holds |" in counted
+    assert "| small | 24 of 32 | 75 % (57 to 89 %) | holds |" in counted
     far = {"experiment": lambda seed, gap: (1e20, 1.0), "scale": "ratio"}  # 1e20 more is 1e20
     recorded(tmp_path / "ratio", replace(CLAIM, **far))
-    assert "| small | 1e+20 s | 1 s |" in evidence("99-gap", tmp_path / "ratio").tables()
+    assert "| small | 10²⁰ s | 1 s |" in shown_of(tmp_path / "ratio").replace("1·10", "10")
+
+
+def spaced(text):
+    return text.replace("\u00a0", " ")
+
+
+def shown_of(folder):
+    return spaced(evidence("99-gap", folder).tables())
 
 
 def test_records_are_read_once_and_again_when_they_have_changed(tmp_path, monkeypatch):
@@ -211,10 +232,10 @@ def test_processors_that_differ_are_shown_apart(tmp_path):
     shown = read._repr_markdown_()
     assert shown.startswith("**Ours is larger.** *depends on the processor*")
     folded = shown.partition("<details>")[2]
-    assert "Recorded on A (family 1), 2026-11-01: <em>fails</em></summary>" in folded
+    assert "Recorded on A (family 1), 1 November 2026: <em>fails</em></summary>" in spaced(folded)
     assert shown.count("| small |") == 2, "two processors measured the same, in one table"
-    both = f"Recorded on {here(tmp_path)}, 2026-11-01, and on A (family 2), 2026-11-01: *holds*."
-    assert both in shown.replace(read.date[:10], "2026-11-01")
+    both = f"Recorded on {here(tmp_path)}, DAY, and on A (family 2), 1 November 2026: *holds*."
+    assert both in spaced(shown.replace(day(read.date), "DAY"))
 
 
 def test_the_build_asks_every_processor(tmp_path):
@@ -298,19 +319,42 @@ def check_that_it_runs(topic, claim):
 @pytest.mark.parametrize(
     ("value", "unit", "said"),
     [
-        (2.998e-5, "s", "29.98 µs"),
-        (4.652e-10, "s", "0.4652 ns"),
+        (2.998e-5, "s", "30 µs"),
+        (4.652e-10, "s", "0.465 ns"),
         (0.28, "s", "280 ms"),
-        (3.151e11, "bytes/s", "315.1 GB/s"),
-        (2510978158954345984, "1", "2.511e+18"),
+        (1303.4, "ms", "1.3 s"),
+        (3.151e11, "bytes/s", "315 GB/s"),
+        (2510978158954345984, "1", "2.51·10¹⁸"),
         (3.6e9, "B", "3,600,000,000 B"),
         (None, "s", ""),
     ],
 )
 def test_a_side_of_a_claim_can_be_read(value, unit, said):
-    assert quantity(value, unit) == said
+    assert spaced(quantity(value, unit)) == said
+
+
+def test_two_sides_have_the_unit_of_the_larger():
+    assert [spaced(one) for one in together(2.998e-5, 0.02, "s")] == ["0.03 ms", "20 ms"]
+    assert together(0.8592, 0.5, "accuracy") == ["0.859", "0.5"]
+
+
+@pytest.mark.parametrize(
+    ("scale", "numbers", "said"),
+    [
+        ("ratio", (3.84, 3.52, 4.19), "× 4.8, × 4.5, × 5.2"),
+        ("ratio", (-0.1274, -0.1301, -0.1243), "× 0.873, × 0.870, × 0.876"),
+        ("ratio", (99.0, -1.0, None), "× 100, × 0.0, ∞"),
+        ("difference", (0.0024, -0.00424, 0.00903), "+0.002, −0.004, +0.009"),
+        ("difference", (-0.152, -0.222, -0.081), "−0.15, −0.22, −0.08"),
+        ("difference", (-0.02, -0.02, -0.02), "−0.020, −0.020, −0.020"),
+    ],
+)
+def test_an_effect_has_the_digits_that_its_interval_allows(scale, numbers, said):
+    effect, *interval = numbers
+    given = {"scale": scale, "effect": effect, "interval": interval}
+    assert spaced(", ".join(_effect(given))) == said
 
 
 def test_a_factor_of_thousands_has_no_power_of_ten():
-    said = [_part(effect) for effect in (0.114, 1039.2, 5e17)]
-    assert said == ["×\u00a01.11", "×\u00a01,040", "×\u00a05e+17"]
+    said = [spaced(_factor(value, 2)) for value in (1.114, 1040.2, 629_000, 5e17, 1.2e-15)]
+    assert said == ["× 1.1", "× 1,000", "× 630,000", "× 5.0·10¹⁷", "× 1.2·10⁻¹⁵"]
