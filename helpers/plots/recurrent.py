@@ -100,6 +100,22 @@ def accuracy_by_rate(
     return axes
 
 
+def against_the_gru(apart: Mapping[str, tuple[float, float, float]]) -> Axes:
+    """Draw by how much each cell's accuracy differs from the GRU's: mean and interval."""
+    ax = style.ensure_axes(figsize=(10, 1.6 + 0.45 * len(apart)))
+    ax.figure.set_label("Accuracy of each cell minus that of the GRU, with its 95 % interval")
+    ax.axvline(0, color=style.BLACK, lw=1.6)
+    for row, values in enumerate(apart.values()):
+        mean, low, high = (100 * value for value in values)
+        ax.plot([low, high], [row, row], color=style.BLUE, marker="", lw=5, alpha=0.4)
+        ax.plot(mean, row, "D", ms=11, color=style.BLUE)
+    ax.set_yticks(range(len(apart)), list(apart))
+    ax.set_ylim(len(apart) - 0.5, -0.5)
+    ax.grid(visible=False, axis="y")
+    ax.set_xlabel("accuracy minus the GRU's [percentage points]")
+    return ax
+
+
 def gru_step(step: GRUStep, x: Mapping[str, float], h: Tensor, title: str) -> Axes:
     """Draw one GRU step with its numbers: of the input by their names, of the state, 1-D."""
     ax = style.ensure_axes(figsize=(10, 5))

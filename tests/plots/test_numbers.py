@@ -14,6 +14,7 @@ from helpers.plots import (
     local,
     pagerank,
     pipeline,
+    recurrent,
     sharded,
 )
 from helpers.plots.description import describe
@@ -66,6 +67,8 @@ CURVE = {"segments": [(10, 1.5), (5, 2.0)]}
          ['Line "random": from 1 at 0 to 0.9 at 8. Line "most": from 1 at 0 to 0.5 at 8.']),
         (lambda: attention.differences({"a": [(0.9, 0.7), (0.8, 0.8)]}, 0.01),
          ["Line: from 0 at -117 to 0 at 137. Line: 0 at 10. Line: from 0 at 20 to 0 at 0."]),
+        (lambda: recurrent.against_the_gru({"copy: one gate": (-0.06, -0.26, 0.14)}),
+         ["Line: from 0 at -26 to 0 at 14. Line: 0 at -6."]),
         (lambda: pagerank.convergence({"one": [1.0, 0.1], "two": [1.0, 0.5, 0.2]}, 0.85, 200),
          ["logarithmic", 'Line "one": from 1 at 1 to 0.1 at 2. Line "two": from 1 at 1 to 0.2 at',
           'Line "K = 200, as in the source": upright at 200.']),
