@@ -338,18 +338,30 @@ for scheme, how in ((MPIAllreduce, settings), (Asynchronous, free)):
 # Workers also fail. In the first run below, worker 1 falls silent in the middle of sending a gradient (a *push*), worker 2 sends gradients that are not finite, and worker 3 sends layers of the wrong shape. In the second run worker 1 says goodbye and leaves.
 
 # %%
-from helpers.data_parallel.schemes.faults import Faulty
+import matplotlib.pyplot as plt
 
+from helpers.data_parallel.schemes.faults import Faulty
+from helpers.plots import style
+
+style.use()
 bad = {1: ("die mid-push", 4), 2: ("nan", 10), 3: ("wrong shape", 25)}
-for faults in (bad, {1: ("die", 4)}):
+cases = {"silence and bad gradients": bad, "a goodbye": {1: ("die", 4)}}
+figure, ax = plt.subplots(figsize=(9, 3.6))
+for (name, faults), dash in zip(cases.items(), ("-", "--"), strict=True):
     faulty = partial(Faulty, faults=faults, patience=1.0)
     survived = cluster.run(lenet.train, faulty, steps=40, **free)[0]
-    print(*survived.report, sep="\n")
+    print(f"{name}:", *survived.report, sep="\n  ")
     gap = np.diff(survived.seconds).max(initial=0)
-    print(f"{survived.updates} updates; the longest pause between two was {gap:.2f} s\n")
+    print(f"  {survived.updates} updates; the longest pause between two was {gap:.2f} s\n")
+    made = np.arange(1, survived.updates + 1)
+    ax.plot(survived.seconds, made, dash, marker="", drawstyle="steps-post", label=name)
+ax.set(xlabel="time since all ranks began [s]", ylabel="updates made")
+ax.set_title("One silent worker stops everybody for a second")
+ax.legend()
+plt.show()
 
 # %% [markdown]
-# Silence is the expensive fault: for `patience` seconds (here 1) the server waits for the rest of the gradient, and *everybody* waits for the server. After a goodbye nobody waits. (If a rank's *process* is killed, MPI ends all the others too.)
+# Silence is the expensive fault, the flat stretch of the solid line: for `patience` seconds (here 1) the server waits for the rest of the gradient, and *everybody* waits for the server. After a goodbye nobody waits. (If a rank's *process* is killed, MPI ends all the others too.)
 #
 # ## Project: elastic averaging
 #
