@@ -7,7 +7,7 @@ import operator
 from functools import partial
 
 from helpers.exercises.core import call, close, exercise, number, wrong
-from helpers.exercises.groups import Case, emptied, in_case, nothing_begun, on_ranks, outcomes
+from helpers.exercises.groups import Case, nothing_begun, outcomes
 
 PICKLE = 300  # bytes that pickling adds to a message, at most: long arrays are what is judged
 
@@ -151,101 +151,3 @@ def halving_doubling(answer, cluster):
                     f"{outcome.bytes} bytes altogether for {length} numbers; it is 2·log₂ N "
                     "messages, of half of the array, a quarter, ... and back"
                 )
-
-
-def _on_nodes(answer, G: int, M: int, length: int, kind: str) -> tuple | None:
-    """On every rank: call answer(x, node, across) on M nodes of G ranks.
-
-    Returns what it returned, whether x is as it was, and each call across, as (name, kind, bytes);
-    None where this rank took no part.
-    """
-    import numpy as np
-    from mpi4py import MPI
-
-    from helpers.tracing.activity import BYTES, COLLECTIVE, COMM, EXCHANGE, KIND, NAME, SEND
-    from helpers.waiting import doze
-
-    world = MPI.COMM_WORLD.Dup()  # without the barrier that an interrupted attempt left over
-    found, taking_part = None, world.rank < G * M
-    group = world.Split(0 if taking_part else 1, world.rank)
-    node, across = group.Split(group.rank // G), group.Split(group.rank % G)
-    if taking_part:
-        given = _numbers(group.rank, length).astype(kind)
-        x = given.copy()
-        returned = answer(x, node, across)
-        sent = [
-            (call[NAME], call[KIND], call[BYTES])
-            for call in answer.calls
-            if call[COMM] == across.identity and call[KIND] in (SEND, EXCHANGE, COLLECTIVE)
-        ]
-        found = returned, np.array_equal(x, given), sent
-    doze(world)
-    for comm in (node, across, group):
-        emptied(comm)
-        comm.Free()
-    world.Free()
-    return found
-
-
-def _too_much_across(sent: list[tuple[str, str, int]], part: int, M: int) -> bool:
-    """Tell whether more than a rank's part went between M nodes: in a call, or in several."""
-    from helpers.tracing.activity import COLLECTIVE
-
-    sizes: dict[str, list[int]] = {"messages": [], "reduce": [], "bcast": [], "gather": []}
-    for name, kind, size in sent:
-        word = next((word for word in sizes if word in name.lower()), "gather")
-        sizes[word if kind == COLLECTIVE else "messages"].append(size)
-    # A rank reduces its part once and gives it to all once, but sends it to each other node, and
-    # is told what each node has.
-    times = {"messages": max(1, M - 1), "reduce": 1, "bcast": M, "gather": 1}
-    return any(size > part + PICKLE for _, _, size in sent) or any(
-        sum(found) > times[word] * part + PICKLE * len(found) for word, found in sizes.items()
-    )
-
-
-@exercise
-def two_levels(answer, cluster):
-    """answer(x, node, across) -> the sums over all ranks; a G-th of x goes between nodes."""
-    import numpy as np
-
-    shapes = [(2, 2, 8), (2, 2, 40_000), (4, 1, 12), (1, 4, 5), (2, 1, 6), (1, 1, 3)]
-    trials = [*((*shape, "float64") for shape in shapes), (2, 2, 12, "float32")]
-    for trial, (G, M, length, kind) in enumerate(trials):
-        size = f"{M} node{'s' * (M > 1)} of {G}, {length} numbers of {kind}"
-        with in_case(f"on {size}", first=trial == 0):
-            replies = on_ranks(cluster, _on_nodes, answer, G, M, length, kind)
-        whole = sum(_numbers(rank, length) for rank in range(G * M))
-        for rank, (returned, untouched, sent) in enumerate(replies[: G * M]):
-            where = f"on rank {rank} of {size}"
-            is_array(returned, where)
-            close(returned, whole, where)
-            _same_type(returned, kind, where)
-            if not untouched:
-                wrong(f"{where}: right, but x has changed; return the sums as a new array")
-            whole_bytes = np.dtype(kind).itemsize * length
-            if _too_much_across(sent, whole_bytes // G, M):
-                wrong(
-                    f"right, but {where} it put {sum(call[-1] for call in sent)} bytes into calls "
-                    f"between nodes; each rank's part of {whole_bytes} bytes is "
-                    f"{whole_bytes // G}, to be reduced once"
-                )
-
-
-@exercise
-def ring_on_hosts(answer):
-    """answer(hosts, K, alpha, payload) -> seconds of a ring allreduce through ranks on hosts."""
-    for hosts, parts, K, alpha, payload in (  # parts: through the busiest link in a step
-        ((0, 1), 1, 1_000_000, 0.0, 1e6),
-        ((0, 1, 2, 3), 1, 1_048_576, 5e-4, 11.9e6),
-        (tuple(range(8)), 1, 8_000, 1e-3, 1.2e8),
-        ((0, 0, 1, 1, 2, 2), 1, 600_000, 2e-4, 6e6),
-        ((0, 1, 2, 0, 1, 2), 2, 600_000, 2e-4, 6e6),
-        ((0, 0, 0, 1, 2, 2, 1, 3, 3), 2, 900_000, 1e-3, 1e7),
-        ((0, 1, 0, 1, 0, 1), 3, 48_000, 0.02, 1e8),
-        ((0, 1, 2, 1), 2, 400_000, 1e-3, 1e7),  # with what the last rank sends the first
-    ):
-        N = len(hosts)
-        want = 2 * (N - 1) * (alpha + parts * K / N / payload)
-        what = f"hosts {hosts}, {K} bytes, alpha = {alpha} s, {payload:g} bytes/s: the seconds"
-        # so wide that parts of whole bytes, or of whole numbers, are right as well
-        close(call(answer, hosts, K, alpha, payload), want, what, rtol=1e-3)

@@ -1,4 +1,4 @@
-"""Checks of the appendix to notebook 08: a broadcast in chunks, and the rate of a link."""
+"""Checks of the appendix to notebook 08: a broadcast in chunks, the rate of a link, a placement."""
 
 from __future__ import annotations
 
@@ -99,3 +99,23 @@ def rate_for(answer):
                 f"{what}: at your rate of {got:.4g} bit/s the ring takes {took:.4g} s, expected "
                 f"{seconds:g} s"
             )
+
+
+@exercise
+def ring_on_hosts(answer):
+    """answer(hosts, K, alpha, payload) -> seconds of a ring allreduce through ranks on hosts."""
+    for hosts, parts, K, alpha, payload in (  # parts: through the busiest link in a step
+        ((0, 1), 1, 1_000_000, 0.0, 1e6),
+        ((0, 1, 2, 3), 1, 1_048_576, 5e-4, 11.9e6),
+        (tuple(range(8)), 1, 8_000, 1e-3, 1.2e8),
+        ((0, 0, 1, 1, 2, 2), 1, 600_000, 2e-4, 6e6),
+        ((0, 1, 2, 0, 1, 2), 2, 600_000, 2e-4, 6e6),
+        ((0, 0, 0, 1, 2, 2, 1, 3, 3), 2, 900_000, 1e-3, 1e7),
+        ((0, 1, 0, 1, 0, 1), 3, 48_000, 0.02, 1e8),
+        ((0, 1, 2, 1), 2, 400_000, 1e-3, 1e7),  # with what the last rank sends the first
+    ):
+        N = len(hosts)
+        want = 2 * (N - 1) * (alpha + parts * K / N / payload)
+        what = f"hosts {hosts}, {K} bytes, alpha = {alpha} s, {payload:g} bytes/s: the seconds"
+        # so wide that parts of whole bytes, or of whole numbers, are right as well
+        close(call(answer, hosts, K, alpha, payload), want, what, rtol=1e-3)

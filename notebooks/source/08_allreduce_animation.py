@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import matplotlib.pyplot as plt
 import numpy as np
-from IPython.display import Markdown, display
+from IPython.display import Markdown
 
 from helpers import claims
 from helpers.cluster import Cluster, Network, RankError, RankTimeoutError, StartError
@@ -21,7 +21,6 @@ from helpers.exercises import collectives as check
 from helpers.exercises.predictions import Predictions
 from helpers.plots import costs, style
 from helpers.plots.animation import animate
-from helpers.timing import seconds
 
 # %load_ext helpers.cluster
 style.use()
@@ -48,10 +47,10 @@ animate(schedules(cluster.run(record, ["ring"], (P.ranks,))))
 # - write a ring allreduce from two loops, and say why chunk $i$ is complete on rank $i$;
 # - count the steps and the bytes of five allreduce algorithms;
 # - predict the time of an allreduce from three numbers that you measure, and say how far to trust the prediction;
-# - place ranks on hosts, and choose an algorithm for thousands of GPUs;
+# - say what two levels save between hosts, and choose an algorithm for thousands of GPUs;
 # - judge the sentence "the cost of a ring allreduce does not depend on the number of workers".
 #
-# **You need** ranks, send and receive, latency and bandwidth from [01_mpi_basics](01_mpi_basics.ipynb). *Time:* 150 minutes, in three lessons and a project of 30 minutes. Each lesson runs after the cells above, without the other lessons. *Cores:* two are enough. *GPU:* none.
+# **You need** ranks, send and receive, latency and bandwidth from notebook [01](01_mpi_basics.ipynb). *Time:* 150 minutes: three lessons, a project of 35 minutes, and five minutes for what breaks. Each lesson runs after the cells above, without the other lessons. *Cores:* two are enough. *GPU:* none.
 #
 # | symbol | meaning | unit |
 # |---|---|---|
@@ -65,7 +64,7 @@ animate(schedules(cluster.run(record, ["ring"], (P.ranks,))))
 # %% [markdown]
 # ## Lesson 1. How do ranks add up their arrays?
 #
-# *45 minutes.* Four workers each have a gradient of 100 MB, and all of them need the sum. One way is a chain. Worker 0 sends to worker 1, which adds its own gradient and sends the result to worker 2, and so on. Worker 3 then has the sum, and sends it back along the chain to all others. Is there a better way?
+# *55 minutes.* Four workers each have a gradient of 100 MB, and all of them need the sum. One way is a chain. Worker 0 sends to worker 1, which adds its own gradient and sends the result to worker 2, and so on. Worker 3 then has the sum, and sends it back along the chain to all others. Is there a better way?
 #
 # > **Predict.** How many MB does the busiest worker of the chain send? Can it be done so that no worker sends more than 150 MB ("yes" or "no")? A thousand workers share the load evenly: how many MB must each of them send at least? Type your answers in place of the dots.
 
@@ -89,10 +88,10 @@ x = 10.0 * rank + np.arange(4)
 reference = np.empty(4)
 comm.Allreduce(x, reference)
 chunks = [np.full(500_000, value) for value in x]  # each number as 4 MB: messages that last
-print(f"{x} -> {reference}")
+print(*x.astype(int), "->", *reference.astype(int))
 
 # %% [markdown]
-# Now by hand. Put the ranks on a ring, on which each rank sends only to its right neighbour, rank $r+1$ (ranks and chunks count modulo $N$). In every step every rank sends **one chunk**, and adds what it receives to its own chunk of the same number. Rank $r$ first sends chunk $r-1$. After that it always sends the chunk to which it has just added. (Each chunk is one of the four numbers, repeated to fill 4 MB.) The picture shows the first step halfway; the four chunks with a red frame are on their way:
+# Now by hand. Put the ranks on a ring, on which each rank sends only to its right neighbour, rank $r+1$ (ranks and chunks count modulo $N$). In every step every rank sends **one chunk**, and adds what it receives to its own chunk of the same number. Rank $r$ first sends chunk $r-1$. After that it always sends the chunk to which it has just added. (Each chunk is one of the four numbers, repeated to fill 4 MB.) The picture shows the first step halfway; the four chunks in dashed frames are on their way:
 
 # %%
 from helpers.plots.animation import draw_state
@@ -109,12 +108,12 @@ for step in range(size - 1):
     give, take = (rank - step - 1) % size, (rank - step - 2) % size
     comm.Sendrecv(chunks[give], right, 0, theirs, left, 0)
     chunks[take] += theirs
-    mine = np.array([chunk[0] for chunk in chunks])
+    mine = [int(chunk[0]) for chunk in chunks]
     print(f"step {step}: gave chunk {give}, added to chunk {take}: {mine}")
-bool(mine[rank] == reference[rank])
+assert mine[rank] == reference[rank]
 
 # %% [markdown]
-# After three steps chunk $r$ on rank $r$ is the complete sum. The other chunks are partial sums. This half of the ring is called *reduce-scatter*. Why is chunk $i$ complete on rank $i$? It starts on rank $i+1$ and moves one rank to the right in each of $N-1$ steps: $i + 1 + (N - 1) = i + N$, which is rank $i$ again.
+# Compare with the sums above: after three steps chunk $r$ on rank $r$ is complete. The other chunks are partial sums. This half of the ring is called *reduce-scatter*. Why is chunk $i$ complete on rank $i$? It starts on rank $i+1$ and moves one rank to the right in each of $N-1$ steps: $i + 1 + (N - 1) = i + N$, which is rank $i$ again.
 #
 # In the timeline every rank has a box in every step. Hatching means that the rank waits for its left neighbour. In the gaps it adds, or waits for a core.
 
@@ -152,7 +151,7 @@ check.chunk_to_send(chunk_to_send)
 # %% [markdown]
 # ### Exercise 2: the whole ring
 #
-# *Difficulty ●●○, 15 minutes.* Join both halves: `ring_allreduce(x, comm)` returns the sums over all ranks as a new array. It must work for vectors `x` of *any* length, even below $N$ or not divisible by $N$, for any type of number (gradients are `float32`), and for $N = 1$. Lesson 2 races it.
+# *Difficulty ●●○, 20 minutes.* Join both halves: `ring_allreduce(x, comm)` returns the sums over all ranks as a new array. It must work for vectors `x` of *any* length, even below $N$ or not divisible by $N$, for any type of number (gradients are `float32`), and for $N = 1$. Lesson 2 races it.
 #
 # <details><summary>Hint</summary>
 #
@@ -205,27 +204,20 @@ animate([*plans, *(halving.schedule(n) for n in (4, 8, 16))])
 # %% [markdown]
 # ### Bytes for each rank
 #
-# The ranks count what they send in an allreduce of $K = 1.2$ MB. (*Two level* is for several hosts; on one host it is the ring.)
+# The ranks count what they send in an allreduce of $K = 1.2$ MB:
 
 # %%
-counted = cluster.run(sent, [*ALGORITHMS], 1_200_000)
-shares = {name: [rank[name][1] / 1_200_000 for rank in counted] for name in ALGORITHMS}
-rows = ["| algorithm | sent by each rank ÷ K | steps |", "|---|---|---|"]
-for name, by_rank in shares.items():
-    assert np.isclose(max(by_rank), cost.sent(name, P.ranks))  # by formula
-    shown = ", ".join(f"{share:g}" for share in by_rank)
-    rows.append(f"| {name.replace('_', ' ')} | {shown} | {cost.steps(name, P.ranks)} |")
-display(Markdown("\n".join(rows)))
+counted = cluster.run(sent, FOUR, 1_200_000)
+shares = {name: [rank[name][1] / 1_200_000 for rank in counted] for name in FOUR}
+assert all(np.isclose(max(shares[name]), cost.sent(name, P.ranks)) for name in FOUR)  # by formula
+costs.bytes_by_rank(shares, K=1)
+plt.show()
 thousand = cost.sent("ring", 1000)
 guess.answer("MB sent by the busiest of four, in a chain", round(100 * cost.sent("chain", 4)))
 most = 100 * cost.sent("ring", 4)
 guess.answer("no worker more than 150 MB", "yes" if most <= 150 else "no")
-print(f"in a ring of four, each worker sends {most:g} MB")
+print(f"in a ring of four, each worker sends {most:g} MB; of a thousand, {100 * thousand:.1f} MB")
 guess.answer("MB sent by each of a thousand, at least", 100 * thousand)
-
-# %%
-costs.bytes_by_rank(shares, K=1)
-plt.show()
 
 # %% [markdown]
 # Chain and tree load some ranks more than others. The ring loads all ranks equally, and its busiest rank sends least. Can any algorithm send less? To complete one sum, all ranks but one must send their part of it. For all sums together, that makes $(N-1)K$ bytes. Then $N-1$ ranks lack each sum and must receive it: another $(N-1)K$. Shared evenly over $N$ ranks, that is $2(N-1)K/N$ each, which is what the ring sends (full proof: Patarasuk and Yuan 2009).
@@ -266,7 +258,7 @@ check.bytes_sent(bytes_sent)
 #
 # *35 minutes.* A ring sends few bytes in many steps. A tree sends many bytes in few steps. Which is faster, and can we know it before we run them?
 #
-# > **Predict.** On your four ranks: which of "chain", "tree", "recursive_doubling" and "ring" is fastest for 1 KB, and which for 4 MB? Let a ring have more and more ranks. Which curve becomes flat: the "bytes" that each rank sends, the number of "steps", "both" or "none"?
+# > **Predict.** On your four ranks: which of "chain", "tree", "recursive doubling" and "ring" is fastest for 1 KB, and which for 4 MB? Let a ring have more and more ranks. Which curve becomes flat: the "bytes" that each rank sends, the number of "steps", "both" or "none"?
 
 # %%
 guess["fastest at 1 KB"] = ...
@@ -290,12 +282,12 @@ guess["becomes flat"] = ...
 # %%
 counts = [2**k for k in range(1, 15)]
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2))
-left.plot(counts, [cost.sent("ring", N) for N in counts])
+left.plot(counts, [cost.sent("ring", N) for N in counts], **costs.look("ring"))
 costs.limit(left, 2.0, "limit: 2 K")
 left.figure.set_label("What the ring sends, and in how many steps")
 left.set(xlabel="number of ranks, N", ylabel="bytes sent by each rank ÷ K", ylim=(0, 2.3))
 for name in ("ring", "tree"):
-    right.plot(counts, [cost.steps(name, N) for N in counts], label=name)
+    right.plot(counts, [cost.steps(name, N) for N in counts], label=name, **costs.look(name))
 right.set(xlabel="number of ranks, N", ylabel="steps, one after another", yscale="log")
 for ax in (left, right):
     ax.set_xscale("log", base=2)
@@ -318,17 +310,19 @@ pair, busy = (cost.fit(s, n, gamma) for s, n in ((alone, "ping-pong"), (together
 print(pair, busy, f"adding: 1/γ = {1 / gamma / 1e9:.3g} GB/s", sep="\n")
 sizes = [size for size, _ in alone]
 many = costs.fine(sizes)  # so many that a fit is drawn as the line that it is
-costs.times_by_size(
+ax = costs.times_by_size(
     sizes,
     {"ping-pong, 2 ranks": [t for _, t in alone], "ring step, all ranks": [t for _, t in together]},
     {"ping-pong, 2 ranks": [pair.message(m) for m in many],
      "ring step, all ranks": [busy.message(m) for m in many]},
     at=many,
-).set(xlabel="size of the message (bytes)")  # fmt: skip
+)  # fmt: skip
+ax.set(xlabel="size of the message (bytes)")
+ax.figure.set_label("Time of a message alone, and of a ring's step with all ranks at work")
 plt.show()
 
 # %% [markdown] claims="08-ping-pong"
-# Points are measured, dashed lines fitted. Where four ranks share two cores, a step of the ring takes longer than a message between two ranks that have the cores to themselves. So a ping-pong promises too short a time, and we predict with the line of the *ring steps*. In our two records, each on two cores, a ring took 4 to 17 times as long as the ping-pong promised:
+# Marks are measured, lines fitted. Where four ranks share two cores, a step of the ring takes longer than a message between two ranks that have the cores to themselves. So a ping-pong promises too short a time, and we predict with the line of the *ring steps*. In our two records, each on two cores, a ring took 4 to 17 times as long as the ping-pong promised:
 
 # %%
 claims.evidence("08-ping-pong")
@@ -358,9 +352,10 @@ for name, place in (("1 KB", 0), ("4 MB", 4)):
     said = {way: model_of[way].at(array_sizes[place]) for way in flat}
     took = {way: measured[way][place] for way in flat}
     order = sorted(took, key=took.get)
-    print(f"{name}: predicted {' < '.join(sorted(said, key=said.get))}")
-    print(f"      measured  {' < '.join(f'{way} ({took[way] / said[way]:.2f})' for way in order)}")
-    guess.answer(f"fastest at {name}", order[0])
+    print(f"{name}: predicted {' < '.join(map(costs.shown, sorted(said, key=said.get)))}")
+    ratios = (f"{costs.shown(way)} ({took[way] / said[way]:.2g})" for way in order)
+    print(f"      measured  {' < '.join(ratios)}")
+    guess.answer(f"fastest at {name}", costs.shown(order[0]))
 
 # %% [markdown]
 # A model of three numbers knows nothing of caches, of the change from [eager](glossary.md#eager) to [rendezvous](glossary.md#rendezvous), or of ranks that share cores. For such a model a ratio between a half and two is good. The ring hardly tests the model, since α and β were fitted to ring steps. Tree and recursive doubling do test it. With four ranks on two cores the measured order may differ from the predicted one.
@@ -389,7 +384,7 @@ def crossover(N, alpha, beta):
 check.crossover(crossover)
 
 # %% [markdown]
-# The dotted line is the crossover by your formula, with the α and β of the ring steps. The points are measured. If you wrote your own ring in Lesson 1, it races too.
+# The dotted line is the crossover by your formula, with the α and β of the ring steps. The marks are measured. If you wrote your own ring in Lesson 1, it races too, with hollow marks.
 
 
 # %%
@@ -423,35 +418,12 @@ if crossing:
 plt.show()
 
 # %% [markdown]
-# ### A figure that can be compared: bus bandwidth
-#
-# How good is a time? NVIDIA's nccl-tests report the *bus bandwidth*: the bytes that each rank must send, divided by the time. For an allreduce it is $\frac{2(N-1)}{N}\,K / T$. If an algorithm keeps every link busy, its bus bandwidth is the link's rate, whatever $N$ is. In an *all-to-all* every rank sends a different chunk to every other rank, as mixtures of experts do in notebook [13](13_sharding.ipynb). There each rank must send $\frac{N-1}{N}\,K$. Compare both figures with the $1/\beta$ of the ring steps above:
-
-
-# %%
-# %%ranks
-def by_mpi(x, comm):
-    comm.Allreduce(x, np.empty_like(x))
-
-
-def to_all(x, comm):
-    comm.Alltoall(x, np.empty_like(x))
-
-
-ways = {"allreduce": by_mpi, "all-to-all": to_all}
-times = measure.function_times(ways, [4_194_304])
-for name, must_send in (("allreduce", 2 * (size - 1) / size), ("all-to-all", (size - 1) / size)):
-    took, bandwidth = times[name][0], must_send * 4_194_304 / times[name][0]
-    if rank == 0:
-        print(f"{name:10} of 4 MB: {1e3 * took:.2f} ms, bus bandwidth {bandwidth / 1e9:.2f} GB/s")
-
-# %% [markdown]
 # **Answer.** An allreduce costs $\alpha$ for each step, and $\beta$ for each byte that the steps send one after another. In this model few steps win for short arrays and few bytes for long ones, and one division says where they cross. Fit $\alpha$ and $\beta$ while all ranks are at work. *Evidence: the race above, and the record of ping-pongs.*
 
 # %% [markdown]
 # ## Lesson 3. What changes between hosts, and with thousands of ranks?
 #
-# *40 minutes.* So far all ranks shared one memory. Real training runs on several [hosts](glossary.md#host), and the ranks of a host share its links. What does that do to the choice of an algorithm?
+# *20 minutes.* So far all ranks shared one memory. Real training runs on several [hosts](glossary.md#host), and the ranks of a host share its links. What does that do to the choice of an algorithm?
 #
 # ### Between hosts
 #
@@ -459,10 +431,10 @@ for name, must_send in (("allreduce", 2 * (size - 1) / size), ("all-to-all", (si
 #
 # The algorithm *two levels* knows which ranks share a host. First, the ranks of each host reduce-scatter over memory: each gets the host's sums of one share of the array. Then each rank allreduces its share with the ranks of the other hosts that have the same share. Finally, the ranks of each host allgather the shares.
 #
-# > **Predict.** Four hosts with two ranks each, links of 100 Mbit/s. In an allreduce of $K$ bytes over $H$ hosts, at least $2(H-1)/H \cdot K$ bytes must leave the *busiest* host, whatever the algorithm. How many ms does one link need for that, for 1 MB? Which algorithm comes nearest to it: "chain", "tree", "recursive_doubling", "ring" or "two_level"?
+# > **Predict.** Four hosts with two ranks each, links of 100 Mbit/s. In an allreduce of $K$ bytes over $H$ hosts, at least $2(H-1)/H \cdot K$ bytes must leave the *busiest* host, whatever the algorithm. With $H = 4$ and $K$ = 1 MB these are 1.5 MB. How many ms do they take on one link? Which algorithm comes nearest to this time: "chain", "tree", "recursive doubling", "ring" or "two levels"?
 
 # %%
-guess["least ms for 1 MB"] = ...
+guess["ms for 1.5 MB on one link"] = ...
 guess["fastest between hosts"] = ...
 
 # %% [markdown]
@@ -486,20 +458,16 @@ print(between, inside, sep="\n")
 print(f"the wire carries {network.payload / 1e6:.2f} MB/s, the rest of 12.5 is packets' headers")
 
 # %%
-least = 2 * 3 / 4 * 1_048_576 / network.payload
-took = {name.replace("_", "\n"): 1e3 * timed[name][-1] for name in timed}
-said = [1e3 * placement.seconds(name, [1_048_576], network.places(8), inside, between)[0]
-        for name in timed]  # fmt: skip
-figure, ax = plt.subplots(figsize=(9, 4))
-ax.bar(list(took), list(took.values()), width=0.6, label="measured")
-ax.plot(list(took), said, "o", color=style.BLACK, label="predicted")
-ax.axhline(1e3 * least, color=style.VERMILION, linestyle="--", label="least possible")
-ax.set(ylabel="ms for 1 MB", title="Four hosts, two ranks each, links of 100 Mbit/s")
+least = 1e3 * 2 * 3 / 4 * 1_048_576 / network.payload
+took = {name: 1e3 * timed[name][-1] for name in timed}
+said = {name: 1e3 * placement.seconds(name, [1_048_576], network.places(8), inside, between)[0]
+        for name in timed}  # fmt: skip
+ax = costs.bars(took, said, least, "ms for 1 MB")
+ax.set_title("Four hosts, two ranks each, links of 100 Mbit/s")
 costs.doubt(ax, kept)
-ax.legend()
 plt.show()
-guess.answer("least ms for 1 MB", 1e3 * least)
-guess.answer("fastest between hosts", min(timed, key=lambda name: timed[name][-1]))
+guess.answer("ms for 1.5 MB on one link", least)
+guess.answer("fastest between hosts", costs.shown(min(took, key=took.get)))
 
 # %% [markdown] claims="08-two-levels"
 # Ring and two levels come nearest to the least time, so near to each other that either may win a run. The prediction is better at the order of the algorithms than at their times. Two levels send $2(H-1)/H\cdot K = 1.5K$ out of each host, and the ring $2(N-1)/N\cdot K = 1.75K$, a sixth more. In our two records for 1 MB at 100 Mbit/s, two levels save only 3 to 5 %. At 1 Gbit/s the bytes take a tenth of the time, so the number of steps between hosts matters more: 6 with two levels, 14 with the ring. There two levels take 0.6 to 0.7 of the ring's time:
@@ -508,110 +476,6 @@ guess.answer("fastest between hosts", min(timed, key=lambda name: timed[name][-1
 claims.evidence("08-two-levels")
 
 # %% [markdown]
-# ### Exercise 5: a ring on hosts
-#
-# *Difficulty ●●○, 12 minutes.* In the flat ring rank $r$ sends to rank $(r+1) \bmod N$. `hosts` names the host of each rank, two hosts at least: `(0, 0, 1, 1)` seats neighbours side by side, `(0, 1, 0, 1)` deals them out in turn. Return the seconds that an allreduce of $K$ bytes takes by this ring. A host's link carries `payload` bytes a second each way. Each step costs `alpha` seconds once, however many messages share a link in it. Messages inside a host and additions cost nothing.
-#
-# <details><summary>Hint</summary>
-#
-# How many steps does the ring take, there and back again, and how long is a chunk? All steps are alike. For each host count the ranks whose right neighbour sits on another host. The largest count is the number of chunks that the busiest link carries in each step.
-#
-# </details>
-
-
-# %% exercise="ring-on-hosts"
-def ring_on_hosts(hosts, K, alpha, payload):
-    """Return the seconds of a ring allreduce of K bytes; hosts[r] is the host of rank r."""
-    # BEGIN SOLUTION
-    N = len(hosts)
-    leaving = [hosts[r] for r in range(N) if hosts[r] != hosts[(r + 1) % N]]
-    chunks = max(map(leaving.count, leaving))  # through the busiest link, in each step
-    return 2 * (N - 1) * (alpha + chunks * K / N / payload)
-    # END SOLUTION
-
-
-my_hosts, my_ranks = 2, 4  # yours: 2 to 8 hosts, and ranks that they share evenly
-my_rate, my_size = 50e6, 500_000  # bit/s, bytes
-
-# %% check="ring-on-hosts" points=3
-check.ring_on_hosts(ring_on_hosts)
-
-# %% [markdown]
-# The next cell makes `my_hosts` hosts with both seatings, "block" (side by side) and "cyclic" (in turn), and prints predicted and measured times. With 4 ranks on 2 hosts, does cyclic take nearly twice as long? Slurm's `--distribution=block` or `cyclic` chooses between them.
-
-# %%
-for seating in ("block", "cyclic") if check.ring_on_hosts.passed(ring_on_hosts) else ():
-    mine = Network(my_hosts, rate=my_rate, placement=seating)
-    places = mine.places(my_ranks)
-    told = ring_on_hosts(places, my_size, between.alpha, mine.payload)
-    try:
-        with Cluster(n=my_ranks, network=mine) as hosts:
-            took = hosts.run(measure.allreduce_times, ["ring"], [my_size], 3, timeout=120)[0]
-        print(f"{places}: predicted {seconds(told)}, measured {seconds(took['ring'][0])}")
-    except StartError as error:
-        print(f"{places}: predicted {seconds(told)}. No hosts here ({error}).")
-
-# %% [markdown]
-# ### Exercise 6: two levels
-#
-# *Difficulty ●●○, 12 minutes.* Write the two levels. `node` is the communicator of the $G$ ranks of your node; `across` is the communicator of the $M$ ranks, one in each node, that have your number in `node`. Return the sums of `x` over all ranks of all nodes, as a new array. $G$ divides its length. You may call MPI's collectives on both communicators (`Reduce_scatter_block` is a reduce-scatter with equal chunks), but a call on `across` may carry only your share, one $G$-th of the array. Your function must also work with one node, and with one rank in each node.
-#
-# <details><summary>Hint</summary>
-#
-# Three calls: one for each phase. `node.Reduce_scatter_block(x, part)` leaves in `part` the node's sums of this rank's share of `x`: give `part` the length of a share and the type of `x`.
-#
-# </details>
-
-
-# %% exercise="two-levels"
-def two_levels(x, node, across):
-    """Return the sums of x over all nodes; between nodes goes one share from each rank."""
-    # BEGIN SOLUTION
-    part = np.empty(len(x) // node.Get_size(), x.dtype)
-    node.Reduce_scatter_block(x, part)
-    total, whole = np.empty_like(part), np.empty_like(x)
-    across.Allreduce(part, total)
-    node.Allgather(total, whole)
-    return whole
-    # END SOLUTION
-
-
-# %% check="two-levels" points=3
-check.two_levels(two_levels, cluster=cluster)
-
-# %% [markdown]
-# Your two levels race the flat ring, on two hosts with two ranks each and links of 100 Mbit/s.
-#
-# > **Predict.** For 1 MB, what is the flat ring's time divided by the time of your two levels? Count the bytes that leave a host.
-
-# %%
-guess["flat ring ÷ two levels, 1 MB"] = ...
-
-
-# %%
-def race_on_hosts(yours, sizes):
-    from helpers.collectives import ALGORITHMS, measure
-
-    node, across = comm.Split(rank // 2), comm.Split(rank % 2)
-    ways = {"flat ring": lambda x, comm: ALGORITHMS["ring"].in_place(x.copy(), comm)}
-    ways["your two levels"] = lambda x, comm: yours(x, node, across)
-    return measure.function_times(ways, sizes, 3)
-
-
-if check.two_levels.passed(two_levels, cluster=cluster):
-    try:
-        with Cluster(n=4, network=Network(2, rate=100e6)) as hosts:
-            raced = hosts.run(race_on_hosts, two_levels, [1_048_576], timeout=120)[0]
-        for name, (took,) in raced.items():
-            print(f"1 MB by the {name.removeprefix('your ')}: {1e3 * took:.0f} ms")
-        times = (raced[way][0] for way in ("flat ring", "your two levels"))
-        guess.answer("flat ring ÷ two levels, 1 MB", next(times) / next(times))
-    except StartError as error:
-        print(f"No hosts here ({error}).")
-
-# %% [markdown]
-# The flat ring sends $1.5K$ out of each host, and two levels send $K$. So bytes alone predict 1.5.
-#
 # ### Thousands of ranks
 #
 # Take nodes of $G = 8$ GPUs, with NVLink inside and **one** InfiniBand port to the other nodes (large training machines have four to eight ports). Let the number of nodes grow to $M = 2048$. We cannot run 16 384 GPUs, so this is the model alone, with β from data sheets and α from NCCL's own table (`helpers/collectives/links.py`):
@@ -650,39 +514,24 @@ machines = [Machine(2**k, 8, NVLINK, INFINIBAND) for k in range(12)]
 figure, panels = plt.subplots(1, 2, figsize=(12, 4.6), sharey=True)
 for ax, K, title in zip(panels, (1e6, P.gradient), ("K = 1 MB", "K = 102 MB"), strict=True):
     times = {name: [way(m).at(K) for m in machines] for name, way in WAYS.items()}
-    costs.times_by_ranks([m.ranks for m in machines], times, ax)
-    ax.set_title(title)
+    costs.times_by_ranks([m.ranks for m in machines], times, ax).set_title(title)
+panels[1].get_legend().remove()
+panels[0].figure.set_label("Time on 8 to 16 384 GPUs by the model, for 1 MB and for 102 MB")
 plt.show()
 largest = {name: way(machines[-1]).at(1e6) for name, way in WAYS.items()}
 guess.answer("fastest for 1 MB on 16 384 GPUs", min(largest, key=largest.get))
 
 # %% [markdown]
-# The flat ring's time grows with the number of ranks: with 16 384 GPUs it takes 32 766 steps, and latency is nearly all of its time. The tree's time grows slowly, but each of its steps carries the whole array. Halving and doubling between nodes has as few steps as the tree and as few bytes as the ring. (The kink between 8 and 16 GPUs is the edge of the first node.) Up to which size is the tree the best of the four?
-
-# %%
-from helpers.plots.timeline import size
-
-rows = [
-    "| GPUs | tree best up to | against rings alone, up to | 1 MB by the tree | by two levels, halving |",
-    "|--:|--:|--:|--:|--:|",
-]
-for m in machines[1::2]:
-    ends = [size(cost.crossover(m.tree(), way(m))) for way in (with_halving, Machine.two_level)]
-    times = [seconds(way(m).at(1e6)) for way in (Machine.tree, with_halving)]
-    rows.append(f"| {m.ranks} | {' | '.join([*ends, *times])} |")
-Markdown("\n".join(rows))
-
-# %% [markdown]
-# With a thousand GPUs or more the tree is best only up to some tens of kilobytes (second column). Against rings alone the tree seems best up to longer and longer arrays (third column). "The best algorithm" is only as good as the rivals that it was compared with.
+# The flat ring's time grows with the number of ranks: with 16 384 GPUs it takes 32 766 steps, and latency is nearly all of its time. The tree's time grows slowly, but each of its steps carries the whole array. Halving and doubling between nodes has as few steps as the tree and as few bytes as the ring. (The kink between 8 and 16 GPUs is the edge of the first node.)
 #
 # NCCL reaches few steps and few bytes in another way, by *double binary trees*. Two trees run at once, each for half of the array, and no rank has children in both. A rank then sends at most $2K$, the limit of the ring, in about $2\log_2 N$ steps, and a few more because the array travels in pieces, one behind the other.
 #
-# **Answer.** The busiest link sets the time: seat the ring's neighbours side by side, or use two levels. With thousands of ranks each step's latency counts, too: an algorithm needs few steps *and* few bytes. *Evidence: the bars above and the record of two levels; for thousands of GPUs, the model alone.*
+# **Answer.** The busiest link sets the time: let few bytes leave each host, as two levels do. (The appendix [A3](A3_more_of_allreduce.ipynb) seats ranks on hosts.) With thousands of ranks each step's latency counts, too: an algorithm needs few steps *and* few bytes. *Evidence: the bars above and the record of two levels; for thousands of GPUs, the model alone.*
 
 # %% [markdown]
 # ## Project: few steps *and* few bytes
 #
-# *Difficulty ●●●, 30 minutes.* Write *recursive halving and doubling* (Rabenseifner 2004), which you watched in Lesson 1: $2\log_2 N$ steps and $2(N-1)K/N$ bytes. Your first partner is at distance $N/2$. You and your partner keep one *half* of the array each, send the other half, and add what arrives. Do the same with quarters at distance $N/4$, and so on, until each rank has the complete sums of one $N$-th. Then go back: exchange the sums that you have with the same partners in reverse order, until every rank has all sums.
+# *Difficulty ●●●, 35 minutes.* Write *recursive halving and doubling* (Rabenseifner 2004), which you watched in Lesson 1: $2\log_2 N$ steps and $2(N-1)K/N$ bytes. Your first partner is at distance $N/2$. You and your partner keep one *half* of the array each, send the other half, and add what arrives. Do the same with quarters at distance $N/4$, and so on, until each rank has the complete sums of one $N$-th. Then go back: exchange the sums that you have with the same partners in reverse order, until every rank has all sums.
 #
 # Write it for $N$ a power of two (1 included) that divides the length of `x`, and for any type of number. Return a new array. (The race after the check needs Lesson 2's cells.)
 #
@@ -730,11 +579,10 @@ if check.halving_doubling.passed(halving_doubling, cluster=cluster):
 # %% [markdown]
 # ## What breaks
 #
-# > **Predict.** Rank 2 calls a broadcast before an allreduce, and the other ranks call the allreduce first: is it "a deadlock", "an error" or "a result"? A ring combines four numbers of each rank by an operation whose order matters; only rank order is right. How many of the four results are right?
+# > **Predict.** Rank 2 calls a broadcast before an allreduce, and the other ranks call the allreduce first: is it "a deadlock", "an error" or "a result"?
 
 # %%
 guess["one rank in another order"] = ...
-guess["numbers that the ring gets right"] = ...
 
 
 # %%
@@ -754,33 +602,6 @@ guess.answer("one rank in another order", came_of_it)
 
 # %% [markdown]
 # All ranks must call the same collectives in the same order. If one does not, the outcome depends on the library: a deadlock, an error about sizes, or, worst of all, a wrong result. In training it happens when one rank skips a layer, or takes an `if` that the others do not take.
-#
-# **An operation that does not commute.** The ring adds chunk $i$ in the order $i+1, i+2, \dots, i$, a different order for each chunk. The order changes the rounding of sums; it changes the whole result of an operation such as a product of matrices. Here the operation appends digits, so that four ranks should make 1234:
-
-# %%
-# %%ranks
-import numpy as np  # the ranks are new: the time limit ended the ones before
-
-from helpers.collectives import ring, tree
-
-
-def append(mine, theirs, theirs_first=True):  # 12 and 3 give 123
-    first, then = (theirs, mine) if theirs_first else (mine, theirs)
-    mine[:] = first * 10 ** np.array([len(str(n)) for n in then]) + then
-
-
-by_ring, by_tree = np.full(4, rank + 1), np.full(4, rank + 1)
-ring.allreduce(by_ring, comm, append)
-tree.allreduce(by_tree, comm, append)
-if rank == 0:
-    print("ring:", by_ring, " tree:", by_tree)
-
-# %%
-right = sum(cluster.run(lambda: by_ring)[0] == 1234)
-guess.answer("numbers that the ring gets right", int(right))
-
-# %% [markdown]
-# Three of the ring's four numbers are wrong, and nothing warned us. MPI lets you say that an operation does not commute (`MPI.Op.Create(function, commute=False)`), and then combines in rank order.
 #
 # ## What the sources say, what we measured
 #
@@ -808,7 +629,7 @@ Markdown("\n".join(table))
 # %% [markdown]
 # ## In practice, and where to read on
 #
-# You call `torch.distributed.all_reduce` or `DistributedDataParallel`; NCCL (on GPUs) or gloo (on CPUs) does the work. NCCL estimates the time of rings and trees from a table of latencies and bandwidths such as ours, and takes the faster. Baidu and Horovod brought the ring to deep learning.
+# You call `torch.distributed.all_reduce` or `DistributedDataParallel`; NCCL (on GPUs) or gloo (on CPUs) does the work. NCCL estimates the time of rings and trees from a table of latencies and bandwidths such as ours, and takes the faster. nccl-tests reports the *bus bandwidth*, $2(N-1)/N \cdot K$ divided by the time: if an algorithm keeps every link busy, it is the link's rate, whatever $N$ is. Baidu and Horovod brought the ring to deep learning.
 #
 # - R. Rabenseifner, *Optimization of collective reduction operations*, 2004: halving and doubling.
 # - R. Thakur, R. Rabenseifner, W. Gropp, [Optimization of collective communication operations in MPICH](https://doi.org/10.1177/1094342005051521), 2005: the algorithms and their costs.
@@ -819,7 +640,7 @@ Markdown("\n".join(table))
 # - Z. Tian, *Introduction to Computation Technologies in Deep Learning*, 2019: the lecture whose claims are examined.
 # - [NCCL's tuning.cc](https://github.com/NVIDIA/nccl/blob/master/src/graph/tuning.cc): the cost model of a library in use.
 #
-# **Next**: [02_sgd_sync_async](02_sgd_sync_async.ipynb) trains a network on four ranks with allreduce. The appendix [A3](A3_more_of_allreduce.ipynb) has the other collectives, more links, and more seatings.
+# **Next**: [02 Train on several ranks: synchronously and asynchronously](02_sgd_sync_async.ipynb) trains a network on four ranks with allreduce. The appendix [A3](A3_more_of_allreduce.ipynb) has the other collectives, more links, and ranks seated on hosts.
 
 # %%
 cluster.stop()

@@ -1,7 +1,6 @@
 """Answers to the exercises of notebook 08."""
 
 import math
-from collections import Counter
 
 import numpy as np
 
@@ -122,95 +121,6 @@ def halve_and_double(x, comm, double=True):
     return work
 
 
-def by_two_levels(x, node, across, add=by_mpi, dtype=None):
-    part = np.empty(len(x) // node.size, dtype or x.dtype)
-    node.Reduce_scatter_block(x, part)
-    whole = np.empty_like(x)
-    node.Allgather(add(part, across), whole)
-    return whole
-
-
-def by_a_root(part, across):
-    total = np.empty_like(part)
-    across.Reduce(part, total)
-    across.Bcast(total)
-    return total
-
-
-def by_pieces(part, across):
-    if len(part) % across.size:
-        return by_mpi(part, across)
-    piece, total = np.empty(len(part) // across.size, part.dtype), np.empty_like(part)
-    across.Reduce_scatter_block(part, piece)
-    across.Allgather(piece, total)
-    return total
-
-
-def by_each_other(part, across):
-    n, rank = across.size, across.rank
-    total, theirs = part.copy(), np.empty_like(part)
-    for step in range(1, n):
-        across.Sendrecv(part, (rank + step) % n, 0, theirs, (rank - step) % n, 0)
-        total += theirs
-    return total
-
-
-def everything(add, parts=True):
-    """Right sums, but the whole array goes between nodes, in parts or at once."""
-
-    def answer(x, node, across):
-        inside = by_mpi(x, node)
-        if not parts:
-            return add(inside, across)
-        return np.concatenate([add(part, across) for part in np.split(inside, node.size)])
-
-    return answer
-
-
-def by_two_levels_by_hand(x, node, across):
-    """Right in another way: rings of our own, and the part in place."""
-    work = ring(x, node, halves=1)
-    part = np.array_split(work, node.size)[node.rank]
-    part[:] = ring(part, across)
-    return allgather(work, node)
-
-
-def two_levels_that_raise_alone(x, node, across):
-    alone = node.size * across.size == 1
-    return x[len(x)].copy() if alone else by_two_levels(x, node, across)
-
-
-def without_the_way_back(x, node, across):
-    part = np.empty(len(x) // node.size)
-    node.Reduce_scatter_block(x, part)
-    return by_mpi(part, across)
-
-
-def seats(hosts, closed=True):
-    n = len(hosts)
-    if len(set(hosts)) == 1:
-        return 1
-    senders = range(n if closed else n - 1)
-    leaving = Counter(hosts[rank] for rank in senders if hosts[rank] != hosts[(rank + 1) % n])
-    return max(leaving.values())
-
-
-def ring_time(hosts, K, alpha, payload, steps=None, parts=None, of=None, latencies=1):
-    N = len(hosts)
-    steps = 2 * (N - 1) if steps is None else steps
-    parts = seats(hosts) if parts is None else parts
-    return steps * (latencies * alpha + parts * K / (of or N) / payload)
-
-
-def ring_time_of_the_schedule(hosts, K, alpha, payload):
-    """The library's: who sends what to whom in which step, each link shared."""
-    from helpers.collectives import placement
-    from helpers.collectives.cost import Link
-
-    between = Link("between", alpha, 1 / payload)
-    return placement.seconds("ring", [K], hosts, Link("inside", 0.0, 0.0), between)[0]
-
-
 CASES = {
     "chunk_to_send": Case(
         right=lambda rank, step, N: (rank - step) % N,
@@ -254,39 +164,6 @@ CASES = {
             lambda x, comm: halve_and_double(x, comm, double=False),
             lambda x, comm: halve_and_double(x, comm).astype(float),
             double,
-        ],
-    ),
-    "two_levels": Case(
-        right=by_two_levels,
-        also=[
-            by_two_levels_by_hand,
-            lambda *a: by_two_levels(*a, add=by_a_root),
-            lambda *a: by_two_levels(*a, add=by_pieces),
-            lambda *a: by_two_levels(*a, add=by_each_other),
-        ],
-        wrong=[
-            everything(by_mpi, parts=False),
-            lambda x, node, across: by_mpi(x, node),
-            without_the_way_back,
-            everything(lambda part, across: sum(across.allgather(part))),
-            lambda *a: by_two_levels(*a, dtype=float),  # right as long as they are float64
-            *(in_place(by_two_levels), everything(by_mpi), everything(by_each_other)),
-            everything(by_a_root, parts=False),
-        ],
-        hangs=[two_levels_that_raise_alone],
-    ),
-    "ring_on_hosts": Case(
-        right=ring_time,
-        also=[
-            ring_time_of_the_schedule,
-            lambda hosts, K, *a: ring_time(hosts, -(-K // len(hosts)), *a, of=1),
-        ],
-        wrong=[
-            lambda *a: ring_time(*a, parts=1),  # as if each link had one part to carry
-            lambda *a: ring_time(*a, of=len(set(a[0]))),  # parts by hosts
-            lambda *a: ring_time(*a, latencies=0),
-            lambda hosts, *a: ring_time(hosts, *a, parts=seats(hosts, closed=False)),
-            lambda *a: ring_time(*a, steps=len(a[0]) - 1),
         ],
     ),
 }

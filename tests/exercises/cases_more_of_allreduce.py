@@ -1,6 +1,7 @@
 """Answers to the exercises of the appendix to notebook 08."""
 
 import math
+from collections import Counter
 
 import numpy as np
 
@@ -85,6 +86,31 @@ def rate(seconds, N, K, alpha, data):
     return 8 * K / N / data / step if step > 0 else math.inf
 
 
+def seats(hosts, closed=True):
+    n = len(hosts)
+    if len(set(hosts)) == 1:
+        return 1
+    senders = range(n if closed else n - 1)
+    leaving = Counter(hosts[rank] for rank in senders if hosts[rank] != hosts[(rank + 1) % n])
+    return max(leaving.values())
+
+
+def ring_time(hosts, K, alpha, payload, steps=None, parts=None, of=None, latencies=1):
+    N = len(hosts)
+    steps = 2 * (N - 1) if steps is None else steps
+    parts = seats(hosts) if parts is None else parts
+    return steps * (latencies * alpha + parts * K / (of or N) / payload)
+
+
+def ring_time_of_the_schedule(hosts, K, alpha, payload):
+    """The library's: who sends what to whom in which step, each link shared."""
+    from helpers.collectives import placement
+    from helpers.collectives.cost import Link
+
+    between = Link("between", alpha, 1 / payload)
+    return placement.seconds("ring", [K], hosts, Link("inside", 0.0, 0.0), between)[0]
+
+
 CASES = {
     "long_broadcast": Case(
         right=scatter_and_allgather,
@@ -108,6 +134,20 @@ CASES = {
             lambda seconds, N, K, alpha, data: rate(seconds, N, K, 0.0, data),
             lambda seconds, N, K, alpha, data: rate(seconds, N, K, alpha, 1.0),
             *(lambda *asked: f"{rate(*asked):g} bit/s", lambda *asked: math.inf),
+        ],
+    ),
+    "ring_on_hosts": Case(
+        right=ring_time,
+        also=[
+            ring_time_of_the_schedule,
+            lambda hosts, K, *a: ring_time(hosts, -(-K // len(hosts)), *a, of=1),
+        ],
+        wrong=[
+            lambda *a: ring_time(*a, parts=1),  # as if each link had one part to carry
+            lambda *a: ring_time(*a, of=len(set(a[0]))),  # parts by hosts
+            lambda *a: ring_time(*a, latencies=0),
+            lambda hosts, *a: ring_time(hosts, *a, parts=seats(hosts, closed=False)),
+            lambda *a: ring_time(*a, steps=len(a[0]) - 1),
         ],
     ),
 }
