@@ -25,6 +25,7 @@ def code(v: np.ndarray, levels: np.ndarray, s: int):
     ``v`` (n,) are values, ``levels`` (n,) whole numbers from −s to s. Returns the axes.
     """
     ax = ensure_axes(figsize=(10, 4.6))
+    ax.figure.set_label("Numbers, the levels that they are rounded to, and the bits of each code")
     places, width = np.arange(len(v)), s.bit_length()
     if s < 10:  # the levels are the ticks
         every = range(-s, s + 1)
@@ -44,18 +45,21 @@ def code(v: np.ndarray, levels: np.ndarray, s: int):
 
 def exchanges(measured: Mapping[str, float], predicted: Mapping[str, float], title: str):
     """Draw seconds of an exchange by scheme, with the prediction as a line across each bar."""
+    from matplotlib.patheffects import withStroke
+
+    halo = [withStroke(linewidth=7, foreground="white")]
     ax = ensure_axes(figsize=(9, 0.55 * len(measured) + 1.6))
     names = list(measured)[::-1]
     places = np.arange(len(names))
     ax.barh(places, [1e3 * measured[n] for n in names], 0.6, color=BLUE, label="measured")
     ax.plot(
         [1e3 * predicted[n] for n in names], places, "|", color=BLACK, markersize=22,
-        markeredgewidth=3, label="predicted",
+        markeredgewidth=3, label="predicted", path_effects=halo,
     )  # fmt: skip
     for place, name in zip(places, names, strict=True):  # right of the bar and of the line
         end = 1e3 * max(measured[name], predicted[name])
         ax.annotate(
-            f"{1e3 * measured[name]:.3g}", (end, place), (12, 0), textcoords="offset points",
+            f"{1e3 * measured[name]:.2g}", (end, place), (12, 0), textcoords="offset points",
             va="center",
         )  # fmt: skip
     ax.set_yticks(places, names)
@@ -154,10 +158,10 @@ def stragglers(samples: Mapping[str, np.ndarray]):
     for ax, (name, times) in zip(axes, samples.items(), strict=True):
         for worker, taken in enumerate(1e3 * np.asarray(times).T):
             ax.plot(
-                taken, MARKERS[worker % len(MARKERS)], color=colour(worker), markersize=5,
+                taken, MARKERS[worker % len(MARKERS)], color=colour(worker), markersize=6,
                 label=f"worker {worker + 1}",
             )  # fmt: skip
-        ax.set(xlabel="step", title=name)
+        ax.set(xlabel="step", title=f"{name} delays")
     for ax in axes:  # last: a limit ends the scaling of the panels that share it
         ax.set_ylim(0, None)
     axes[0].set_ylabel("time until a gradient is there [ms]")

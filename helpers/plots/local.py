@@ -97,11 +97,10 @@ def plane(paths, evaluate, cells):
     }
 
 
-def replicas(plane: Mapping, every: int, met: Mapping[str, Sequence[int]]) -> HTML:
-    """Return runs to play: where each replica is on the plane, and the loss there.
+def replicas(plane: Mapping, met: Mapping[str, Sequence[int]]) -> HTML:
+    """Return runs to play: where each replica is on the plane after each step, and the loss there.
 
-    ``every`` are the steps of training from one frame to the next; ``met`` has for each run the
-    frames at which its replicas met.
+    ``met`` has for each run the steps after which its replicas met.
     """
     from matplotlib import colormaps
     from matplotlib.colors import LogNorm, to_hex
@@ -120,7 +119,6 @@ def replicas(plane: Mapping, every: int, met: Mapping[str, Sequence[int]]) -> HT
             name: [[[round(float(v), 5) for v in point] for point in path] for path in run]
             for name, run in plane["paths"].items()
         },
-        "every": every,
         "met": {name: list(frames) for name, frames in met.items()},
         "colours": [PALETTE[3], PALETTE[5], "#ffffff", PALETTE[4]],
     }

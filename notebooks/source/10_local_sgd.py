@@ -53,11 +53,11 @@ def local(H):
 
 # %%
 paths = {}
-for name, H in (("H = 4", 4), ("H = 20", 20), ("never", 0)):
-    run = cluster.run(curve.fit, local(H), most=15, target=0.0, follow=2, seed=1, timeout=120)
+for name, H in (("H = 20", 20), ("H = 4", 4), ("never", 0)):
+    run = cluster.run(curve.fit, local(H), most=15, target=0.0, follow=1, seed=1, timeout=120)
     paths[name] = np.array([one.path.after for one in run])
-met = {"H = 4": range(2, 31, 2), "H = 20": range(10, 31, 10)}  # frames, each of two steps
-replicas(draw.plane(paths, curve.loss_of, cells=(28, 20)), 2, met)
+met = {"H = 20": range(20, 61, 20), "H = 4": range(4, 61, 4)}  # after these steps
+replicas(draw.plane(paths, curve.loss_of, cells=(28, 20)), met)
 
 # %% [markdown]
 # Four replicas of one network fit a curve, each with data of its own. The picture shows them on a plane; colour is the loss at each point. Press *play*: the replicas drift apart, and jump to their mean when they meet. Then choose another run. In *never*, they part for good. (The plane shows two of 16 401 directions: a replica that seems to stand still may be moving out of the picture.)
@@ -241,7 +241,7 @@ _ = draw.drift(curves)
 plt.show()
 
 # %% [markdown] claims="10-drift-predicted"
-# Each curve is a saw: the distance climbs step by step and falls at each average. Between averages the prediction is a straight line; the measured curve bends away below it. Here is $\Xi$ just before replicas meet, measured against predicted, over five seeds. (*Ties* means that $\Xi$ is within a quarter of the prediction, *fails* that it is further below. *Gossip* comes in lesson 2.)
+# Each curve is a saw: the distance climbs step by step and falls at each average. Between averages the prediction is a straight line; the measured curve bends away below it. Here is $\Xi$ just before replicas meet, measured against predicted, over five seeds. (*Equal* means that $\Xi$ is within a quarter of the prediction, *fails* that it is further below. *Gossip* comes in lesson 2.)
 
 # %%
 claims.evidence("10-drift-predicted")
@@ -268,7 +268,7 @@ claims.evidence("10-drift-data")
 #
 # *70 minutes, of which the project takes 35.* Meeting costs time on the link. Meeting less often can cost steps. Where is the best interval, and should they do more than average when they meet?
 #
-# > **Predict.** Four replicas of a small network (25 450 parameters, 102 kB) are on four hosts. A link of 100 Mbit/s joins each host to a switch; a gradient takes 10 ms. Each replica sees other classes of digits than the others. After how many steps should they meet to reach a given loss soonest: 1, 2, 4 or 8?
+# > **Predict.** Four replicas of a small network (25 450 parameters, 102 kB) are on four hosts. A link of 100 Mbit/s joins each host to a switch; a gradient takes 10 ms, an average 13 ms. Each replica sees other classes of digits than the others. After how many steps should they meet to reach a given loss soonest: 1, 2, 4 or 8?
 
 # %%
 guess["the fastest H at 100 Mbit/s"] = ...
@@ -280,19 +280,19 @@ guess["the fastest H at 100 Mbit/s"] = ...
 #
 # $$\text{seconds}(H) = n(H)\,\left(T + \frac{A}{H}\right), \qquad A = 2(R-1)\,\alpha + 2\,\frac{R-1}{R}\,K\beta$$
 #
-# $n(H)$ does not depend on the link, so we measure it once, over memory, with classes sorted (each replica sees its own classes). We check the loss every 4 steps; a run that does not reach it in time counts as `None`:
+# $n(H)$ does not depend on the link, so we measure it once, over memory, with classes sorted (each replica sees its own classes). Each $H$ has its best of four rates, which three seeds chose. We check the loss every 4 steps; a run that does not reach it in time counts as `None`:
 
 # %%
-needed = {}
-for H, most in {1: 120, 2: 136, 4: 176, 8: 240}.items():
-    run = cluster.run(
-        perceptron.train, local(H), steps=most, sorted_share=1.0, follow=4, timeout=120
-    )
+rates, needed = {1: 0.2, 2: 0.2, 4: 0.1, 8: 0.1}, {}
+print(f"steps to a loss of {chosen.target} on the test digits:")
+for H, most in {1: 80, 2: 120, 4: 176, 8: 240}.items():
+    how = {"rate": rates[H], "steps": most, "sorted_share": 1.0, "follow": 4, "timeout": 120}
+    run = cluster.run(perceptron.train, local(H), **how)
     needed[H] = perceptron.steps_to(run, chosen.target)
-print("steps to a loss of", chosen.target, "on the test digits:", needed)
+    print(f"H = {H} (λ = {rates[H]}): {needed[H]}")
 
 # %% [markdown] claims="10-steps-at-best"
-# That was one seed at one rate, $\lambda = 0.05$. Over five seeds at this rate, $H=4$ needs as many steps as $H=1$ if the replicas' data are alike, and 1.7 times as many with classes sorted. With the best of six rates for each, both need fewer steps, but $H=4$ needs 1.4 times as many with data alike, and 2.4 times with classes sorted:
+# That was one seed. Over five other seeds, $H=4$ needs 2.4 times as many steps as $H=1$ with classes sorted, and 1.4 times as many with data alike, each at its best rate. At a small rate of 0.05 for both, $H=4$ seems to cost less: 1.7 times the steps, and none more with data alike:
 
 # %%
 claims.evidence("10-steps-at-best")
@@ -338,7 +338,7 @@ try:
     with Cluster(n=4, network=Network(4, rate=chosen.link), preload=("torch",)) as hosts:
         for H in (H for H in needed if needed[H]):
             run = hosts.run(perceptron.train, partial(LocalSGD, period=H), steps=needed[H],
-                            sorted_share=1.0, pace=chosen.pace, timeout=120)[0]  # fmt: skip
+                            rate=rates[H], sorted_share=1.0, pace=chosen.pace, timeout=120)[0]  # fmt: skip
             measured[H] = run.history.seconds[-1]
             predicted = needed[H] * (chosen.pace + average[chosen.link] / H)
             print(f"H = {H}: {measured[H]:.2f} s, predicted {predicted:.2f} s")
@@ -361,7 +361,7 @@ fastest = min(at_link, key=lambda row: (not busy and row["measured"]) or row["pr
 guess.answer("the fastest H at 100 Mbit/s", fastest["H"])
 
 # %% [markdown]
-# The slower the link, the larger the best $H$: the circles move to the right from 1 Gbit/s to 10 Mbit/s. Next to the best $H$, the times differ little. All this is at $\lambda = 0.05$: with the record's best rates, the formula prefers $H=1$ to $H=4$ at 100 Mbit/s. (If the picture says that your machine is busy, the answer is the predicted one.)
+# The slower the link, the larger the best $H$: compare the circles at 1 Gbit/s and at 10 Mbit/s. At 100 Mbit/s an average takes longer than a gradient, and yet meeting in every step is fastest: with $H=2$ training needs over 1.5 times as many steps. (If the picture says that your machine is busy, the answer is the predicted one.)
 #
 # ### Other ways to meet
 #
@@ -478,7 +478,7 @@ for name, scheme in ways.items():
 #
 # ### Exercise 6, the project: a slow link
 #
-# *Difficulty ●●●, 35 minutes.* The link has 10 Mbit/s now, so an average of all parameters takes 128 ms, as long as thirteen steps. At $\lambda = 0.05$ and with sorted classes, the best constant $H$, 6, takes 4.9 s to the loss 0.5. Write a scheme that takes at most 3 s. Your function is called on every rank, once before the first step (`made` is 0) and then after each step (`made` steps have been made). `values` are this replica's parameters, to be changed in place. `state` is a dictionary, empty at first, in which you may keep what you like.
+# *Difficulty ●●●, 35 minutes.* The link has 10 Mbit/s now, so an average of all parameters takes 128 ms, as long as thirteen steps. The rate stays at $\lambda = 0.05$, and classes are sorted. The best constant $H$, 6, then takes 4.9 s to the loss 0.5. Write a scheme that takes at most 3 s. Your function is called on every rank, once before the first step (`made` is 0) and then after each step (`made` steps have been made). `values` are this replica's parameters, to be changed in place. `state` is a dictionary, empty at first, in which you may keep what you like.
 #
 # The check trains with your function. It counts 10 ms for each step, and for each call of MPI the time of its bytes on the link (for an `Allreduce`, the ring's time). Every four steps it looks at the loss of the replicas' mean.
 #
@@ -526,7 +526,7 @@ if check.slow_link.passed(my_meeting, cluster=cluster):
 # %% [markdown]
 # An outer momentum acts like a larger rate; a larger inner rate may shorten these runs as well. To rank two schemes you would tune both.
 #
-# **Answer.** They should meet at the interval $H$ that makes $n(H)\,(T + A/H)$ least: seldom on a slow link, in every step or two on a fast one. When they meet, they can do more than average: an outer optimizer moves them further in the direction of the mean. *Evidence: seconds measured on four hosts beside the formula, and your own scheme on the slow link.*
+# **Answer.** They should meet at the interval $H$ that makes $n(H)\,(T + A/H)$ least: seldom on a slow link, in every step on a fast one. When they meet, they can do more than average: an outer optimizer moves them further in the direction of the mean. *Evidence: seconds measured on four hosts beside the formula, and your own scheme on the slow link.*
 
 # %% [markdown]
 # ## What breaks
@@ -603,7 +603,7 @@ claims.evidence("10-threads")
 # - McMahan et al. (2017), *Communication-efficient learning of deep networks from decentralized data*: FedAvg.
 # - Karimireddy et al. (2020), *SCAFFOLD*: why data that differ make replicas drift, and a cure.
 #
-# **Next**: [12_large_batches_and_compression](12_large_batches_and_compression.ipynb) sends fewer bytes instead of fewer messages, and asks how large a batch may become.
+# **Next**: [12 Talk less: fewer bits, fewer waits, fewer steps](12_large_batches_and_compression.ipynb) sends fewer bytes instead of fewer messages, and asks how large a batch may become.
 
 # %%
 cluster.stop()

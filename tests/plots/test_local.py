@@ -43,7 +43,7 @@ def test_the_plane_keeps_what_lies_in_it():
 
 
 def test_the_page_holds_every_path():
-    html = replicas(plane()[1], 2, {"a": range(2, 5, 2)}).data
+    html = replicas(plane()[1], {"a": range(2, 5, 2)}).data
     values = json.loads(re.search(r"data-values='([^']*)'", html)[1].replace("&amp;", "&"))
     assert {name: np.shape(run) for name, run in values["paths"].items()} == {
         "a": (3, 5, 2),

@@ -18,7 +18,10 @@ export function start(root, data) {
   const defs = draw("clipPath", { id: clip }, draw("defs", {}, svg));
   draw("rect", { x: LEFT, y: TOP, width: W, height: H }, defs);
   const ground = draw("g", { "clip-path": `url(#${clip})` }, svg);
-  data.fill.forEach((line, j) => line.forEach((colour, i) => draw("rect", { x: sx(xs[i]) - w / 2, y: sy(ys[j]) - h / 2, width: w + 0.6, height: h + 0.6, fill: colour }, ground)));
+  const pixels = make("canvas", { width: cols, height: rows }), pen = pixels.getContext("2d");
+  data.fill.forEach((line, j) => line.forEach((colour, i) => { pen.fillStyle = colour; pen.fillRect(i, rows - 1 - j, 1, 1); }));
+  // one picture of few pixels, which the browser draws without edges between them
+  draw("image", { href: pixels.toDataURL(), x: LEFT - w / 2, y: TOP - h / 2, width: w * cols, height: h * rows, preserveAspectRatio: "none" }, ground);
   const layer = draw("g", {}, svg);
   data.scale.forEach((colour, k) => draw("rect", { x: 800, y: TOP + 300 - k * 14, width: 22, height: 14.5, fill: colour }, svg));
   draw("text", { x: 828, y: TOP + 312 }, svg, data.low.toPrecision(2));
@@ -51,11 +54,13 @@ export function start(root, data) {
     const now = run().map((path) => path[step]), mean = [0, 1].map((k) => now.reduce((s, p) => s + p[k], 0) / now.length);
     const far = Math.max(...now.map((p) => Math.hypot(p[0] - mean[0], p[1] - mean[1])));
     const met = (data.met[menu.value] || []).includes(step) ? " All replicas have just been set to their mean." : "";
-    return `${menu.value}, after ${step * data.every} steps: in this plane the farthest replica is ${far.toPrecision(2)} from the mean.${met}`;
+    return `${menu.value}, after ${step} steps: in this plane the farthest replica is ${far.toPrecision(2)} from the mean.${met}`;
   }
-  const options = () => ({ steps: run()[0].length - 1, draw: paint, label: sentence, seconds: 0.3, moving: 0.25, name: "replicas on a loss surface", id: "replicas" });
+  const options = () => ({ steps: run()[0].length - 1, draw: paint, label: sentence, seconds: 0.15, moving: 0.14, name: "replicas on a loss surface", id: "replicas" });
   const control = player(root, options());
   root.append(svg);
-  control.go(Math.round(run()[0].length / 2));  // where they have parted
+  const half = run()[0].length / 2, meetings = data.met[menu.value] || [];
+  const nearest = meetings.reduce((best, one) => (Math.abs(one - half) < Math.abs(best - half) ? one : best), Infinity);
+  control.go(Number.isFinite(nearest) ? nearest - 1 : Math.round(half)); // where they are farthest apart
   menu.addEventListener("change", () => control.load(options()));
 }
