@@ -141,7 +141,8 @@ CLAIMS = [
     ),
     Claim(
         id="01-overwritten",
-        sentence="Who writes into an array between Isend and Wait sends what he wrote.",
+        sentence="A program that writes into an array between Isend and Wait sends the new "
+        "numbers.",
         experiment=overwritten,
         seeds=range(10),
         settings={"800 B": {"nbytes": 800}, "8 MB": {"nbytes": 8_000_000}},
@@ -155,7 +156,7 @@ CLAIMS = [
     ),
     Claim(
         id="01-pickling",
-        sentence="A message costs more as an object than as an array.",
+        sentence="A message takes longer as a Python object than as an array.",
         experiment=pickled_seconds,
         seeds=TIMED,
         settings={

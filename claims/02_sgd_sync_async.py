@@ -145,7 +145,7 @@ CLAIMS = [
         settings={"λ = 0.02, μ = 0.9": WITH_MOMENTUM, "λ = 0.05, μ = 0": PLAIN},
         verdict="holds",
         margin=0.0,
-        ours="runs that do",
+        ours="runs within 1e-12",
         rival="half of them",
         rival_share=0.5,
         unit="1",
@@ -166,7 +166,7 @@ CLAIMS = [
         axis="the rates",
         ours="one process",
         rival="four replicas",
-        unit="1",
+        unit="accuracy",
         smallest={"gradients": 8},
     ),
     Claim(
@@ -181,12 +181,13 @@ CLAIMS = [
         axis="the rate",
         ours="asynchronous",
         rival="one process",
-        unit="1",
+        unit="loss",
         smallest={"steps": 2},
     ),
     Claim(
         id="02-mean-staleness",
-        sentence="The mean staleness is W − 1, whether or not all workers are equally fast.",
+        sentence="With W workers, the mean staleness of a gradient is W − 1 updates, whether or "
+        "not all workers are equally fast.",
         experiment=mean_staleness,
         seeds=FEW,
         settings={"equally fast": {"factor": 1.0}, "one 4 times slower": {"factor": 4.0}},
@@ -199,7 +200,8 @@ CLAIMS = [
     ),
     Claim(
         id="02-link-speed",
-        sentence="Paced replicas on a link speed up as the inequality's two times say.",
+        sentence="The speedup of paced replicas on a link is the one predicted from T_sync and "
+        "T_comp.",
         experiment=speed_on_links,
         seeds=FEW,
         settings={
@@ -217,7 +219,7 @@ CLAIMS = [
         axis="replicas, link and pace",
         ours="measured",
         rival="predicted",
-        unit="1",
+        unit="speedup",
         smallest={"batches": 8},
     ),
 ]

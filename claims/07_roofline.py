@@ -108,7 +108,7 @@ CLAIMS = [
     ),
     _ratio(
         "07-softmax",
-        "A softmax takes longer than a pass over as many bytes.",
+        "A softmax takes longer than multiplying as many bytes by 2.",
         softmax_against_copy,
         {
             "4096 × 2048": {"rows": 4096, "columns": 2048},
@@ -122,19 +122,21 @@ CLAIMS = [
     ),
     _ratio(
         "07-causes-together",
-        "Turning B gains at least twice as much where no addition waits and vectors compute.",
+        "Turning B speeds up a matrix product at least twice as much with eight sums "
+        "and vectors as with one sum.",
         what_turning_gains,
         SIZES,
         "holds",
         1.0,
         "eight sums, vectors",
         "one sum",
-        unit="1",
+        unit="speedup",
         smallest={"n": 64, "rounds": 1},
     ),
     _ratio(
         "07-tile-too-large",
-        "Tiles twice as wide as fit the second cache are slower than those that fit.",
+        "A blocked matrix product is slower with tiles twice as wide as fit the second "
+        "cache than with tiles that fit.",
         tile_too_large,
         {"n = 1152": {"n": 1152}, "n = 1536": {"n": 1536, "rounds": 1}},
         "holds",
@@ -145,7 +147,7 @@ CLAIMS = [
     ),
     _ratio(
         "07-register-tile",
-        "A tile of C in registers at least doubles the speed of blocks.",
+        "A tile of C in registers at least doubles the speed of a blocked matrix product.",
         blocks_and_registers,
         {"n = 384": {"n": 384}, "n = 768": {"n": 768}},
         "holds",
@@ -156,7 +158,7 @@ CLAIMS = [
     ),
     _ratio(
         "07-unused-result",
-        "A sum whose result nobody uses takes no time that grows with it.",
+        "A sum whose result nobody uses takes no time that grows with its number of additions.",
         unused_result,
         {"10⁵ additions": {"n": 10**5}, "3·10⁶ additions": {"n": 3 * 10**6}},
         "holds",

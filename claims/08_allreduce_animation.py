@@ -49,7 +49,7 @@ def two_levels(seed: int, rate: float, nbytes: int, repeats: int = 5) -> tuple[f
 CLAIMS = [
     Claim(
         id="08-ping-pong",
-        sentence="Predicted by a ping-pong of two ranks, a ring takes longer than it should.",
+        sentence="A ring allreduce takes longer than a ping-pong of two ranks predicts.",
         experiment=measured_and_predicted,
         seeds=range(5),
         settings={"1 KB": {"nbytes": 1_024}, "4 MB": {"nbytes": 4_194_304}},
@@ -64,7 +64,8 @@ CLAIMS = [
     ),
     Claim(
         id="08-two-levels",
-        sentence="Between hosts with two ranks each, two levels take less time than one ring.",
+        sentence="Between hosts with two ranks each, an allreduce in two levels takes less time "
+        "than one ring.",
         experiment=two_levels,
         seeds=range(5),
         settings={

@@ -80,8 +80,8 @@ _ratio = with_defaults(seeds=SEEDS, unit="s", scale="ratio")
 CLAIMS = [
     _ratio(
         "09-fused-blocks",
-        "Eight elementwise operators as one loop in C take less time than in NumPy, block by "
-        "block over one array.",
+        "Eight elementwise operators fused into one loop in C take less time than in "
+        "NumPy, block by block over one array.",
         fused_seconds,
         NUMBERS,
         "depends on how many numbers there are",
@@ -94,7 +94,7 @@ CLAIMS = [
     ),
     _ratio(
         "09-segments-time",
-        "Recomputing √n segments makes a forward and backward pass longer.",
+        "Recomputing in √n segments lengthens the way forward and back through a chain.",
         apart(segments_seconds),
         {
             "64 convolutions, 32 × 32": {"steps": 64, "side": 32},

@@ -43,8 +43,8 @@ _step = with_defaults(seeds=FRESH, unit="s", scale="ratio", larger=False, smalle
 CLAIMS = [
     Claim(
         id="11-bubble",
-        sentence="The idle share of paced ranks is (p − 1) / (m + p − 1), within 0.05, under GPipe "
-        "as under 1F1B.",
+        sentence="In a pipeline of paced ranks, the idle share is (p − 1) / (m + p − 1) within "
+        "0.05, under GPipe as under 1F1B.",
         experiment=idle_and_formula,
         seeds=SEEDS,
         settings={
@@ -56,12 +56,13 @@ CLAIMS = [
         margin=0.05,
         ours="recorded",
         rival="formula",
-        unit="1",
+        unit="idle share",
         smallest={"p": 2, "m": 2},
     ),
     _step(
         id="11-interleaved",
-        sentence="A step is shorter with two chunks on each rank than with one, under 1F1B.",
+        sentence="A pipeline's step under 1F1B is shorter with two chunks on each rank than with"
+        " one.",
         experiment=functools.partial(two_times, ours="interleaved", rival="1F1B"),
         settings=TIMED,
         verdict="holds",
@@ -71,7 +72,8 @@ CLAIMS = [
     ),
     _step(
         id="11-zero-bubble",
-        sentence="A step is shorter with the backward pass in two parts than under 1F1B.",
+        sentence="A pipeline's step is shorter with the backward pass in two parts than under "
+        "1F1B.",
         experiment=functools.partial(two_times, ours="zero-bubble", rival="1F1B"),
         settings=TIMED,
         verdict="holds",

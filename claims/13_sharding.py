@@ -54,7 +54,8 @@ _step = with_defaults(seeds=range(4), unit="ms", scale="ratio", larger=False, ax
 CLAIMS = [
     _step(
         id="13-prefetch",
-        sentence="A step at stage 3 is shorter when parameters are gathered one block ahead.",
+        sentence="A step at ZeRO's stage 3 is shorter when parameters are gathered one block "
+        "ahead.",
         experiment=prefetch,
         settings=RATES,
         verdict="holds",
@@ -65,7 +66,7 @@ CLAIMS = [
     ),
     _step(
         id="13-placement",
-        sentence="With matrices cut over four ranks, a step is shorter when the four share a host.",
+        sentence="A step with matrices cut over four ranks is shorter when the four share a host.",
         experiment=placement,
         settings=RATES,
         verdict="holds",

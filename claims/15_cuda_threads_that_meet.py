@@ -28,7 +28,8 @@ _ratio = with_defaults(seeds=range(5), scale="ratio")
 CLAIMS = [
     _ratio(
         "15-histogram",
-        "Neighbouring pixels want the same bin more often than random bytes do.",
+        "Neighbouring pixels of a photograph want the same bin of a histogram more "
+        "often than random bytes do.",
         wanted,
         {
             "china.jpg, direct": {"ours": "china.jpg", "name": "direct", "array": "bins"},

@@ -30,7 +30,8 @@ def dealt_out(seed: int, rate: float, nbytes: int, repeats: int = 5) -> tuple[fl
 CLAIMS = [
     Claim(
         id="A3-placement",
-        sentence="With ranks dealt out to hosts in turn a ring takes longer than side by side.",
+        sentence="A ring allreduce takes longer with ranks dealt out to hosts in turn than with "
+        "ranks side by side.",
         experiment=dealt_out,
         seeds=range(5),
         settings={

@@ -63,7 +63,7 @@ CLAIMS = [
     ),
     _ratio(
         "A4-time-operations",
-        "A depthwise layer keeps more of its time than of its operations.",
+        "A depthwise layer keeps a larger share of the full layer's time than of its operations.",
         time_against_operations,
         {f"depthwise, {side}²": {"change": "depthwise", "side": side} for side in (56, 28)},
         "holds",
@@ -75,13 +75,13 @@ CLAIMS = [
     ),
     _ratio(
         "A4-shuffle",
-        "The channel shuffle costs the grouped layer time.",
+        "A channel shuffle lengthens the time of a grouped layer.",
         with_shuffle,
         {"56 × 56": {"side": 56}, "14 × 14": {"side": 14}},
         "holds",
         0.02,
         "with shuffle",
-        "without",
+        "without shuffle",
         smallest={"side": 4, "rounds": 1},
     ),
 ]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -14,6 +16,15 @@ from helpers.paths import CLAIM_RECORDS
 from helpers.records import Row
 
 VERDICT = "[verdict](glossary.md#verdict)"
+SPACE = "\u00a0"  # does not break a line
+TIMES = f"×{SPACE}"
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+SHOWN = 4  # settings of a line
+IN_CELLS = {
+    "s": 1.0,
+    "ms": 1e-3,
+    "µs": 1e-6,
+}  # units of time, of which each row has its own; seconds in one
 
 
 @dataclass(frozen=True)
@@ -60,6 +71,27 @@ class Recorded:
         said = f"**{first.parameters['sentence']}** *{self.verdict}* (`{self.id}`)"
         return f"{said}\n\n{self.tables()}"
 
+    def effects(self) -> str:
+        """Return what was compared, and the effect at each setting, in a line; of many, the ends.
+
+        For the newest record.
+        """
+        first = self.rows[0]
+        given = [row.parameters for row in self.rows]
+        if _counts(first):
+            compared, said = given[0]["ours"], [_percent(row.value) for row in self.rows]
+        else:
+            ratio = given[0]["scale"] == "ratio"
+            compared = f"{given[0]['ours']} {'÷' if ratio else '−'} {first.peer}"
+            if first.unit not in IN_CELLS and first.unit != "1":
+                compared = f"{first.unit}, {compared}"
+            said = [_effect(one)[0] for one in given]
+        if len(said) > SHOWN:
+            ends = sorted(range(len(said)), key=lambda k: given[k]["effect"])
+            return f"{compared}: {said[ends[0]]} to {said[ends[-1]]} in {len(said)} settings"
+        each = (f"{text} ({one['setting']})" for text, one in zip(said, given, strict=True))
+        return f"{compared}: {', '.join(each)}"
+
     def tables(self) -> str:
         """Return the rows as Markdown; what other processors measured otherwise is folded."""
         first = self.rows[0].parameters
@@ -68,10 +100,13 @@ class Recorded:
             found.setdefault(tuple(tuple(_cells(row)) for row in one.rows), []).append(one)
         lines: list[str] = []
         for rows, ones in found.items():
-            where = ", and on ".join(f"{one.processor}, {one.date[:10]}" for one in ones)
-            columns = [f"{self.rows[0].peer} | effect (95 %) | runs", "share (95 %)"]
+            where = ", and on ".join(f"{one.processor}, {day(one.date)}" for one in ones)
+            unit = self.rows[0].unit
+            of = "" if unit in IN_CELLS or unit == "1" else f"{unit}, "
+            sides = f"{of}{first['ours']} | {of}{self.rows[0].peer} | effect (95 %) | runs"
+            counted = f"{first['ours']} | share (95 %)"
             table = [
-                f"| setting | {first['ours']} | {columns[_counts(self.rows[0])]} | {VERDICT} |",
+                f"| setting | {counted if _counts(self.rows[0]) else sides} | {VERDICT} |",
                 "|---" * len(rows[0]) + "|",
                 *(f"| {' | '.join(row)} |" for row in rows),
                 "",
@@ -138,39 +173,88 @@ def _cells(row: Row) -> list[str]:
     given = row.parameters
     if _counts(row):
         events, trials = map(sum, zip(*given["values"], strict=True))
-        low, high = (f"{100 * end:.3g}" for end in given["interval"])
-        share = f"{100 * row.value:.3g} % ({low} to {high} %)"
+        low, high = (_percent(end) for end in given["interval"])
+        share = f"{_percent(row.value)} ({low.removesuffix(SPACE + '%')} to {high})"
         return [given["setting"], f"{events} of {trials}", share, given["word"]]
+    effect, low, high = _effect(given)
+    sides = together(row.value, row.peer_value, row.unit)
+    interval = f"{effect} ({low.removeprefix(TIMES)} to {high.removeprefix(TIMES)})"
+    return [given["setting"], *sides, interval, str(given["runs"]), given["word"]]
+
+
+def _effect(given: Mapping) -> list[str]:
+    """Return an effect and the ends of its interval, with no more digits than the interval has."""
+    numbers = [given["effect"], *given["interval"]]
     if given["scale"] == "ratio":
-        low, high = (_part(end) for end in given["interval"])
-        effect = f"{_part(given['effect'])} ({low} to {high})"
-    else:
-        low, high = ("∞" if end is None else f"{end:+.3g}" for end in given["interval"])
-        effect = f"{given['effect']:+.3g} ({low} to {high})"
-    sides = [quantity(one, row.unit) for one in (row.value, row.peer_value)]
-    return [given["setting"], *sides, effect, str(given["runs"]), given["word"]]
+        factors = [None if number is None else 1 + number for number in numbers]
+        digits = next((d for d in (2, 3) if len({_factor(one, d) for one in factors}) == 3), 3)
+        return [_factor(one, digits) for one in factors]
+    known = [number for number in numbers if number is not None]
+    width = (max(known) - min(known)) / 5
+    places = max(0, math.ceil(-math.log10(width))) if width else 3
+    return ["∞" if one is None else f"{one:+.{places}f}".replace("-", "−") for one in numbers]
+
+
+def _factor(value: float | None, digits: int) -> str:
+    if value is None:
+        return "∞"
+    if 10**digits <= value < 1e6:
+        return f"{TIMES}{float(f'{value:.{digits}g}'):,.0f}"  # 1,000 for 1.0e+03
+    return TIMES + _powers(f"{value:#.{digits}g}".removesuffix("."))
+
+
+def _powers(text: str) -> str:
+    """Write 2.5·10¹⁸ for 2.5e+18."""
+    number, _, power = text.partition("e")
+    return f"{number}·10{str(int(power)).translate(RAISED)}" if power else number
+
+
+def _percent(share: float) -> str:
+    percent = 100 * share
+    return f"{percent:.0f}{SPACE}%" if percent >= 10 or not percent else f"{percent:.2g}{SPACE}%"
+
+
+def together(ours: float | None, peer: float | None, unit: str) -> list[str]:
+    """Return two sides of one measurement in one unit, that of the larger: 0.03 ms and 20 ms."""
+    by, name = _scale(max(abs(one) for one in (ours, peer) if one is not None), unit)
+    if unit not in IN_CELLS:  # it stands in the column's head
+        name = ""
+    return ["" if one is None else _text(one * by, name) for one in (ours, peer)]
 
 
 def quantity(value: float | None, unit: str) -> str:
     """Return a value that can be read: 30 µs for 2.998e-05 s, 315 GB/s for 3.151e+11 bytes/s."""
     if value is None:
         return ""
-    if unit == "s" and 0 < abs(value) < 1:
-        places = ((1e-7, 1e9, "ns"), (1e-4, 1e6, "µs"), (1, 1e3, "ms"))
-        by, unit = next((by, name) for end, by, name in places if abs(value) < end)
-        value *= by
-    elif unit in ("bytes/s", "flop/s") and abs(value) >= 1e6:
-        large = abs(value) >= 1e9
-        value *= 1e-9 if large else 1e-6
-        unit = ("G" if large else "M") + unit.replace("bytes", "B")
-    text = f"{value:,.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:.4g}"
-    return f"{text} {unit}".removesuffix(" 1")
+    by, name = _scale(abs(value), unit)
+    return _text(value * by, name)
 
 
-def _part(value: float | None) -> str:
-    if value is None:
-        return "∞"
-    text = f"{1 + value:.3g}"
-    if 1e3 <= 1 + value < 1e6:
-        text = f"{float(text):,.0f}"  # 1,040 for 1.04e+03
-    return f"×\u00a0{text}"  # not the sign alone on a line
+def _scale(value: float, unit: str) -> tuple[float, str]:
+    """Return by what to multiply a value of this size, and the unit that it then has."""
+    if unit in IN_CELLS:
+        seconds = value * IN_CELLS[unit]
+        places = ((0, 1, "s"), (1e-9, 1e9, "ns"), (1e-6, 1e6, "µs"), (1e-3, 1e3, "ms"), (1, 1, "s"))
+        by, name = [(by, name) for least, by, name in places if seconds >= least][-1]
+        if seconds and seconds < 1e-9:
+            by, name = 1e9, "ns"
+        return by * IN_CELLS[unit], name
+    if unit in ("bytes/s", "flop/s") and value >= 1e6:
+        large = value >= 1e9
+        return (1e-9 if large else 1e-6), ("G" if large else "M") + unit.replace("bytes", "B")
+    return 1, unit
+
+
+def _text(value: float, unit: str) -> str:
+    text = f"{value:,.0f}" if 1e3 <= abs(value) < 1e12 else _powers(f"{value:.3g}")
+    return f"{text}{SPACE}{unit}".removesuffix(f"{SPACE}1").rstrip(SPACE)
+
+
+def day(date: str) -> str:
+    """Return a record's date as it is written in a text, on one line.
+
+    >>> day("2026-11-02T10:00:00Z").split()
+    ['2', 'November', '2026']
+    """
+    found = datetime.fromisoformat(date.replace("Z", "+00:00"))
+    return f"{found.day}{SPACE}{found:%B}{SPACE}{found.year}"

@@ -318,7 +318,8 @@ def test_the_page_of_claims_has_every_claim():
         for name, claim in claims.of(topic).items():
             (summary,) = re.findall(rf'id="{name}"><summary>(.*)</summary>', text)
             shown = BeautifulSoup(summary, "html.parser").text
-            assert shown.endswith(f": {claim.sentence} ({name})")
+            assert f": {claim.sentence} ({name})" in shown
+            assert re.search(r"\d", shown.rpartition(f"({name})")[2]), "the effect, before it opens"
         assert f"[{topic}](notebooks/{topic}.ipynb): " in text
 
 
@@ -357,9 +358,21 @@ def test_the_page_of_figures_has_each_setting_of_a_suite_once(tmp_path, monkeypa
     assert text.count("## conformance\n") == text.count("## links\n") == 1
     assert text.count("<code>python -m bench.conformance --ranks 2</code>") == 1
     assert text.count("<code>python -m bench.conformance --ranks 3</code>") == 1
-    shown = {value for value in range(111, 1000, 111) if f" {value} tests " in text}
+    shown = {value for value in range(111, 1000, 111) if f"| {value}\u00a0tests |" in text}
     assert shown == {222, 333, 555, 777, 888}  # of equal settings and of equal cases the newer
     assert text.count(", 1 row</summary>") == 6
+
+
+def test_a_suite_says_its_ratios_beside_each_peer_with_their_quantity():
+    rows = [records.Row(f"call {k}", 1e-3 * k, "s", "gloo", 2e-3, {}) for k in range(1, 5)]
+    rows += [records.Row("a page", 3.0, "MB", "theirs", 4.0, {})]
+    rows += [records.Row("alone", float(k), "points") for k in (5, 7)]
+    lines = [line.replace("\u00a0", " ") for line in generated._headlines(rows)]
+    assert lines == [
+        "- time beside “gloo”: × 0.5 to × 2, median × 1.2 (4 rows)",
+        "- a page: 3 MB, theirs: 4 MB",
+        "- 5 points to 7 points (2 rows)",
+    ]
 
 
 def test_an_executed_notebook_is_kept_until_it_changes(tmp_path, monkeypatch):

@@ -8,14 +8,15 @@ import importlib
 import importlib.util
 import pkgutil
 import re
+import statistics
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from types import ModuleType
 
 import claims
 from helpers import records
-from helpers.claims.recorded import Recorded, quantity, recorded
+from helpers.claims.recorded import IN_CELLS, Recorded, day, quantity, recorded, together
 from helpers.paths import ROOT
 from tools import notebooks
 from tools.site import on_a_gpu
@@ -53,6 +54,14 @@ LIBRARIES = (
     "native",
 )
 REFERENCE = ["what_holds", "measured", "on_a_gpu", "api/index"]
+HEADLINES, FEW = 4, 3  # groups of a suite that are told before its table; rows told one by one
+QUANTITIES = {
+    **dict.fromkeys(("s", "ms", "µs", "ns"), "time"),
+    **dict.fromkeys(("GB/s", "MB/s"), "bandwidth"),
+    **dict.fromkeys(("MB", "KiB", "B"), "memory"),
+    "Gflop/s": "operations in a second",
+    "1/s": "speed",
+}
 MOST = 40  # rows of one suite on the page; the record has all
 
 
@@ -72,9 +81,10 @@ def what_holds() -> str:
         "Every conclusion of the course is an experiment over seeds and settings against the "
         "strongest simple rival. Here are all of them with what the newest record of each "
         "processor says: *holds*, *equal*, *fails*, *open* (these runs do not decide) or *depends "
-        "on* a setting or the processor. The effect stands with its 95 % interval; *runs* is how "
-        "many pairs it comes from. `make claims NB=02` runs those of one notebook on your machine. "
-        "Open a line to see its measurements.",
+        "on* a setting or the processor. Below each sentence stand the means of the newest record: "
+        "÷ for how many times as large one side is as the other, − for a difference. Open a line "
+        "to see both sides with the effect's 95 % interval; *runs* is how many pairs it comes "
+        "from. `make claims NB=02` runs the claims of one notebook on your machine.",
         "",
     ]
     for topic in claims.topics():
@@ -89,7 +99,11 @@ def what_holds() -> str:
         for name in known:
             one = found[name]
             sentence = html.escape(one.rows[0].parameters["sentence"], quote=False)
-            summary = f"<em>{one.verdict}</em>: {sentence} (<code>{name}</code>)"
+            effects = html.escape(one.effects(), quote=False)
+            summary = (
+                f"<em>{one.verdict}</em>: {sentence} (<code>{name}</code>)"
+                f"<br><small>{effects}</small>"
+            )
             tables = one.tables().replace("](glossary.md#", "](notebooks/glossary.md#")
             lines += _folded(summary, tables, name)
     return "\n".join(lines)
@@ -125,7 +139,8 @@ def measured() -> str:
         "# What was measured",
         "",
         "Figures of `make bench`, ours and a peer's from the same run on the same machine. "
-        "Another machine gives other seconds; the ratios travel further.",
+        "Another machine gives other seconds; the ratios travel further. × stands for ours ÷ the "
+        "peer's: of time and memory less is better, of bandwidth and speed more.",
         "",
     ]
     tables: dict[str, list[tuple[records.Record, list[records.Row]]]] = {}
@@ -142,6 +157,7 @@ def measured() -> str:
     for suite, (record, rows) in ((name, one) for name in sorted(tables) for one in tables[name]):
         if record is tables[suite][0][0]:
             lines += [f"## {suite}", "", _about(suite), ""]
+        lines += [*_headlines(rows), ""]
         table = [
             "| what | case | ours | peer | peer's | ours ÷ peer's |",
             "|---|---|---|---|---|---|",
@@ -149,11 +165,45 @@ def measured() -> str:
         ]
         if len(rows) > MOST:
             table += ["", f"The record has {_rows(len(rows) - MOST)} more."]
-        where = f"{record.machine['name']}, {record.date[:10]}, {_rows(len(rows))}"
+        where = f"{record.machine['name']}, {day(record.date)}, {_rows(len(rows))}"
         short = textwrap.shorten(record.command, LONGEST, placeholder=" ...")
         command = html.escape(short)
         lines += _folded(f"<code>{command}</code>, {where}", "\n".join(table))
     return "\n".join(lines)
+
+
+def _headlines(rows: Sequence[records.Row]) -> list[str]:
+    """Return what a suite found beside each peer, and without one: a line of Markdown for each."""
+    groups: dict[tuple[str, str], list[records.Row]] = {}
+    for row in rows:
+        peer = row.peer if row.ratio is not None else ""
+        groups.setdefault((peer, QUANTITIES.get(row.unit, row.unit)), []).append(row)
+    if len(groups) > 1:  # what passed and what a file is called are no quantities
+        groups = {(peer, what): those for (peer, what), those in groups.items() if what != "1"}
+    largest = sorted(groups.items(), key=lambda item: (not item[0][0], -len(item[1])))
+    return [
+        f"- {_cell(line)}"
+        for (peer, what), those in largest[:HEADLINES]
+        for line in _headline(peer, what, those)
+    ]
+
+
+def _headline(peer: str, what: str, rows: Sequence[records.Row]) -> list[str]:
+    if peer and len(rows) <= FEW:
+        both = [(row.name, *together(row.value, row.peer_value, row.unit)) for row in rows]
+        unit = "" if rows[0].unit in IN_CELLS else f" {rows[0].unit}"
+        return [f"{name}: {ours}{unit}, {peer}: {theirs}{unit}" for name, ours, theirs in both]
+    count = _rows(len(rows))
+    if not peer:
+        least, most = (
+            quantity(by(rows, key=lambda row: row.value).value, rows[0].unit) for by in (min, max)
+        )
+        same = {row.unit for row in rows} == {rows[0].unit}
+        return [f"{least} to {most} ({count})"] if same and what != "1" and least != most else []
+    ratios = [row.ratio for row in rows if row.ratio is not None]
+    least, middle, most = (f"{by(ratios):.2g}" for by in (min, statistics.median, max))
+    ends = f"× {least}" if least == most else f"× {least} to × {most}, median × {middle}"
+    return [f"{what} beside “{peer}”: {ends} ({count})"]
 
 
 def _rows(count: int) -> str:
@@ -177,11 +227,11 @@ def setting(record: records.Record) -> tuple[str, ...]:
 
 def _figures(row: records.Row) -> list[str]:
     case = ", ".join(
-        f"{key} {value}"
+        f"{key} {quantity(value, '1') if isinstance(value, float) else value}"
         for key, value in row.parameters.items()
-        if isinstance(value, str | int | float) and len(str(value)) <= 40
+        if isinstance(value, str | int | float) and value != "" and len(str(value)) <= 40
     )
-    ratio = "" if row.ratio is None else f"{row.ratio:.3g}"
+    ratio = "" if row.ratio is None else f"{row.ratio:.2g}"
     ours, peer = (quantity(value, row.unit) for value in (row.value, row.peer_value))
     return [_cell(text) for text in (row.name, case, ours, row.peer, peer, ratio)]
 

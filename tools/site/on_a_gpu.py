@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from helpers import records
+from helpers.claims.recorded import day
 from helpers.paths import GPU_RECORDS
 
 LARGEST = 16384  # rows and columns of the image
@@ -48,7 +49,7 @@ def page() -> str:
         for record in found:  # the newest of each GPU
             if suite in record.suites:
                 by_gpu.setdefault(record.gpu, record.suites[suite])
-                ran.setdefault(record.gpu, record.date[:10])
+                ran.setdefault(record.gpu, day(record.date))
         told += [part(by_gpu)] if by_gpu else []
     if not told:
         return ""
