@@ -12,7 +12,6 @@ from helpers.exercises.kernels import (
     read_once,
     run,
     shared_out,
-    warp_requests,
 )
 
 
@@ -170,38 +169,6 @@ def my_scan(answer):
                 wrong(
                     f"{what} is right, but the threads read {len(events)} numbers, one of them "
                     f"{most}: a way down over the same pairs as the way up reads far fewer"
-                )
-
-
-@kernel_exercise
-def packed_sum(answer):
-    """packed_sum(x, total): sums of blocks of 256 as a tree, by threads that stand together."""
-    with compiled(answer) as module:
-        for blocks in (1, 3):
-            x = np.random.default_rng(blocks).random(256 * blocks, np.float32)
-            total = np.full(blocks, np.nan, np.float32)
-            record = run(module, "packed_sum", blocks, 256, x, total, record=True)
-            what = f"total of {blocks} block{'s' * (blocks > 1)}"
-            close(total, x.reshape(blocks, 256).sum(axis=1), what, rtol=1e-5)
-            shared_out(record, "x", "read", 1, what)
-            made = [record.picked(array="part", kind=kind) for kind in ("write", "atomic")]
-            passes = len(warp_requests(np.concatenate(made))) // blocks - 8  # less: part filled
-            if passes > 12:
-                wrong(
-                    f"the sums are right, but their additions take the warps of a block {passes} "
-                    "passes, and 12 would do: in many of these only a few lanes add"
-                )
-            added = np.bincount(record.elements(np.concatenate(made)), minlength=256) // blocks - 1
-            if added.tolist() != [sum(i % (2 << k) == 0 for k in range(8)) for i in range(256)]:
-                wrong(
-                    "the sums are right, but by other additions than those above: in each step, "
-                    "part[i] += part[i + step] for all i that 2 * step divides"
-                )
-            most = most_by_one(record.picked(array="part", kind="read"))
-            if most > 24:  # two or three for each addition, and the result
-                wrong(
-                    f"the sums are right, but one thread reads part {most} times: with at most one "
-                    "addition a step it would be 17"
                 )
 
 

@@ -101,10 +101,3 @@ def threads_of(events: np.ndarray) -> np.ndarray:
 def most_by_one(events: np.ndarray) -> int:
     """Return how many of the events are those of the thread that has most."""
     return int(np.unique(threads_of(events), return_counts=True)[1].max(initial=0))
-
-
-def warp_requests(events: np.ndarray) -> np.ndarray:
-    """Return the events' different requests: what a warp asks for at once."""
-    return np.unique(
-        np.stack([events["access"], events["occurrence"], threads_of(events) // 32]), axis=1
-    ).T

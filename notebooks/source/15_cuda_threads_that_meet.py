@@ -40,7 +40,7 @@ rng = np.random.default_rng(15)
 photograph = load_sample_image("china.jpg").mean(axis=2).astype(np.float32) / 255
 
 # %% [markdown]
-# Below, threads compute for each of eight numbers the sum of all numbers before it: a *[scan](glossary.md#scan)*. A single thread makes six additions, one after another; for 256 numbers it makes 254. A tree of threads takes $2 \log_2 n$ steps: six for eight numbers too, but only 16 for 256. (The picture has a seventh, which sets the last number to zero.) **Press ▶|** to see which thread adds what, and choose the other scan from the menu. (It includes each number in its own sum.) Lines are reads, frames are writes, and each colour is a thread. A barrier separates each step from the next. Both scans were recorded while they ran.
+# Below, threads compute for each of eight numbers the sum of all numbers before it: a *[scan](glossary.md#scan)*. A single thread makes six additions, one after another; for 256 numbers it makes 254. A tree of threads takes $2 \log_2 n$ steps: six for eight numbers too, but only 16 for 256. (The picture has a seventh, which sets the last number to zero.) **Press |◀, then ▶|** to see one step after another, and choose the other scan from the menu. (It includes each number in its own sum.) Lines are reads and frames are writes; `t2` in a frame is the thread. A barrier separates each step from the next. Both scans were recorded while they ran.
 
 # %%
 eight, scans = np.array([3, 1, 7, 0, 4, 1, 6, 3], np.float32), {}
@@ -53,7 +53,7 @@ scan_picture(scans, eight)
 # %% [markdown]
 # ## Lesson 1. What does an `if` cost a warp?
 #
-# *35 minutes.* **The question:** all 32 lanes of a warp receive the same instruction. What happens where an `if` sends some lanes into one branch and the rest into the other?
+# *25 minutes.* **The question:** all 32 lanes of a warp receive the same instruction. What happens where an `if` sends some lanes into one branch and the rest into the other?
 #
 # ### Divergence
 #
@@ -117,37 +117,13 @@ sums = Module("sums.cu", device="cpu")
 Code(sums["interleaved_sum"].listing, language="c++")
 
 # %% [markdown]
-# At $s = 1$, half of the lanes of each warp are idle. From $s = 16$ on, a warp makes at most one addition, and 31 of its lanes are idle.
+# At $s = 1$, half of the lanes of each warp are idle. From $s = 16$ on, a warp makes at most one addition, and 31 of its lanes are idle. A *packed* sum makes the same additions in other threads: it numbers the additions of a step from 0, and thread $t$ makes addition $t$. The additions of a step then lie in as few warps as possible.
 #
-# ### Exercise 1: the same additions, by other threads
-#
-# *Difficulty ●●○, 10 minutes.* Write the body of the loop. Step $s$ (`step`) makes the same $128/s$ additions as above, at most one in each thread. Choose the threads so that the additions take as few passes as possible.
-#
-# <details><summary>Hint</summary>
-#
-# The additions of a step go to the elements $0, 2s, 4s, \dots$. Number these additions from 0, and let thread $t$ do addition $t$.
-#
-# </details>
+# > **Predict.** A warp makes a pass in each step in which at least one of its lanes adds. 256 threads are 8 warps, and there are eight steps, from $s = 1$ to $s = 128$. How many passes make the additions of the interleaved sum, and of the packed sum?
 
-# %% language="cuda" exercise="packed-sum"
-# __global__ void packed_sum(const float *x, float *total) {
-#     __shared__ float part[256];
-#     int t = threadIdx.x;
-#     part[t] = x[blockIdx.x * 256 + t];
-#     for (int step = 1; step < 256; step *= 2) {
-#         __syncthreads();
-#         // your part
-#         // BEGIN SOLUTION
-#         int left = 2 * step * t;
-#         if (left < 256) part[left] += part[left + step];
-#         // END SOLUTION
-#         // end of your part
-#     }
-#     if (t == 0) total[blockIdx.x] = part[0];
-# }
-
-# %% check="packed-sum" points=2
-check.packed_sum(packed_sum)
+# %%
+interleaved_passes = Prediction("passes of the interleaved sum", None)  # your number for None
+packed_passes = Prediction("passes of the packed sum", None)
 
 # %% [markdown]
 # ### Shuffles: lanes that read each other's registers
@@ -169,36 +145,26 @@ check.packed_sum(packed_sum)
 # }
 
 # %% [markdown]
-# > **Predict.** The table below compares four sums of 256 numbers: interleaved, yours, *halved* (each step adds the upper half to the lower half, as in notebook 05), and by shuffles. How many barriers does the interleaved sum need? (Yours and the halved sum need as many.) How many does the sum by shuffles need?
+# The table adds a third sum: the *halved* sum of notebook 05, each step of which adds the upper half to the lower half.
 
 # %%
-most_barriers = Prediction("barriers of the interleaved sum", None)  # your number for None
-few_barriers = Prediction("barriers of the sum by shuffles", None)
-
-# %%
-x, kernels = rng.random(256, np.float32), {"interleaved": sums["interleaved_sum"]}
-if check.packed_sum.passed(packed_sum):
-    kernels["yours"] = packed_sum
-kernels |= {"halved": sums["halved_sum"], "by shuffles": shuffled_sum}
+x, found = rng.random(256, np.float32), {}
 lines = ["| sum | passes that add | barriers | wavefronts of shared memory |", "|---" * 4 + "|"]
-barriers = {}
-for name, kernel in kernels.items():
+for name in ("interleaved", "packed", "halved", "by shuffles"):
+    kernel = shuffled_sum if name == "by shuffles" else sums[f"{name}_sum"]
     total = np.zeros(1, np.float32)
     warps, record = kernel[1, 256].warps(x, total), kernel[1, 256].record(x, total)
     assert np.isclose(total[0], x.sum())
-    if name == "by shuffles":
-        adding = warps.count(warps.line("// v of lane + o"))
-    else:  # each pass that adds ends in a write; 8 others fill the array
-        adding = sum(a.requests for a in record.select(array="part", kind="write")) - 8
-    barriers[name] = record.events["interval"].max()
+    found[name] = warps.count(warps.line("// v of lane + o" if kernel is shuffled_sum
+                                         else f"// {name}"))  # fmt: skip
     shared = sum(a.wavefronts for a in record.select(space="shared"))
-    lines.append(f"| {name} | {adding} | {barriers[name]} | {shared} |")
-most_barriers.answer(barriers["interleaved"])
-few_barriers.answer(barriers["by shuffles"])
+    lines.append(f"| {name} | {found[name]} | {record.events['interval'].max()} | {shared} |")
+interleaved_passes.answer(found["interleaved"])
+packed_passes.answer(found["packed"])
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# The interleaved sum makes 47 passes; your packed sum makes the same additions in 12. But it needs as many wavefronts as the interleaved sum: its active lanes read words $2s$ apart, so several lanes want words of one bank. The halved sum reads neighbouring words, and needs few passes and few wavefronts. The sum by shuffles makes 5 passes in each of 8 warps: 40, more than the halved sum. But it needs a third of the halved sum's wavefronts, and a single barrier.
+# The interleaved sum makes 47 passes: 8 in each of the first five steps, then 4, 2 and 1. The packed sum makes the same additions in 12: 4, then 2, then 1 in each of six steps. But it needs as many wavefronts as the interleaved sum: its active lanes read words $2s$ apart, so several lanes want words of one bank. The halved sum reads neighbouring words, and needs few passes and few wavefronts. The sum by shuffles makes 5 passes in each of 8 warps: 40, more than the halved sum. But it needs a third of the halved sum's wavefronts, and a single barrier.
 #
 # An H200 summed 134 million numbers in blocks of 256: interleaved in 0.58 ms, packed in 0.74 ms, halved in 0.56 ms. The packed sum makes a quarter of the interleaved sum's passes, and still took longer: passes alone do not decide the time. (Times on an H200 come from `make gpu`; `data/gpu/` holds the record.)
 #
@@ -207,7 +173,7 @@ Markdown("\n".join(lines))
 # %% [markdown]
 # ## Lesson 2. Where does each thread put its result?
 #
-# *55 minutes.* **The question:** a thread's place in the output depends on what all other threads found. How do all threads find their places at once?
+# *60 minutes.* **The question:** a thread's place in the output depends on what all other threads found. How do all threads find their places at once?
 #
 # ### Scan: fewer additions, and a new cost
 #
@@ -216,13 +182,13 @@ Markdown("\n".join(lines))
 # - *Hillis and Steele* scan in steps $s = 1, 2, 4, \dots$. In step $s$, every thread adds the number $s$ places to the left to its own. That takes $\log_2 n$ steps and nearly $n \log_2 n$ additions. The result is *inclusive*: each sum includes the number at its own place.
 # - *Blelloch* scans by going up and down a tree, in $2 \log_2 n$ steps and $2(n-1)$ additions. The result is *exclusive*: each sum stops before its own place. The way up adds pairs, then pairs of pairs, until the last element holds the sum of all. The way down sets this last element to zero and visits the same pairs in reverse order. In each pair, the left element takes the right element's old value, and the right element becomes the sum of the two old values.
 #
-# ### Exercise 2: down the tree
+# ### Exercise 1: down the tree
 #
 # *Difficulty ●●●, 20 minutes.* A block of 128 threads scans 256 numbers in `part`. The way up is given. Write the way down: at the end, `part[i]` holds the sum of the block's numbers before number `i`.
 #
 # <details><summary>Hint</summary>
 #
-# Use the pairs of the way up, with `step` from 128 down to 1: each of the first `128 / step` threads handles one pair. One thread sets `part[255]` to zero. Put a barrier wherever a thread reads what another has just written; do not forget the last line of the kernel.
+# The pairs and their threads are those of the way up, in reverse order. Keep the left element's old value before you overwrite it. Put a barrier wherever a thread reads what another has just written; do not forget the last line of the kernel.
 #
 # </details>
 
@@ -272,28 +238,32 @@ if check.my_scan.passed(my_scan):
     print(f"{len(packed)} bright pixels of {len(pixels)}, packed by your scan")
 
 # %% [markdown]
-# > **Predict.** Both scans run on 256 numbers. What is the ratio of their shared-memory accesses, steps ÷ tree? And of their *wavefronts*?
+# > **Predict.** Both scans run on 256 numbers. How many barriers does each need, if a barrier stands before each step? In the tree's step $s = 4$, all 32 lanes of a warp have work, and they read words 8 apart. How many wavefronts does such a request take?
 
 # %%
-more_accesses = Prediction("accesses, steps ÷ tree", None)  # your number for None
-more_wavefronts = Prediction("wavefronts, steps ÷ tree", None)
+barriers_steps = Prediction("barriers of the scan in steps", None)  # your number for None
+barriers_tree = Prediction("barriers of the scan by a tree", None)
+worst_request = Prediction("wavefronts of a request for words 8 apart", None)
 
 # %%
-numbers, seen = rng.random(256, np.float32), {}
+numbers, found = rng.random(256, np.float32), {}
+lines = ["| scan | barriers | accesses of shared memory | wavefronts | most for one request |",
+         "|---" * 5 + "|"]  # fmt: skip
 for name, pad in (("scan_steps", 0), ("scan_tree", 0), ("scan_tree", 1)):
     with Module("scan.cu", {"PAD": pad}, device="cpu") as module:
         launch = module[name][1, 256 if name == "scan_steps" else 128]
         record = launch.record(numbers, np.zeros(256, np.float32))
     shared = record.select(space="shared")
-    seen[name, pad] = sum(a.count for a in shared), sum(a.wavefronts for a in shared)
-    print(f"{name + ', padded' * pad:17} {record.events['interval'].max():2} barriers,",
-          f"{seen[name, pad][0]} accesses, {seen[name, pad][1]} wavefronts")  # fmt: skip
-ratio = np.divide(seen["scan_steps", 0], seen["scan_tree", 0])
-more_accesses.answer(ratio[0])
-more_wavefronts.answer(ratio[1])
+    found[name, pad] = int(record.events["interval"].max()), max(a.worst for a in shared)
+    lines.append(f"| {name}{', padded' * pad} | {found[name, pad][0]} | {sum(a.count for a in shared)} "
+                 f"| {sum(a.wavefronts for a in shared)} | {found[name, pad][1]} |")  # fmt: skip
+barriers_steps.answer(found["scan_steps", 0][0])
+barriers_tree.answer(found["scan_tree", 0][0])
+worst_request.answer(found["scan_tree", 0][1])
+Markdown("\n".join(lines))
 
 # %% [markdown]
-# The tree makes fewer than half of the accesses and still needs *twice* the wavefronts. (An H200 counted 1.7 times as many.) In the tree's steps, neighbouring lanes read words 2, 4, 8, … apart, so they share ever fewer banks. Skipping one word in every 32 (*padding*) removes most of these conflicts; only then does the tree need fewer wavefronts. The tree also needs twice the barriers. On an H200, scanning 134 million numbers in blocks of 256 took 0.63 ms in steps, 1.16 ms by the tree, and 0.55 ms by the padded tree. **Fewer operations help only if operations are the bottleneck.**
+# The tree makes fewer than half of the accesses and still needs *twice* the wavefronts. (An H200 counted 1.7 times as many.) In the tree's steps, neighbouring lanes read words 2, 4, 8, … apart, so they share ever fewer banks: words 8 apart lie in four banks, eight in each. Skipping one word in every 32 (*padding*) removes most of these conflicts; only then does the tree need fewer wavefronts. The tree also needs twice the barriers, and one more before the result is read. On an H200, scanning 134 million numbers in blocks of 256 took 0.63 ms in steps, 1.16 ms by the tree, and 0.55 ms by the padded tree. **Fewer operations help only if operations are the bottleneck.**
 #
 # ### Histogram: many threads, one bin
 #
@@ -310,13 +280,13 @@ more_wavefronts.answer(ratio[1])
 #
 # This kernel is correct, but every byte costs one global atomic. With *[privatization](glossary.md#privatization)*, each block counts in bins of its own, in shared memory, and adds them to the common bins at the end.
 #
-# ### Exercise 3: bins for each block
+# ### Exercise 2: bins for each block
 #
-# *Difficulty ●●●, 15 minutes.* Write this kernel for any number of blocks and of threads in a block. `x` holds `n` bytes, and `bins` holds zeros at the start. Divide all work among the threads. With $B$ blocks, at most $256 \cdot B$ atomics may go to `bins`.
+# *Difficulty ●●●, 20 minutes.* Write this kernel for any number of blocks and of threads in a block. `x` holds `n` bytes, and `bins` holds zeros at the start. Divide all work among the threads. With $B$ blocks, at most $256 \cdot B$ atomics may go to `bins`.
 #
 # <details><summary>Hint</summary>
 #
-# The kernel has three parts: set `own` to zero, count, add `own` to `bins`. A block of 64 threads has 256 bins, so each thread sets several to zero and adds several. Which parts must end before the next begins? Where may two threads add to one bin at once?
+# Three parts: set `own` to zero, count, add `own` to `bins`. Which part must end before the next begins? In which parts may two threads add to one bin at once? Mind blocks with fewer than 256 threads.
 #
 # </details>
 
@@ -339,26 +309,25 @@ more_wavefronts.answer(ratio[1])
 check.block_histogram(block_histogram)
 
 # %% [markdown]
-# > **Predict.** 8 blocks count 32 768 bytes. By what factor do their own bins reduce the atomics on global memory? A warp counts 32 neighbouring pixels of the photograph. How many of its lanes want the most wanted bin, on average?
+# > **Predict.** 8 blocks count 32 768 bytes. By what factor do their own bins reduce the atomics on global memory?
 
 # %%
 fewer_atomics = Prediction("global atomics, direct ÷ own bins", None)  # your number for None
-same_bin = Prediction("lanes of a warp that want one bin of the photograph", None)
 
 # %%
 data = {"photograph": (255 * photograph[4::8]).astype(np.uint8).ravel()[:32_768],
         "random bytes": rng.integers(0, 256, 32_768).astype(np.uint8)}  # fmt: skip
+lines = ["| bytes | kernel | atomics on global memory | lanes of a warp that want one bin |",
+         "|---" * 4 + "|"]  # fmt: skip
 with Module("histogram.cu", device="cpu") as module:
     for (name, x), bins in ((pair, b) for pair in data.items() for b in ("bins", "own")):
         kernel = module["direct_histogram" if bins == "bins" else "own_histogram"]
         record = kernel[8, 256].record(x, np.zeros(256, np.uint32), len(x))
         atomics = record.count(array="bins", kind="atomic")
         crowd = serialized(record, array=bins) / (len(x) / 32)
-        print(f"{name:12} {kernel.signature.name + ':':17} {atomics:5} atomics on global memory;",
-              f"{crowd:.1f} lanes of a warp want one bin")  # fmt: skip
-        if (name, bins) == ("photograph", "bins"):
-            same_bin.answer(crowd)
+        lines.append(f"| {name} | {kernel.signature.name} | {atomics} | {crowd:.1f} |")
 fewer_atomics.answer(len(x) / atomics)
+Markdown("\n".join(lines))
 
 # %% [markdown] claims="15-histogram"
 # The direct kernel makes $n$ global atomics, and the kernel with private bins $256 \cdot B$. So a block saves atomics only if it counts more bytes than it has bins. An H200 counted 268 million random bytes in 69 ms with bins in global memory, and in 0.38 ms with bins for each block.
@@ -379,7 +348,8 @@ if check.block_histogram.passed(block_histogram):
     sky = np.s_[:51]
     print(f"contrast of the sky (standard deviation): {photograph[sky].std():.2f} before,",
           f"{share[grey][sky].std():.2f} after")  # fmt: skip
-    plots.images({"photograph": photograph, "by your histogram": share[grey]})
+    plots.images({"photograph": photograph, "by your histogram": share[grey]},
+                 "With its grey levels spread, the haze of the sky has more contrast")  # fmt: skip
     plt.show()
 
 # %% [markdown]
@@ -387,7 +357,7 @@ if check.block_histogram.passed(block_histogram):
 #
 # ## Lesson 3. Can attention be computed without storing its scores?
 #
-# *60 minutes, of which the project takes 25.* **The question:** attention over $n$ positions has $n^2$ scores. Must they travel through global memory?
+# *65 minutes, of which the project takes 25.* **The question:** attention over $n$ positions has $n^2$ scores. Must they travel through global memory?
 #
 # ### Softmax reads its row three times
 #
@@ -401,13 +371,13 @@ if check.block_histogram.passed(block_histogram):
 #
 # $$ m = \max(m_1, m_2) \qquad l = l_1 e^{m_1 - m} + l_2 e^{m_2 - m} $$
 #
-# ### Exercise 4: softmax of a row by one warp
+# ### Exercise 3: softmax of a row by one warp
 #
-# *Difficulty ●●○, 15 minutes.* Block `b` has 32 threads and computes the softmax of row `b`, which has `n` numbers. Write the part that brings $m$ and $l$ of the whole row into every lane. It reads each number of the row once. `__shfl_xor_sync(0xffffffff, m, o)` returns the `m` of the lane whose number is this lane's number XOR `o`. After exchanges with $o = 16, 8, 4, 2, 1$, every lane has merged the results of all 32.
+# *Difficulty ●●○, 20 minutes.* Block `b` has 32 threads and computes the softmax of row `b`, which has `n` numbers. Write the part that brings $m$ and $l$ of the whole row into every lane. It reads each number of the row once. `__shfl_xor_sync(0xffffffff, m, o)` returns the `m` of the lane whose number is this lane's number XOR `o`. After exchanges with $o = 16, 8, 4, 2, 1$, every lane has merged the results of all 32.
 #
 # <details><summary>Hint</summary>
 #
-# First loop over the lane's own numbers, `i = threadIdx.x, threadIdx.x + 32, ...` below `n`; keep `row[i]` in a variable. Then loop over `o`: fetch the other lane's `m` and `l`, and merge. Fetch both before you change either.
+# Two loops, one for each of the two rules above: first over the lane's own numbers, then over `o`. Fetch the other lane's `m` and `l` before you change either.
 #
 # </details>
 
@@ -453,13 +423,13 @@ check_attention.online_softmax(online_softmax)
 #
 # At the end, $o = s / l$. No score has to be stored.
 #
-# ### Exercise 5, the project: a thread for each query
+# ### Exercise 4, the project: a thread for each query
 #
 # *Difficulty ●●●, 25 minutes.* $D = 32$, and each thread computes the output of one query. The block loads tiles of 32 keys and values into shared memory. Write the loop over the keys of a tile: compute a key's score, then update `m`, `l` and `s`. `query` is already divided by $\sqrt{32}$. The last tile may have fewer than 32 keys.
 #
 # <details><summary>Hint</summary>
 #
-# For each key `j` of the tile, compute the score, the new maximum `now`, the factor `expf(m - now)` and the weight `expf(score - now)`. The factor multiplies `l` and all 32 numbers of `s`. The loop ends before `from + j` reaches `n`: even a score of zero would count.
+# The rules for $m$, $l$ and $s$ are those above, and $x_j$ is the score of key $j$; `s` has 32 numbers. Which keys of the last tile must not count? (Even a score of zero would count.)
 #
 # </details>
 
@@ -501,10 +471,10 @@ flash = Module("attention.cu", device="cpu")
 Code(flash["attention"].listing, language="c++")
 
 # %% [markdown]
-# > **Predict.** Let $n = 128$ and $D = 32$. What is the ratio of the bytes asked for, three kernels ÷ one? A rough guess will do.
+# > **Predict.** Suppose that a cache kept everything, so that each kernel moves each number that it reads or writes once. Let $n = 128$ and $D = 32$. How many times as many bytes do the three kernels move together as the single kernel?
 
 # %%
-three_to_one = Prediction("bytes asked for, three kernels ÷ one", None)  # your number for None
+three_to_one = Prediction("each byte once, three kernels ÷ one", None)  # your number for None
 
 # %%
 n, D = 128, 32
@@ -529,7 +499,7 @@ if check_attention.my_attention.passed(my_attention):
     names.append("yours, a thread for each query")
     rows.append(np.array([r.requested_bytes(space="global"), r.sector_bytes(space="global"),
                           r.compulsory_bytes()]) / 1e3)  # fmt: skip
-three_to_one.answer(rows[3][0] / rows[4][0])
+three_to_one.answer(rows[3][2] / rows[4][2])
 lines = ["| kernel | asked for (kB) | in sectors (kB) | each byte once (kB) |", "|---" * 4 + "|"]
 lines += [f"| {name} | {' | '.join(f'{x:.0f}' for x in row)} |"
           for name, row in zip(names, rows, strict=True)]  # fmt: skip

@@ -205,19 +205,6 @@ __global__ void block_histogram(const unsigned char *x, unsigned *bins, int n) {
         atomicAdd(&bins[x[i]], 1u);
 }
 """
-PACKED = """
-__global__ void packed_sum(const float *x, float *total) {
-    __shared__ float part[256];
-    int t = threadIdx.x;
-    part[t] = x[blockIdx.x * 256 + t];
-    for (int step = 1; step < 256; step *= 2) {
-        __syncthreads();
-        %s
-    }
-    if (t == 0) total[blockIdx.x] = part[0];
-}
-"""
-PAIRS = "int left = 2 * step * t; if (left < 256) part[left] += part[left + step];"
 
 
 def resident(threads, registers, shared, system=1024, blocks=32):
@@ -275,24 +262,6 @@ CASES = {
             SCAN % UP_TO,
             SCAN % ALONE,
             SCAN % BY_STEPS,  # right, in 8 · 256
-        ],
-    ),
-    "packed_sum": Case(
-        right=PACKED % PAIRS,
-        also=[
-            PACKED % "for (int k = t; k < 128 / step; k += 256) "
-            "part[2 * step * k] += part[step * (2 * k + 1)];",
-            PACKED % "int l = 2 * step * t; if (l < 256) atomicAdd(&part[l], part[l + step]);",
-        ],
-        wrong=[
-            PACKED % "if (t % (2 * step) == 0) part[t] += part[t + step];",  # right, but apart
-            PACKED % "if (t < 32) for (int u = 2 * step * t; u < 256; u += 64 * step) "
-            "part[u] += part[u + step];",
-            (PACKED % PAIRS).replace("__syncthreads();", ""),
-            PACKED % "int h = 128 / step; if (t < h) part[t] += part[t + h];",  # other pairs
-            PACKED % "if (step == 1 && t > 0) atomicAdd(&part[0], part[t]);",
-            PACKED % "if (t == 0 && step == 128) { float sum = 0; "
-            "for (int k = 0; k < 256; k++) sum += x[blockIdx.x * 256 + k]; part[0] = sum; }",
         ],
     ),
     "block_histogram": Case(
