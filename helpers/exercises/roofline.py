@@ -21,22 +21,6 @@ TRIES = 5  # most of them count
 
 
 @exercise
-def fma_units(answer):
-    """answer(flops, frequency, lanes, fma) -> instructions that a core starts in each cycle."""
-    for flops, frequency, lanes, fma, units in (
-        (128e9, 4e9, 8, True, 2),
-        (128e9, 4e9, 16, True, 1),
-        (24e9, 3e9, 4, False, 2),
-        (6e9, 3e9, 1, False, 2),
-        (90e9, 2.5e9, 12, True, 1.5),
-        (75e9, 2.5e9, 12, True, 1.25),
-    ):
-        kind = "FMA" if fma else "no FMA"
-        what = f"{flops / 1e9:g} Gflop/s at {frequency / 1e9:g} GHz, {lanes} lanes, {kind}"
-        close(call(answer, flops, frequency, lanes, fma), units, f"units for {what}")
-
-
-@exercise
 def moved_bytes(answer):
     """answer(read, written, size, allocate) -> bytes that memory moves for one turn of a loop."""
     for name, read, written, size in (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from helpers.plots.roofline_html import apart
+from helpers.plots.labels import beside, together
 from helpers.plots.style import (
     BLACK,
     BLUE,
@@ -18,6 +18,7 @@ from helpers.plots.style import (
     VERMILION,
     colour,
     ensure_axes,
+    legible,
 )
 from helpers.plots.web.page import embed
 
@@ -27,14 +28,15 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 FRAME = -500, -330, 1000, 660  # left, upper edge, width, height
-LETTER, LINE = 8, 16  # of a name in the SVG's units: width a letter, height
+FONT = 18  # of a name, in the SVG's units
+LETTER, LINE = 11, 22  # width a letter, height
 EDGE = 6  # between what is drawn and the frame
 LOOK = {  # a second cue beside the colour, for those who do not tell colours apart
     "centre": f'fill="{VERMILION}" stroke="{BLACK}" stroke-width="3"',
     "needed": f'fill="{BLUE}"',
     "user": f'fill="{ORANGE}" stroke="{BLACK}" stroke-width="1.5" stroke-dasharray="4 3"',
 }
-MOST = 30  # nodes of each kind that are shown
+MOST = 14  # nodes of each kind that are shown
 TOLD = 5  # names of each kind in the picture's description, from the highest rank down
 SHAKE = 8  # by which circles with their names are shaken apart: standard deviation
 
@@ -42,45 +44,71 @@ SHAKE = 8  # by which circles with their names are shaken apart: standard deviat
 def convergence(residuals: Mapping[str, Sequence[float]], damping: float, given: int) -> Axes:
     """Draw how much each iteration changes (L1), the bound 2·dᵏ, and how many are ``given``."""
     ax = ensure_axes()
-    ax.figure.set_label("How much each iteration still changes")
+    ax.figure.set_label("How much each iteration still changes the ranks, and the bound")
     longest = max(map(len, residuals.values()))
     steps = np.arange(1, max(longest, given) + 1)
-    ax.plot(steps, 2 * damping**steps, "--", color=GREY, marker="", label=f"bound 2·{damping}ᵏ")
+    bound = 2 * damping**steps
+    ax.plot(steps, bound, "--", color=GREY, marker="")
+    beside = {"textcoords": "offset points", "va": "center"}
+    middle = len(steps) // 2
+    ax.annotate(f"bound 2·{damping}ᵏ", (steps[middle], bound[middle]), xytext=(12, 6), **beside)
     for i, (name, values) in enumerate(residuals.items()):
         ax.plot(
             range(1, len(values) + 1), values, color=colour(i), marker=MARKERS[i % len(MARKERS)],
-            markevery=max(1, len(values) // 8), label=name, linewidth=2.5,
+            markevery=max(1, len(values) // 8), linewidth=2.5,
         )  # fmt: skip
-    ax.axvline(given, color=VERMILION, linewidth=1.5, label=f"K = {given}, as in the source")
+        ends = len(values), values[-1]
+        ax.annotate(f"{name}: {ends[0]}", ends, xytext=(10, 0), color=legible(colour(i)), **beside)
+    ax.axvline(given, color=VERMILION, linewidth=1.5)
+    ax.annotate(
+        f"K = {given}, as in the source", (given, 0.9), xycoords=("data", "axes fraction"),
+        xytext=(-8, 0), ha="right", color=VERMILION, **beside,
+    )  # fmt: skip
     ax.set(yscale="log", xlabel="iteration k", ylabel="L1 change", title="How many are enough?")
     ax.set_ylim(1e-13, 3)
-    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return ax
 
 
 def time_against_bytes(rows: Sequence[Mapping], bandwidth: float) -> Axes:
     """Draw each version's time per iteration against its bytes, and bytes ÷ bandwidth.
 
-    ``rows`` have ``version``, ``bytes`` and ``seconds`` of one iteration; ``bandwidth`` is in
+    ``rows`` have ``name``, ``bytes`` and ``seconds`` of one iteration; ``bandwidth`` is in
     bytes/s.
     """
     ax = ensure_axes()
-    low = min(row["bytes"] for row in rows) / 2
-    high = max(row["bytes"] for row in rows) * 2
-    x = np.array([low, high])
-    floor = x / bandwidth * 1e3
-    ax.plot(x, floor, "--", color=GREY, marker="", label=f"read at {bandwidth / 1e9:.0f} GB/s")
-    ax.set(xscale="log", yscale="log", xlabel="bytes per iteration", ylabel="ms per iteration")
-    for i, row in enumerate(rows):
-        y = row["seconds"] * 1e3
-        ax.plot(row["bytes"], y, MARKERS[i % len(MARKERS)], color=colour(i), markersize=11)
+    ax.figure.set_label("Time and bytes of an iteration of each version, and the least time")
+    low = min(row["bytes"] for row in rows) / 4
+    high = max(row["bytes"] for row in rows) * 8
+    x = np.array([low, high]) / 1e6
+    floor = x * 1e9 / bandwidth
+    ax.plot(
+        x, floor, "--", color=GREY, marker="", label=f"least time at {bandwidth / 1e9:.0f} GB/s"
+    )
+    ax.set(xscale="log", yscale="log", xlabel="MB an iteration", ylabel="ms an iteration")
+    points = [(row["bytes"] / 1e6, row["seconds"] * 1e3) for row in rows]
+    for i, point in enumerate(points):
+        ax.plot(*point, MARKERS[i % len(MARKERS)], color=BLUE, markersize=11)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter("{x:g}")
+    ax.figure.canvas.draw()  # lays out: names go by pixels
     scale = 72 / ax.figure.dpi  # pixels to points, downwards
-    at = ax.transData.transform([(row["bytes"], row["seconds"] * 1e3) for row in rows])
-    down = apart([(x * scale, -y * scale) for x, y in at], ["00" for _ in rows], 15, 8)
-    for row, moved in zip(rows, down, strict=True):
-        ax.annotate(row["version"], (row["bytes"], row["seconds"] * 1e3), xytext=(9, 4 - moved),
-                    textcoords="offset points", size=14)  # fmt: skip
-    ax.set_title("Versions, by number: bytes set the least time")
+    at = [(u * scale, -v * scale) for u, v in ax.transData.transform(points)]
+    room = ax.get_window_extent()
+    within = room.x0 * scale, -room.y1 * scale, room.x1 * scale, -room.y0 * scale
+    ends = ax.transData.transform(np.column_stack([x, floor])) * (scale, -scale)
+    for (place, name), (left, middle) in zip(
+        named := together(at, [row["name"] for row in rows], 3),
+        beside(
+            [p for p, _ in named], [8 * len(n) for _, n in named], 18, [tuple(ends.ravel())], within
+        ),
+        strict=True,
+    ):
+        ax.annotate(
+            name, ax.transData.inverted().transform((place[0] / scale, -place[1] / scale)),
+            xytext=(left - place[0], place[1] - middle), textcoords="offset points",
+            va="center_baseline", size=14,
+        )  # fmt: skip
+    ax.set_title("Bytes set the least time")
     ax.legend(loc="upper left")
     return ax
 
@@ -89,9 +117,14 @@ def bars(names: Sequence[str], scores: Sequence[float], title: str) -> Axes:
     """Draw ranks, of a total of 1, as horizontal bars, the first on top, in percent."""
     ax = ensure_axes()
     order = range(len(names))[::-1]
-    ax.barh([names[i] for i in order], [100 * scores[i] for i in order], color=BLUE)
-    ax.set(xlabel="rank, % of the total", title=title)
-    ax.grid(axis="y", visible=False)
+    drawn = ax.barh([names[i] for i in order], [100 * scores[i] for i in order], color=BLUE)
+    ax.bar_label(drawn, fmt="%.2g %%", padding=4)
+    ax.set(title=title)
+    ax.figure.set_label("Rank in percent of all visits")
+    ax.margins(x=0.12)
+    ax.set_xticks([])
+    ax.spines["bottom"].set_visible(False)
+    ax.grid(visible=False)
     return ax
 
 
@@ -103,7 +136,7 @@ def neighbourhood(
 ) -> HTML:
     """Return a picture of a node's surroundings to zoom, to move and to walk through.
 
-    Shows ``centre`` (red, a thick edge), and the 30 highest-ranked nodes among those that it links
+    Shows ``centre`` (red, a thick edge), and the 14 highest-ranked nodes among those that it links
     to in one or two steps (blue), and of those that link to it (orange, a dashed edge). Area grows
     with rank.
     """
@@ -117,7 +150,7 @@ def neighbourhood(
     inside = set(kept)
     edges = [(a, b) for a in kept for b in _targets(adjacency, a) if b in inside and a != b]
     largest = max(scores[i] for i in kept)
-    radii = [round(5 + 25 * float(np.sqrt(scores[i] / largest)), 1) for i in kept]
+    radii = [round(7 + 28 * float(np.sqrt(scores[i] / largest)), 1) for i in kept]
     places = _apart(_layout(kept, edges), radii, [len(names[i]) for i in kept])
     nodes = [
         {
@@ -191,12 +224,12 @@ def _svg(nodes: Sequence[Mapping], edges: Sequence[tuple[int, int]]) -> str:
     marks = "".join(
         f'<circle cx="{n["x"]}" cy="{n["y"]}" r="{n["r"]}" {LOOK[n["kind"]]}>'
         f"<title>{html.escape(n['name'])}: {n['rank']}</title></circle>"
-        f'<text stroke="none" x="{n["x"]}" y="{n["y"] - n["r"] - 2:.1f}">'
+        f'<text stroke="none" x="{n["x"]}" y="{n["y"] - n["r"] - 5:.1f}">'
         f"{html.escape(n['name'])}</text>"
         for n in nodes
     )
     return (
-        f'<svg viewBox="{" ".join(map(str, FRAME))}" role="group" font-size="13" '
+        f'<svg viewBox="{" ".join(map(str, FRAME))}" role="group" font-size="{FONT}" '
         f'aria-label="{_told(nodes)}" text-anchor="middle" font-family="sans-serif">'
         f'<g stroke="{GREY}" stroke-width="0.8">{lines}</g><g stroke="#fff">{marks}</g></svg>'
         "<small>Red, thick edge: the centre; blue: what it needs, in one or two steps; orange, "

@@ -7,11 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from helpers.plots.roofline_html import interactive
 from helpers.plots.style import (
     BLUE,
     GREEN,
+    GREY,
+    MARKERS,
     ORANGE,
     VERMILION,
     colour,
@@ -24,7 +27,9 @@ if TYPE_CHECKING:
 
     from helpers.roofline.cache import Cache
 
-__all__ = ["bandwidths", "cache_step", "interactive", "latency", "misses"]
+PAPER = {"facecolor": "white", "edgecolor": "none", "pad": 1}  # under text that a line may cross
+
+__all__ = ["bandwidths", "cache_step", "interactive", "latency", "misses", "tiles"]
 
 
 def latency(
@@ -40,14 +45,23 @@ def latency(
     ax = ensure_axes()
     sizes, times = np.asarray(curve).T
     ax.plot(sizes / 1024, times * 1e9, color=BLUE, label="pointer chase")
+    begin = sizes[0]
     for i, one in enumerate(found):
+        end = min(one["capacity"], sizes[-1])
         if math.isfinite(one["capacity"]):
             ax.axvline(
-                one["capacity"] / 1024,
+                end / 1024,
                 color=VERMILION,
                 linewidth=1.5,
                 label="found in the curve" if i == 0 else None,
             )
+        within = times[(sizes >= begin) & (sizes <= end)]
+        ax.annotate(
+            f"{one['seconds'] * 1e9:.{int(one['seconds'] < 1e-8)}f} ns",
+            (math.sqrt(begin * end) / 1024, 1e9 * max([*within, one["seconds"]])),
+            xytext=(0, 10), textcoords="offset points", ha="center", color=BLUE, bbox=PAPER,
+        )  # fmt: skip
+        begin = end
     for i, one in enumerate(reported):
         ax.axvline(
             one["size"] / 1024,
@@ -56,52 +70,102 @@ def latency(
             linewidth=2.5,
             label="reported by the system" if i == 0 else None,
         )
-    ax.set(xscale="log", yscale="log", xlabel="working set, KiB", ylabel="ns a load")
+    ax.set(xlabel="working set, KiB", ylabel="time of a load, ns", yscale="log")
     ax.set_xscale("log", base=2)
     powers = range(round(math.log2(max(sizes[-1] / 1024, 2))) + 1)
     ax.set_xticks([2**k for k in powers[::2]], [str(2**k) for k in powers[::2]])
     ax.set_xticks([2**k for k in powers[1::2]], [""] * len(powers[1::2]), minor=True)
     ax.set_xlim(0.8 * sizes[0] / 1024, 1.25 * sizes[-1] / 1024)
+    ax.set_ylim(top=2 * max(times) * 1e9)  # room for the last plateau's time
+    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    ax.yaxis.set_major_formatter("{x:g}")
+    ax.yaxis.set_minor_formatter(NullFormatter())
     ax.set_title("Latency of a load")
     ax.figure.set_label(
-        "Latency of a load" + (", and the capacities that it shows" if found else "")
+        "The working set outgrows a cache at each step"
+        + (": its time and its end, as a program finds them" if found else "")
     )
     # Beside the title: nowhere else is there room that neither the curve nor a line crosses.
     ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=3, fontsize=11, columnspacing=1)
     return ax
 
 
-def bandwidths(rows: Sequence[Mapping], threads: int, ax: Axes | None = None) -> Axes:
-    """Draw read, copy and triad of each level as bars, GB/s, for one number of threads.
+def bandwidths(rows: Sequence[Mapping]) -> Axes:
+    """Draw read, copy and triad of each level, GB/s, with one thread and with the most.
 
     ``rows`` have ``level``, ``kind``, ``threads`` and ``rate`` in bytes/s.
     """
-    ax = ensure_axes(ax)
-    chosen = [row for row in rows if row["threads"] == threads]
-    levels = list(dict.fromkeys(row["level"] for row in chosen))
+    ax = ensure_axes()
+    ax.figure.set_label("Bandwidth of each cache and of memory, with one thread and with more")
+    ax.set(ylabel="GB/s", title="Bandwidth")
+    levels = list(dict.fromkeys(row["level"] for row in rows))
+    most = max((row["threads"] for row in rows), default=1)
     for i, kind in enumerate(("read", "copy", "triad")):
-        rows_ = [r for r in chosen if r["kind"] == kind]
-        if not rows_:
-            continue
-        rates = [r["rate"] / 1e9 for r in rows_]
-        at = [levels.index(r["level"]) + 0.27 * (i - 1) for r in rows_]
-        bars = ax.bar(at, rates, 0.25, label=kind, hatch=("", "//", "..")[i], edgecolor="white")
-        for bar, rate in zip(bars, rates, strict=True):
-            bar.set_facecolor(colour(i))  # its edge stays white, and with it the hatch
-            ax.annotate(
-                f"{rate:.0f}", (bar.get_x() + bar.get_width() / 2, rate), ha="center", va="bottom"
-            )
-    ax.set(ylabel="GB/s", title=f"{threads} thread" + "s" * (threads > 1))
-    ax.set_xticks(range(len(levels)), levels)
-    ax.set(xlim=(-0.5, max(len(levels), 1) - 0.5))
-    ax.margins(y=0.1)
-    ax.grid(axis="x", visible=False)
-    if levels:
-        ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=3, fontsize=11)
-    else:  # the machine was too busy
+        named = False
+        for k, level in enumerate(levels):
+            rates = {
+                row["threads"]: row["rate"] / 1e9
+                for row in rows
+                if (row["level"], row["kind"]) == (level, kind) and row["threads"] in (1, most)
+            }
+            x = k + 0.27 * (i - 1)
+            ax.plot([x] * len(rates), list(rates.values()), color=colour(i), marker="")
+            for threads, rate in rates.items():
+                up = rate == max(rates.values())
+                ax.plot(
+                    x, rate, MARKERS[i], color=colour(i), markersize=10, markeredgewidth=2.5,
+                    markerfacecolor=colour(i) if threads == most else "white",
+                    label=None if named or threads != most else kind,
+                )  # fmt: skip
+                named = named or threads == most
+                ax.annotate(
+                    f"{rate:.0f}", (x, rate), xytext=(0, 10 if up else -10), ha="center",
+                    va="bottom" if up else "top", textcoords="offset points",
+                )  # fmt: skip
+    if not levels:
         ax.text(
             0.5, 0.5, "not measured: the machine was too busy", transform=ax.transAxes, ha="center"
         )
+        return ax
+    if most > 1:
+        ax.set_title(f"Bandwidth. Hollow: 1 thread; filled: {most} threads")
+    ax.set_yscale("log")
+    ax.margins(y=0.15)
+    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    ax.yaxis.set_major_formatter("{x:g}")
+    ax.yaxis.set_minor_formatter(NullFormatter())
+    ax.set_xticks(range(len(levels)), levels)
+    ax.set_xlim(-0.5, len(levels) - 0.5)
+    ax.grid(axis="x", visible=False)
+    ax.legend(loc="upper right", ncols=3)
+    return ax
+
+
+def tiles(
+    sides: Sequence[int], rates: Sequence[float], alone: float, yours: Mapping[str, int]
+) -> Axes:
+    """Draw the speed of blocked products, flop/s, against the side of their tiles.
+
+    ``alone`` is the speed with a single tile; ``yours`` has the reader's side for each cache.
+    """
+    ax = ensure_axes()
+    ax.figure.set_label("Speed of a blocked product by the side of its tiles")
+    ax.plot(sides, [rate / 1e9 for rate in rates], color=BLUE)
+    ax.axhline(alone / 1e9, color=GREY, linestyle="--", marker="")
+    ax.annotate(
+        "a single tile: no blocks", (1, alone / 1e9), xycoords=("axes fraction", "data"),
+        xytext=(0, -6), textcoords="offset points", ha="right", va="top", bbox=PAPER,
+    )  # fmt: skip
+    for (cache, side), ha in zip(yours.items(), ("right", "left"), strict=False):
+        ax.axvline(side, color=VERMILION, linestyle=":", linewidth=2.5)
+        ax.annotate(
+            f"your tile for {cache}: {side}", (side, 1), xycoords=("data", "axes fraction"),
+            xytext=(6 if ha == "right" else -6, 4), textcoords="offset points", ha=ha,
+            color=VERMILION,
+        )  # fmt: skip
+    ax.set(xlabel="side of a tile", ylabel="Gflop/s", xscale="log", ylim=(0, None))
+    ax.set_xticks(sides, list(map(str, sides)))
+    ax.set_xticks([], minor=True)
     return ax
 
 

@@ -8,7 +8,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from helpers.plots.style import GREY, colour
+from helpers.plots.labels import beside, together
+from helpers.plots.style import BLUE, GREY
 from helpers.plots.web.page import embed
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def interactive(
             "s": p.seconds,
             "top": own_roof(peaks, p.threads),
             "memory": own_roof(bandwidths, p.threads),
+            "threads": f"{p.threads} thread{'s' * (p.threads > 1)}",
         }
         for p in points
     ]
@@ -42,50 +44,19 @@ def interactive(
 def axis_range(
     peaks: Mapping[str, float], bandwidths: Mapping[str, float], points: Sequence[Point]
 ) -> tuple[float, float]:
-    """Return the whole decades of intensity, flop/byte, around the ridge points and the kernels."""
-    top = max(peaks.values())
-    marks = [top / rate for rate in bandwidths.values()] + [p.intensity for p in points]
-    return 10 ** math.floor(math.log10(min(marks) / 2)), 10 ** math.ceil(math.log10(max(marks) * 2))
+    """Return intensities, flop/byte, each 1, 2 or 5 times a power of ten, around all that counts.
 
-
-def apart(
-    places: Sequence[tuple[float, float]],
-    names: Sequence[str],
-    height: float = 12,
-    width: float = 6.5,
-) -> list[float]:
-    """Return how far down each label goes so that none covers another, nor another's point.
-
-    Labels stand right of their places, y downwards; all lengths are in one unit, pixels or points.
+    That is the kernels, and the ridge point of each peak with each bandwidth.
     """
-    moved, taken = [0.0] * len(places), []
-    for i in sorted(range(len(places)), key=lambda i: places[i][1]):
-        (x, y), length = places[i], width * len(names[i])
-        beside = [(u, v) for u, v in places if height < u - x < length + height]
-        while blockers := [
-            v
-            for u, v, other in taken
-            if u < x + length and x < u + other and abs(v - y) < 0.99 * height
-        ] + [v for _, v in beside if abs(v - y) < 0.8 * height]:
-            y = max(blockers) + height
-        taken.append((x, y, length))
-        moved[i] = y - places[i][1]
-    return moved
-
-
-NEAR = 2.5  # times: a name above a line would stand on one that is no further up
-
-
-def _below(index: int, rates: Sequence[float]) -> bool:
-    """Tell whether a line's name goes below it: another lies just above, or upon it and first."""
-    mine = rates[index]
-    return any(
-        mine < other < NEAR * mine or (other == mine and k < index) for k, other in enumerate(rates)
-    )
+    marks = [peak / rate for peak in peaks.values() for rate in bandwidths.values()]
+    marks += [p.intensity for p in points]
+    low, high = min(marks) / 4, 3 * max(marks)
+    steps = [k * 10.0**e for e in range(-9, 12) for k in (1, 2, 5)]
+    return max(s for s in steps if s <= low), min(s for s in steps if s >= high)
 
 
 def _spread(places: Sequence[float], gap: float) -> list[float]:
-    """Return the places, each moved right until it is ``gap`` away from its left neighbour."""
+    """Return the places, each moved up until it is ``gap`` away from the one before."""
     moved = [0.0] * len(places)
     last = -math.inf
     for i in sorted(range(len(places)), key=places.__getitem__):
@@ -93,8 +64,9 @@ def _spread(places: Sequence[float], gap: float) -> list[float]:
     return moved
 
 
-WIDTH, HEIGHT, LEFT, BOTTOM, RIGHT, TOP = 880, 470, 70, 50, 20, 110  # above TOP: the roofs' names
-INK = ("#222222", "#555555", "#767676")  # of the bandwidths: colours belong to the kernels
+WIDTH, PLOT, LEFT, BOTTOM, RIGHT = 900, 330, 64, 54, 150  # right of the plot: the peaks' names
+FONT, LETTER = 15, 8.6  # of a name: height and width a letter
+INK = ("#222222", "#555555", "#767676")  # of the bandwidths: the colour belongs to the kernels
 DASHES = ("", "9 4", "3 3", "12 3 3 3")
 
 
@@ -103,61 +75,73 @@ def _page(peaks, bandwidths, data, low: float, high: float) -> HTML:
     floor = min([min(bandwidths.values()) * low, *(d["p"] for d in data)]) / 2
     bottom, ceiling = math.log10(floor), math.log10(top)
     x0, x1 = math.log10(low), math.log10(high)
+    across, up = (WIDTH - LEFT - RIGHT) / (x1 - x0), PLOT / (ceiling - bottom)  # of a decade
+    steep = math.atan2(up, across)  # of a roof's line
+    written = [f"{name}: {_bytes(rate)}" for name, rate in bandwidths.items()]
+    above = 16 + LETTER * max(map(len, written)) * math.sin(steep)  # the roofs' names
+    height = above + PLOT + BOTTOM
 
     def x(value):
-        return LEFT + (math.log10(value) - x0) / (x1 - x0) * (WIDTH - LEFT - RIGHT)
+        return LEFT + (math.log10(value) - x0) * across
 
     def y(value):
-        share = (math.log10(value) - bottom) / (ceiling - bottom)
-        return HEIGHT - BOTTOM - share * (HEIGHT - BOTTOM - TOP)
+        return above + (ceiling - math.log10(value)) * up
 
-    parts = []
-    for e in range(round(x0), round(x1) + 1):
-        parts.append(_line(x(10**e), TOP, x(10**e), HEIGHT - BOTTOM, "#ddd", 1))
-        parts.append(_text(x(10**e), HEIGHT - BOTTOM + 18, _number(10.0**e), "middle"))
+    parts, lines = [], []
+    for tick in _ticks(low, high):
+        parts.append(_line(x(tick), above, x(tick), above + PLOT, "#ddd", 1))
+        parts.append(_text(x(tick), above + PLOT + 20, _number(tick), "middle"))
     unit, words = (1e12, "Tflop/s") if floor >= 1e12 else (1e9, "Gflop/s")
     for tick in _ticks(floor, top):
         parts.append(_line(LEFT, y(tick), WIDTH - RIGHT, y(tick), "#ddd", 1))
-        parts.append(_text(LEFT - 6, y(tick) + 4, _number(tick / unit), "end"))
-    named = []  # where a roof's name stands: its left end and its height
+        parts.append(_text(LEFT - 6, y(tick) + 5, _number(tick / unit), "end"))
     dash_of = {}  # "1 thread" → how its lines are dashed
-    for k, (name, rate) in enumerate(peaks.items()):
+    said = [_two_lines(name, _flops(rate)) for name, rate in peaks.items()]
+    tallest = 18 * max(map(len, said)) + 4
+    heights = _spread([-y(rate) for rate in peaks.values()], tallest)
+    for (name, rate), text, middle in zip(peaks.items(), said, heights, strict=True):
         dash = dash_of[name.rpartition(", ")[2]] = "" if rate == top else "9 4"
-        parts.append(_line(LEFT, y(rate), WIDTH - RIGHT, y(rate), GREY, 2, dash))
-        label = f"{name}: {_flops(rate)}"
-        down = 15 if _below(k, list(peaks.values())) else -5
-        parts.append(_text(WIDTH - RIGHT - 4, y(rate) + down, label, "end"))
-        named.append((WIDTH - RIGHT - 4 - 7.6 * len(label), y(rate) + down))
-    steep = math.degrees(math.atan((y(1) - y(10)) / (x(10) - x(1))))  # of a roof's line
-    beside = _spread(
-        [x(top / rate) for rate in bandwidths.values()], 17 / math.sin(math.radians(steep))
-    )
+        lines.append((LEFT, y(rate), WIDTH - RIGHT, y(rate)))
+        parts.append(_line(*lines[-1], GREY, 2, dash))
+        for k, line in enumerate(text):
+            down = 5 + 18 * (k - (len(text) - 1) / 2)
+            parts.append(_text(WIDTH - RIGHT + 8, down - middle, line, "start", "#222"))
+    beside_ = _spread([x(top / rate) for rate in bandwidths.values()], 19 / math.sin(steep))
     like = {name: dash_of.get(name.rpartition(", ")[2]) for name in bandwidths}
     others = itertools.cycle(DASHES[2:] if any(d is not None for d in like.values()) else DASHES)
     for k, (name, rate) in enumerate(bandwidths.items()):
         start, ridge, ink = max(low, floor / rate), x(top / rate), INK[k % 3]
-        same = like[name]
-        dash = next(others) if same is None else same
-        parts.append(_line(x(start), y(rate * start), ridge, y(top), ink, 2.5, dash))
+        dash = next(others) if like[name] is None else like[name]
+        lines.append((x(start), y(rate * start), ridge, y(top)))
+        parts.append(_line(*lines[-1], ink, 2.5, dash))
         tip = f"{name}: {rate / 1e9:.1f} GB/s, ridge at {top / rate:.3g} flop/byte"
         parts.append(_dot(ridge, y(top), 4, ink, tip))
         # The name goes on where its line ends: above the highest peak there are no kernels.
-        at = beside[k] + 8, y(top) - 6
-        turned = f'transform="rotate({-steep:.1f} {at[0]:.1f} {at[1]:.1f})"'
-        parts.append(_text(*at, f"{name} {rate / 1e9:.0f} GB/s", "start", ink, extra=turned))
+        at = beside_[k] + 8, y(top) - 7
+        turned = f'transform="rotate({-math.degrees(steep):.1f} {at[0]:.1f} {at[1]:.1f})"'
+        parts.append(_text(*at, written[k], "start", ink, extra=turned))
     places = [(x(d["i"]), y(d["p"])) for d in data]
-    down = apart(places, [d["name"] for d in data], height=15, width=7.6)
-    for index, (d, (cx, cy), moved) in enumerate(zip(data, places, down, strict=True)):
-        parts.append(_mark(cx, cy, index, tip_of(d)))
-        if moved > 12:  # a line leads to a name that had to move
-            parts.append(_line(cx + 5, cy + 5, cx + 10, cy + moved, "#777", 1))
-        end = cx + 12 + 7.6 * len(d["name"])
-        upon = any(end > left and abs(cy + 4 + moved - height) < 17 for left, height in named)
-        at, anchor = (cx - 12, "end") if upon else (cx + 12, "start")
-        parts.append(_text(at, cy + 4 + moved, d["name"], anchor, "#222"))
-    parts.append(_text(WIDTH / 2, HEIGHT - 10, "arithmetic intensity, flop/byte", "middle"))
-    turned = f'transform="rotate(-90 16 {HEIGHT / 2})"'
-    parts.append(_text(16, HEIGHT / 2, words, "middle", extra=turned))
+    below_top = [d["top"] < top for d in data]  # held against a dashed roof
+    names = together(places, [d["name"] for d in data])
+    found = beside(
+        [place for place, _ in names],
+        [LETTER * len(name) for _, name in names],
+        FONT + 3,
+        lines,
+        (LEFT, above, WIDTH - RIGHT, above + PLOT),
+    )
+    for ((cx, cy), name), (left, middle) in zip(names, found, strict=True):
+        end = min(max(cx, left - 2), left + LETTER * len(name))
+        if math.hypot(end - cx, middle - cy) > 20:  # a line leads to a name that had to move
+            parts.append(_line(cx, cy, end, middle, "#777", 1))
+        parts.append(_text(left, middle + 5, name, "start", "#222"))
+    parts += [
+        _mark(*at, hollow, tip_of(d)) for d, at, hollow in zip(data, places, below_top, strict=True)
+    ]
+    parts.append(_text((LEFT + WIDTH - RIGHT) / 2, height - 10, "arithmetic intensity, flop/byte",
+                       "middle"))  # fmt: skip
+    middle = above + PLOT / 2
+    parts.append(_text(16, middle, words, "middle", extra=f'transform="rotate(-90 16 {middle})"'))
     scale = {
         "x0": x0,
         "x1": x1,
@@ -165,14 +149,27 @@ def _page(peaks, bandwidths, data, low: float, high: float) -> HTML:
         "y1": ceiling,
         "top": top,
         "memory": _memory(bandwidths),
-        "box": [WIDTH, HEIGHT, LEFT, BOTTOM, RIGHT, TOP],
+        "box": [WIDTH, height, LEFT, BOTTOM, RIGHT, above],
     }
     still = (
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="group" '
+        f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="group" '
         f'aria-label="{html.escape(_told(peaks, bandwidths, data))}" '
-        f'font-family="sans-serif" font-size="13">{"".join(parts)}</svg>'
+        f'font-family="sans-serif" font-size="{FONT}">{"".join(parts)}</svg>'
     )
+    if len(set(below_top)) == 2:
+        full = next(name for name, rate in peaks.items() if rate == top).rpartition(", ")[2]
+        few = ", ".join({d["threads"] for d in data if d["top"] < top})
+        still += (
+            f"<small>Filled circle: {full}, under the solid lines. "
+            f"Hollow circle: {few}, under the dashed lines.</small>"
+        )
     return embed("roofline", scale, still=still)
+
+
+def _two_lines(name: str, rate: str) -> list[str]:
+    """What is written beside a peak: in one line if it is short."""
+    one = f"{name}: {rate}"
+    return [one] if LETTER * len(one) < RIGHT else [name, rate]
 
 
 def _told(peaks: Mapping[str, float], bandwidths: Mapping[str, float], data) -> str:
@@ -219,9 +216,9 @@ def _line(x1, y1, x2, y2, stroke, width, dash="") -> str:
     )
 
 
-def _text(x, y, text, anchor, fill="#444", size=13, extra="") -> str:
+def _text(x, y, text, anchor, fill="#444", extra="") -> str:
     return (
-        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{fill}" font-size="{size}" '
+        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{fill}" '
         f"{extra}>{html.escape(text)}</text>"
     )
 
@@ -233,13 +230,18 @@ def _dot(x, y, r, fill, tip) -> str:
     )
 
 
-def _mark(x: float, y: float, index: int, tip: str) -> str:
-    """A kernel: colour and width of its ring tell neighbours apart, its name stands beside it."""
-    fill, ring = colour(index), ("#fff", "#111")[index // 6 % 2]
+def _mark(x: float, y: float, hollow: bool, tip: str) -> str:
+    """A kernel: its name stands beside it."""
+    fill, ring = ("#fff", BLUE) if hollow else (BLUE, "#fff")
     return (
-        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="7" fill="{fill}" stroke="{ring}" stroke-width="1.5">'
-        f"<title>{html.escape(tip)}</title></circle>"
+        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="7" fill="{fill}" stroke="{ring}" '
+        f'stroke-width="{3 if hollow else 1.5}"><title>{html.escape(tip)}</title></circle>'
     )
+
+
+def _bytes(rate: float) -> str:
+    """Return a bandwidth with its unit."""
+    return f"{rate / 1e12:.1f} TB/s" if rate >= 1e12 else f"{rate / 1e9:.0f} GB/s"
 
 
 def _flops(rate: float) -> str:

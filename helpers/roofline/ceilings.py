@@ -71,13 +71,14 @@ class Ceilings:
         return max(self.peak(dtype, count) for count in counted), max(rates)
 
     def cache_roofs(self) -> dict[str, float]:
-        """The bandwidth of reading in bytes/s, with the best number of threads, of each cache.
+        """The bandwidth in bytes/s of each cache, with the best number of threads.
 
-        Of those that could be measured, the fastest first.
+        That of the loop that reaches most, as for memory. Of those that could be measured, the
+        fastest first.
         """
         found: dict[str, float] = {}
         for b in self.bandwidths:
-            if b["kind"] == "read" and b["level"] != "memory":
+            if b["level"] != "memory":
                 found[b["level"]] = max(b["rate"], found.get(b["level"], 0))
         return found
 

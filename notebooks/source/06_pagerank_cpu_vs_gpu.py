@@ -10,7 +10,7 @@
 # - keep the rank that nodes without links would lose, and stop iterating at the right moment;
 # - cut a graph into blocks for several processes, and predict what they must exchange.
 #
-# **You need** matrix-vector products; for lesson 3 also a cluster of MPI processes, as in [01_mpi_basics](01_mpi_basics.ipynb). *Time:* 150 minutes, in three lessons; each runs after the set-up alone. *Cores:* two are enough, with 2 GB of memory. *GPU:* optional. **The source** is a text that we check here by experiment: *Doing Deep Learning in Parallel with PyTorch*.
+# **You need** matrix-vector products; for lesson 3 also a cluster of MPI processes, as in notebook [01](01_mpi_basics.ipynb). *Time:* 150 minutes, in three lessons; each runs after the set-up alone. *Cores:* two are enough, with 2 GB of memory. *GPU:* optional. **The source** is a text that we check here by experiment: *Doing Deep Learning in Parallel with PyTorch*.
 #
 # | symbol | meaning | shape or unit |
 # |---|---|---|
@@ -111,7 +111,7 @@ x = np.full(4, 1 / 4)
 for k in range(60):
     x = (1 - P.damping) / 4 + P.damping * (G @ (Out * x))
     if k in (0, 1, 59):
-        print(f"after {k + 1:2d} iterations", x.round(4), "sum", round(x.sum(), 12))
+        print(f"after {k + 1:2d} iterations", *(f"{one:.4f}" for one in x), f"sum {x.sum():.4f}")
 reference = nx.pagerank(nx.from_numpy_array(G.T, create_using=nx.DiGraph), tol=1e-14, max_iter=500)
 print("largest difference from NetworkX:", f"{max(abs(x[i] - reference[i]) for i in range(4)):.0e}")
 
@@ -123,14 +123,13 @@ print("largest difference from NetworkX:", f"{max(abs(x[i] - reference[i]) for i
 # %%
 M, z = torch.from_numpy(G), torch.tensor([1.0, 2.0, 3.0, 4.0], dtype=torch.float64)
 G[0, 0] = 7
-print("the tensor and the array share memory:", M[0, 0].item() == 7)
+print("after G[0, 0] = 7, the tensor too has", M[0, 0].item(), "there: they share memory")
 G[0, 0] = 0
-print("shapes: mm", torch.mm(M, z.reshape(4, 1)).shape, " mv", torch.mv(M, z).shape)
-scaled = M * z  # column j of M times z[j] ...
-print(
-    "... equals a product with a diagonal matrix:", torch.equal(scaled, torch.mm(M, torch.diag(z)))
-)
-print("on", (M.to(device) * z.to(device)).device, "both operands have to be on one device")
+by_matrix, by_vector = torch.mm(M, z.reshape(4, 1)), torch.mv(M, z)
+print("shape of a product by mm:", tuple(by_matrix.shape), "by mv:", tuple(by_vector.shape))
+same = torch.equal(M * z, torch.mm(M, torch.diag(z)))  # column j of M times z[j]
+print("M * z equals the product of M with a diagonal matrix:", "yes" if same else "no")
+print("computed on", (M.to(device) * z.to(device)).device.type)  # both have to be on one device
 
 # %% [markdown]
 # ### The versions
@@ -171,9 +170,9 @@ for name in ("dgl", "scatter", "sparse", "dense", "dense_scaled", "csr"):
         print(f"skipped {name}: {str(error)[:90]}")
         continue
     stored = time.perf_counter() - begin
-    found[name], few = v.iterate(version, 30), 20 if version.bytes_moved < 1e8 else 3
+    found[name], few = v.iterate(version, 30), 20 if version.bytes_moved < 1e8 else 1
     call = lambda one=version, k=few: v.iterate(one, k)  # noqa: E731
-    timing = measure(call, repeats=5, warmup=1, time_limit=3)
+    timing = measure(call, repeats=15, warmup=1, time_limit=3)
     spent[name] = timing.best / few
     print(f"{version.row:2} {version.title:32} stored in {seconds(stored):>8}, "
           f"{seconds(spent[name]):>8} an iteration", flush=True)  # fmt: skip
@@ -216,20 +215,21 @@ def csr(N, E):
 check.count_bytes(dense, csr)
 
 # %% [markdown]
-# If only bytes counted, the ratio of your two counts would be the ratio of the times. The next cell measures how fast this machine reads, draws the least time as a dashed line, and compares each version with it.
+# If only bytes counted, the ratio of your two counts would be the ratio of the times. The next cell measures how fast this machine reads, draws the least time as a dashed line, and compares each version with it. Which versions stand far above the line?
 
 # %%
 if check.count_bytes.passed(dense, csr):
     print(f"bytes, dense ÷ csr: {dense(P.nodes, graph.edges) / csr(P.nodes, graph.edges):.0f};"
           f" time: {spent['dense'] / spent['csr']:.0f}")  # fmt: skip
 big = torch.ones(50_000_000)  # 200 MB, more than most caches hold
-bandwidth = big.numel() * 4 / measure(big.sum, repeats=5, warmup=2, time_limit=4).best
+bandwidth = big.numel() * 4 / measure(big.sum, repeats=15, warmup=2, time_limit=4).best
 del big
 bandwidth = max(bandwidth, held["dense"].bytes_moved / spent["dense"])  # this one reads, too
 rows = [
-    {"version": held[name].row, "bytes": held[name].bytes_moved, "seconds": spent[name]}
-    for name in held
-]
+    {"version": one.row, "name": f"{one.row} {name.partition('_')[0]}",
+     "bytes": one.bytes_moved, "seconds": spent[name]}
+    for name, one in held.items()
+]  # fmt: skip
 draw.time_against_bytes(rows, bandwidth)
 plt.show()
 for row in rows:
@@ -240,14 +240,14 @@ for row in rows:
     )
 
 # %% [markdown] claims="06-same-bytes 06-csr 06-messages-dense"
-# **Bytes explain the slow dense versions.** The dense matrix has over 400 times the bytes of the compressed rows. On an idle machine it also takes over a hundred times as long, and it reaches its bound. (A ratio below 1 means that a cache held some of the bytes. If other programs used your cores, run the cells again.)
+# **Bytes explain the slow dense versions.** They lie on the dashed line or just above it: no better code can make them much faster. The dense matrix has over 400 times the bytes of the compressed rows. (A ratio below 1 means that a cache held some of the bytes. If other programs used your cores, run the cells again.)
 #
-# Bytes do not explain version 1. COO moves fewer bytes than 0s (2.2 and 3.7 MB), but in the records, on one core, it takes five to seven times as long, and it stands far above the dashed line. Is the COO format slow? We give the same links, in the same format, to SciPy:
+# Bytes do not explain version 1. COO moves fewer bytes than 0s (2.2 and 3.7 MB), but in the records, on one core, it takes five to seven times as long. Is the COO format slow? We give the same links, in the same format, to SciPy:
 
 # %%
 same = graph.incoming.tocoo().astype(np.float32)
 vector = np.full(P.nodes, 1 / P.nodes, np.float32)
-by_scipy = measure(lambda: same @ vector, repeats=5, warmup=1, min_time=0.01, time_limit=4).best
+by_scipy = measure(lambda: same @ vector, repeats=15, min_time=0.005, time_limit=4).best
 print(f"COO by PyTorch {seconds(spent['sparse'])}, by SciPy {seconds(by_scipy)}")
 
 # %% [markdown]
@@ -279,14 +279,14 @@ print(f"so it pays after {64 * product / saved:.0e} iterations")
 #
 # ### On a GPU
 #
-# The source measured an NVIDIA K80. It calls speedups of 2 and 3 orders of magnitude "not uncommon" for the dense versions. Version 0 gains less, it says, and version 1 is "not competitive at all". Here is the GPU of this machine, or one that `make gpu` has recorded:
+# The source measured an NVIDIA K80. It calls speed-ups of 2 and 3 orders of magnitude "not uncommon" for the dense versions. Version 0 gains less, it says, and version 1 is "not competitive at all". Here is the GPU of this machine, or one that `make gpu` has recorded:
 
 # %%
 from helpers.pagerank.report import gpu_column
 
 gpu_name, gpu = gpu_column(graph, device)
 print(f"GPU: {gpu_name}")
-print(f"{'version':35} {'CPU, ms':>9} {'GPU, ms':>9} {'speedup':>9}")
+print(f"{'version':35} {'CPU, ms':>9} {'GPU, ms':>9} {'speed-up':>9}")
 for name, version in held.items():
     cpu, other = spent[name] * 1e3, gpu.get(version.row)
     right = f"{other:9.3f} {cpu / other:9.1f}" if other else " not recorded"
@@ -297,7 +297,7 @@ for name in {"dense", "dense_scaled"} & set(held):
 # %% [markdown]
 # The dense versions gain much, as the source says: memory limits them on both machines, and a GPU's memory is far faster. Yet on the recorded GPU version 4 is the fastest. That GPU could read its 0.9 MB in less than a microsecond, so bytes no longer limit it. **First move fewer bytes, then move them faster.**
 #
-# > **Answer.** The dense version reads over 400 times the bytes of compressed rows, and takes the time that its bytes need. Bytes do not explain the rest: COO is slow in PyTorch, and fast in SciPy.
+# > **Answer.** The dense version reads over 400 times the bytes of compressed rows, and takes about the time that its bytes need. Bytes do not explain the rest: COO is slow in PyTorch, and fast in SciPy.
 #
 # ## Lesson 2. When is the answer right, and when may you stop?
 #
@@ -320,9 +320,11 @@ left = Prediction("sum of Debian's ranks after 200 steps that leak", None)  # yo
 debian_links = links(A)
 naive = v.CSR(debian_links, "float64")
 leaked = v.iterate(naive, 200).numpy()
-sums = [float(v.iterate(naive, k).sum()) for k in (0, 1, 2, 5, 10, 50)] + [leaked.sum()]
+STEPS = (0, 1, 2, 5, 10, 50)
+sums = [float(v.iterate(naive, k).sum()) for k in STEPS] + [leaked.sum()]
 print("dangling packages:", int((debian_links.out_weight == 0).sum()))
-print("sum of the ranks after 0, 1, 2, 5, 10, 50, 200 steps:", np.round(sums, 3))
+for k, total in zip((*STEPS, 200), sums, strict=True):
+    print(f"after {k:3} steps the ranks sum to {total:.3f}")
 left.answer(float(sums[-1]))
 print("L1 distance from the right ranks:", f"{np.abs(leaked - result.scores).sum():.2f},",
       f"scaled to sum 1: {np.abs(leaked / leaked.sum() - result.scores).sum():.0e}")  # fmt: skip
@@ -363,7 +365,8 @@ if check.keep_the_rank.passed(step):  # no link leaves node 3
         x = step(cut, x, P.damping)
     reference = nx.pagerank(nx.from_numpy_array(cut.T, create_using=nx.DiGraph), tol=1e-14)
     apart = max(abs(x[i] - reference[i]) for i in range(4))
-    print(x.round(4), "sum", round(x.sum(), 12), f"largest difference from NetworkX: {apart:.0e}")
+    print("ranks", *(f"{one:.4f}" for one in x), f"sum {x.sum():.4f}")
+    print(f"largest difference from NetworkX: {apart:.0e}")
 
 # %% [markdown]
 # ### How many iterations?
@@ -460,7 +463,8 @@ mine = my_pagerank(edges.row, edges.col, A.shape[0])
 if mine is not None:
     print("yours:", ", ".join(debian.names[i] for i in np.argsort(-mine)[:5]))
     print(f"L1 distance from the library's: {np.abs(mine - result.scores).sum():.0e}")
-    print(measure(lambda: my_pagerank(edges.row, edges.col, A.shape[0]), repeats=2, time_limit=5))
+    timing = measure(lambda: my_pagerank(edges.row, edges.col, A.shape[0]), time_limit=2)
+    print("yours takes", seconds(timing.best))
 
 # %% [markdown]
 # > **Answer.** Dangling nodes must give their rank to the others, or it leaks away. Then iterate until the change is below a tolerance: $10^{-10}$ takes 19 iterations on the source's graph and 83 on Debian. It never takes more than $\log(\text{tolerance}/2) / \log d$, rounded up.
@@ -600,7 +604,7 @@ with ThreadPoolExecutor(1) as queue:
         print(f"{steps:4} iterations: without waiting {seconds(wrong)}, with {seconds(right)}")
 
 # %% [markdown]
-# Without waiting, the clock shows less than a thousandth of the real time. Let a GPU finish before you start the clock, and again before you read it.
+# Without waiting, the clock shows the time of handing the work over, a tiny part of the real one. Let a GPU finish before you start the clock, and again before you read it.
 #
 # ## In practice, and where to read on
 #
@@ -645,7 +649,7 @@ Markdown("\n".join(table))
 # - D. Gleich, *PageRank beyond the web* (SIAM Review, 2015): other graphs, personalisation.
 # - A. Arasu and others, *PageRank computation and the structure of the web* (2002): the method of Gauss-Seidel, which needs fewer iterations and is harder to run in parallel.
 #
-# **Next**: [07_roofline](07_roofline.ipynb) measures the bandwidth and the peak of this machine, and puts kernels under its roofline.
+# **Next**: [07 Measure what this machine can do, and see what limits your code](07_roofline.ipynb) measures the bandwidth and the peak of this machine, and puts kernels under its roofline.
 
 # %%
 cluster.stop()

@@ -11,10 +11,6 @@ def least_time(flops, moved, peak, bandwidth):
     return max(flops / peak, moved / bandwidth)
 
 
-def units(flops, frequency, lanes, fma):
-    return flops / frequency / lanes / (2 if fma else 1)
-
-
 def side(cache, size, multiple):
     return int((cache / (3 * size)) ** 0.5) // multiple * multiple
 
@@ -77,14 +73,6 @@ void multiply(int64_t n, const float *a, const float *b, float *c) {
 SAYS = "#include <stdio.h>\n" + TILE.replace("{\n", '{\n    printf("n = %d", (int)n);\n', 1)
 
 CASES = {
-    "fma_units": Case(
-        right=units,
-        wrong=[
-            lambda f, c, w, fma: f / c / w,
-            lambda f, c, w, fma: f / c / w / 2,
-            lambda f, c, w, fma: round(units(f, c, w, fma), 1),
-        ],
-    ),
     "moved_bytes": Case(
         right=moved,
         also=[lambda *asked: np.float64(moved(*asked))],

@@ -186,6 +186,18 @@ def test_what_cannot_be_is_measured_again_and_then_left_out_by_name():
     assert made.cache_roofs() == {}
 
 
+def test_every_roof_is_the_highest_of_the_three_loops():
+    rows = [
+        {"level": level, "kind": kind, "threads": 1, "rate": rate, "bytes": 1, "spread": 0.0}
+        for level, rates in (("L1", (3e11, 4e11)), ("memory", (1e10, 2e10)))
+        for kind, rate in zip(("read", "triad"), rates, strict=True)
+    ]
+    peak = {"isa": "x", "dtype": "float32", "threads": 1, "flops": 1e11, "spread": 0.0}
+    made = Ceilings("m", "d", 1, 1e9, [peak], rows, [], [], [], None, None, 1.0, [])
+    assert made.cache_roofs() == {"L1": 4e11}
+    assert made.roof(1) == (1e11, 2e10)
+
+
 def test_memory_is_read_by_one_thread_even_when_the_time_is_up(monkeypatch):
     monkeypatch.setattr(measuring, "LIMIT", -1.0)
     monkeypatch.setattr(measuring.probes, "bandwidth", lambda *_, **__: [1e9])
