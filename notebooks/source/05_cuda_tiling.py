@@ -45,7 +45,7 @@ from helpers.predictions import Prediction
 style.use()
 
 # %% [markdown]
-# The picture below was recorded while a CUDA kernel ran on your processor. The kernel averages each pixel with its eight neighbours. One thread computes one output. Each colour marks a *block*, a group of threads. **Click an output** to see which pixels its thread read. **Click a pixel** to see how many threads read it.
+# The picture below was recorded while a CUDA kernel ran on your processor. The kernel averages each pixel with its eight neighbours. One thread computes one output. Each colour marks a *block*, a group of threads. One output is chosen, and the pixels that its thread read. **Click another output** to choose it. **Click a pixel** to see how many threads read it.
 
 # %%
 rng = np.random.default_rng(5)
@@ -122,7 +122,6 @@ print(record)
 # - **count** and **bytes** say what the threads asked for.
 # - **requests** count loads and stores of whole *[warps](glossary.md#warp)*. A warp is a group of 32 threads, its *lanes*, that run together. When it executes a load, the addresses of its lanes go to memory as one request. A block of four threads is a warp with four lanes in use.
 # - **sectors** say what was moved. Global memory moves in pieces of 32 bytes. A request moves every sector that one of its lanes touches. Here the floats of each request are neighbours and lie in one sector.
-# - **conflicts** concern shared memory; [notebook 14](14_cuda_bytes_and_shapes.ipynb) explains them.
 #
 # So a kernel has two costs: the bytes that threads *ask for*, and the bytes that sectors *move*. We print both from here on. (A GPU takes a sector from a cache if it is still there. Our runner has no cache.)
 #
@@ -181,7 +180,7 @@ shown = {"photograph": photograph[corner], "blurred": blurred}
 if check.axpy.passed(axpy):
     axpy[-(-y.size // 256), 256](-1.5, x, y, y.size)
     shown["sharpened by your axpy"] = y.reshape(blurred.shape)
-plots.images(shown)
+plots.images(shown, "What the blur removes, an axpy can exaggerate: I + 1.5 (I − B)")
 plt.show()
 
 # %% [markdown]
@@ -210,14 +209,21 @@ inside = round(correlate(np.ones((H, W)), np.ones((k, k)), mode="constant").sum(
 predicted = 4 * (H * W * k**2 + inside + H * W)
 wrong_by = np.abs(convolution(image, "global") - correlate(image, weights, mode="constant")).max()
 print(f"largest difference from SciPy: {wrong_by:.0e}")
-print(f"predicted {predicted} bytes, counted {naive.requested_bytes(space='global')}")
-print(naive)
+print(f"predicted {predicted:,} bytes, counted {naive.requested_bytes(space='global'):,}")
 pixel_reads.answer(naive.count(array="image", kind="read") / (H * W))
+lines = [
+    "| array | accesses (millions) | asked for (MB) | moved in sectors (MB) |",
+    "|---" * 4 + "|",
+]
+for name in ("image", "filter", "out"):
+    asked, moved = (f(array=name) / 1e6 for f in (naive.requested_bytes, naive.sector_bytes))
+    lines.append(f"| {name} | {naive.count(array=name) / 1e6:.2f} | {asked:.2f} | {moved:.2f} |")
+Markdown("\n".join(lines))
 
 # %% [markdown]
-# The prediction is exact. Every pixel has to be read at least once, so the best kernel makes $HW$ pixel reads: nearly $k^2$ times fewer.
+# The predicted bytes are exact. Every pixel has to be read at least once, so the best kernel makes $HW$ pixel reads: nearly $k^2$ times fewer.
 #
-# Now compare *bytes* with *sectors*. The 32 lanes of a warp ask for 32 neighbouring pixels, which lie in four or five sectors. But all lanes ask for the *same* weight, which lies in one sector. Weights are half of the bytes asked for, but only a sixth of the sectors.
+# Now compare the last two columns. The 32 lanes of a warp ask for 32 neighbouring pixels, which lie in four or five sectors. But all lanes ask for the *same* weight, which lies in one sector. Weights are half of the bytes asked for, but only a sixth of the bytes moved.
 #
 # > **Answer.** With one thread for each output, the threads ask for $4HW(2k^2+1)$ bytes less the border: 13.3 MB for an image of 0.26 MB. A kernel needs to read each pixel only once.
 #
@@ -344,14 +350,14 @@ for rung in ("global", "constant", "tiled"):
     record = convolution.record(image, rung, blocks=[])
     asked, moved = cost(record)
     shared = record.requested_bytes(space="shared")
-    table.append((rung, asked, moved, operations / moved, shared))
+    table.append((f"convolve_{rung}", asked, moved, operations / moved, shared))
 least = record.compulsory_bytes()
-table.append(("each byte once", least, least, operations / least, 0))
+table.append(("the least: each byte once", least, least, operations / least, 0))
 tile_factor.answer(table[0][1] / table[2][1])
 lines = ["| kernel | asked for (MB) | moved in sectors (MB) | operations per byte moved "
          "| shared memory (MB) |", "|---" * 5 + "|"]  # fmt: skip
-lines += [f"| {name} | {asked / 1e6:.2f} | {moved / 1e6:.2f} | {intensity:.1f} | {shared / 1e6:.1f} |"
-          for name, asked, moved, intensity, shared in table]  # fmt: skip
+lines += [f"| {name} | {asked / 1e6:.2f} | {moved / 1e6:.2f} | {intensity:.1f} "
+          f"| {f'{shared / 1e6:.1f}' if shared else '–'} |" for name, asked, moved, intensity, shared in table]  # fmt: skip
 print(f"the tile asks for {table[0][1] / table[2][1]:.1f} times less than the first kernel,",
       f"and moves {table[0][2] / table[2][2]:.1f} times less")  # fmt: skip
 Markdown("\n".join(lines))
@@ -369,7 +375,7 @@ Markdown("\n".join(lines))
 #
 # <details><summary>Hint</summary>
 #
-# A loop: thread $t$ takes $k = t$, then $k = t + 32$ if that is still in the tile. `first + k` may be negative, or beyond the end.
+# There are 36 elements and 32 threads: which threads load a second element? For which $j$ does `first + j` lie outside of `x`?
 #
 # </details>
 
@@ -406,12 +412,15 @@ curves = {"with noise": noisy}
 if check.moving_average.passed(moving_average):
     curves["your moving average"] = np.zeros_like(noisy)
     moving_average[-(-400 // 32), 32](noisy, curves["your moving average"], 400)
-figure, ax = plt.subplots(figsize=(8, 3.2))
-for (name, curve), line in zip(curves.items(), (":", "-"), strict=False):
-    ax.plot(curve, line, marker="", label=name)
+figure, ax = plt.subplots(
+    figsize=(8, 3.2), label="Means of five lie nearer the sine than single numbers"
+)
+ax.plot(wave, "--", color=style.GREY, marker="", label="sine")
+for (name, curve), line in zip(curves.items(), (".", "-"), strict=False):
+    ax.plot(curve, line, ms=4, label=name)
     print(f"{name}: standard deviation from the sine {np.std(curve - wave):.2f}")
-ax.set(xlabel="i", ylabel="$x_i$ and $y_i$", title="A sine with noise, and its moving average")
-ax.legend()
+ax.set(xlabel="$i$", ylabel="$x_i$ and $y_i$")
+ax.legend(ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1))
 plt.show()
 
 # %% [markdown]
@@ -525,7 +534,7 @@ except KernelError as error:
 #
 # <details><summary>Hint</summary>
 #
-# The first step reads what other threads have just loaded; each later step reads what the step before wrote. Put the barrier where *all* threads reach it: inside the loop, outside the `if`.
+# The first step reads what other threads have just loaded; each later step reads what the step before wrote. At which place of the loop does one barrier serve both, and do all threads reach it?
 #
 # </details>
 
@@ -568,7 +577,7 @@ print(f"mean of the photograph by your sums: {mean}, NumPy's: {photograph.mean(d
 #
 # <details><summary>Hint</summary>
 #
-# The tile has 12 rows of 36. Number the threads, `threadIdx.y * 32 + threadIdx.x`. Thread $t$ loads element $t$, then $t + 256$ while that is below 432. Element $e$ lies in row `e / 36`, column `e % 36` of the tile. It belongs to pixel (`top + e / 36`, `left + e % 36`) of the image, where `top = blockIdx.y * 8 - 2` and `left = blockIdx.x * 32 - 2`. No thread may return before the barrier.
+# Load the tile as in lesson 2: number threads and elements of the tile row by row. The tile's first pixel lies two rows above and two columns left of the block's first output; in which row and column of the tile lies element $e$? No thread may return before the barrier.
 #
 # </details>
 
@@ -613,7 +622,8 @@ if check.my_convolution.passed(my_convolution):
         out, grid = np.zeros_like(photograph), (-(-width // 32), -(-height // 8))
         my_convolution[grid, (32, 8)](photograph, taps, out, height, width)
         yours[f"your {name}"] = np.abs(out)
-plots.images({name: picture[corner] for name, picture in yours.items()})
+plots.images({name: picture[corner] for name, picture in yours.items()},
+             "One kernel, three filters: edges are what the blur removes")  # fmt: skip
 plt.show()
 
 # %% [markdown]
@@ -638,4 +648,4 @@ plt.show()
 # - W. W. Hwu, D. B. Kirk, I. El Hajj, *Programming Massively Parallel Processors* (4th edition, 2022), chapters 2 to 7: the same road, at length.
 # - S. Rush, *GPU Puzzles*: fourteen more exercises of this kind.
 #
-# **Next**: [14_cuda_bytes_and_shapes](14_cuda_bytes_and_shapes.ipynb) asks why, of two kernels that ask for the same bytes, one moves eight times as many.
+# **Next**: [14 Move fewer bytes: sectors, banks, and the shape of a block](14_cuda_bytes_and_shapes.ipynb) asks why, of two kernels that ask for the same bytes, one moves eight times as many.

@@ -90,7 +90,8 @@ matrix, moved = rng.random((64, 64), np.float32), {}
 for name in ("copy_along_rows", "copy_along_columns"):
     record = access[name][(2, 8), (32, 8)].record(matrix, np.zeros_like(matrix), 64, 64, blocks=[])
     asked, moved[name] = (f(space="global") for f in (record.requested_bytes, record.sector_bytes))
-    print(f"{name:19} asked for {asked} bytes, moved {moved[name]}: {asked / moved[name]:.1%} used")
+    print(f"{name:19} asked for {asked / 1e3:.1f} kB, moved {moved[name] / 1e3:5.1f} kB:",
+          f"{asked / moved[name]:.1%} used")  # fmt: skip
 wasted.answer(moved["copy_along_columns"] / moved["copy_along_rows"])
 
 # %% [markdown]
@@ -130,7 +131,7 @@ if check.brighten.passed(brighten):
     shown["by your brighten"] = np.zeros_like(photograph)
     grid = -(-width // 32), -(-height // 32)
     brighten[grid, (32, 32)](photograph, shown["by your brighten"], height, width)
-plots.images(shown)
+plots.images(shown, "Each pixel times 1.2: what was brighter than 0.83 becomes white")
 plt.show()
 
 # %% [markdown]
@@ -159,7 +160,7 @@ shifted[1, 8](np.arange(64, dtype=np.float32), np.zeros((8, 4), np.float32))
 #
 # <details><summary>Hint</summary>
 #
-# Which banks do the words $0, \text{columns}, 2\,\text{columns}, \dots$ lie in, and how many lanes share the fullest bank? The picture shows 32, 33, 34 and 36.
+# Lane $l$ reads word $l \cdot \text{columns}$ of the tile, plus $c$. The picture shows 32, 33, 34 and 36 columns. What decides its number of wavefronts?
 #
 # </details>
 
@@ -235,7 +236,7 @@ barriers = Prediction("barriers in a step along k", None)  # your number for Non
 #
 # <details><summary>Hint</summary>
 #
-# Thread (x, y) loads $A$'s row `i`, column `from + x`, and $B$'s row `from + y`, column `j`. Each load has its own bounds test. Guard only the load; every thread must reach the barriers. Every thread must load before any reads, and every thread must read before any loads the next tiles.
+# Which number of $A$ lies at `left[y][x]`, and which number of $B$ at `right[y][x]`? Each of the two loads has its own bounds test. Guard only the load; every thread must reach the barriers that you predicted.
 #
 # </details>
 
@@ -276,9 +277,9 @@ for m, k, n in ((64, 64, 64), (50, 70, 90)):
         c = np.zeros((m, n), np.float32)
         record = kernel[(across, down), (16, 16)].record(a, b, c, m, k, n, blocks=[])
         assert np.allclose(c, a @ b, rtol=1e-4)
-        print(f"{m} × {k} × {n} {record.kernel:15} predicted {predicted:8},",
-              f"asked for {record.requested_bytes(space='global'):8},",
-              f"moved {record.sector_bytes(space='global'):8}")  # fmt: skip
+        print(f"{m} × {k} × {n} {record.kernel:15} predicted {predicted:9,},",
+              f"asked for {record.requested_bytes(space='global'):9,},",
+              f"moved {record.sector_bytes(space='global'):9,}")  # fmt: skip
 
 # %% [markdown]
 # Each step needs two barriers: one between loading the tiles and reading them, one between reading them and loading the next tiles.
@@ -301,7 +302,7 @@ coarse_share = Prediction("bytes asked for with R = 4 ÷ with R = 1", None)  # y
 #
 # <details><summary>Hint</summary>
 #
-# Thread (x, y) loads one number of $A$, and in a loop over `q` one number from each tile of $B$: column `j + 16 * q`, place `x + 16 * q`, each with its own bounds test. Read `left[y][p]` once into a variable and use it for all $R$ products.
+# Start from your tiled product. Which of its lines must now run for each `q`, and which place of `right` belongs to column `j + 16 * q`? How often must a thread read `left[y][p]` for its $R$ products?
 #
 # </details>
 
@@ -338,9 +339,9 @@ found = {}
 for R in (1, 2, 4):
     record = multiplied(made_by, f"coarse_product<{R}>", 16, 16 * R)
     found[R] = record.requested_bytes(space="global")
-    print(f"R = {R}: predicted {4 * (64 * 64 * 4 // R + 64 * 64 * 4 + 64 * 64):6},",
-          f"asked for {found[R]:6}, moved {record.sector_bytes(space='global'):6};",
-          f"{record.count(array='left', kind='read'):6} reads of A's tile")  # fmt: skip
+    print(f"R = {R}: predicted {4 * (64 * 64 * 4 // R + 64 * 64 * 4 + 64 * 64):7,},",
+          f"asked for {found[R]:7,}, moved {record.sector_bytes(space='global'):7,};",
+          f"{record.count(array='left', kind='read'):7,} reads of A's tile")  # fmt: skip
 coarse_share.answer(found[4] / found[1])
 
 # %% [markdown]
@@ -379,17 +380,19 @@ blocks = {"square_product<16>": (16, 16, 16), "square_product<32>": (32, 32, 32)
           "coarse_product<4>": (16, 64, 16), "register_product<2>": (32, 32, 16),
           "register_product<4>": (64, 64, 16)}  # fmt: skip
 seen = {}
-print("kernel              outputs  threads  asked kB  moved kB  wavefronts for 32 multiply-adds")
+lines = ["| kernel | outputs of a block | threads | asked for (kB) | moved (kB) "
+         "| wavefronts for 32 multiply-adds |", "|---" * 6 + "|"]  # fmt: skip
 for name, (high, wide, side) in blocks.items():
     record = multiplied(products, name, high, wide, side)
     served = sum(a.wavefronts for a in record.select(space="shared")) / (64**3 / 32)
     asked, moved = (f(space="global") for f in (record.requested_bytes, record.sector_bytes))
     seen[name] = asked, served
-    print(f"{name:19} {high:2} × {wide:2}  {side**2:7}  {asked / 1e3:8.1f}",
-          f" {moved / 1e3:8.1f}  {served:10.2f}")  # fmt: skip
+    lines.append(f"| {name} | {high} × {wide} | {side**2} | {asked / 1e3:.0f} | {moved / 1e3:.0f} "
+                 f"| {served:.2f} |")  # fmt: skip
 ratios = np.divide(seen["square_product<32>"], seen["register_product<2>"])
 bytes_ratio.answer(ratios[0])
 bank_ratio.answer(ratios[1])
+Markdown("\n".join(lines))
 
 # %% [markdown]
 # Compare the rows twice, first by bytes and then by wavefronts.
@@ -429,10 +432,10 @@ def resident(threads, registers, shared):
 check.resident_warps(resident)
 
 # %% [markdown]
-# > **Predict.** What limits `register_product<4>`: threads, registers, shared memory or blocks?
+# > **Predict.** NVIDIA's compiler gives `register_product<4>` 64 registers for each thread. A block has 256 threads and 8192 bytes of shared memory. How many of its warps are resident?
 
 # %%
-scarce = Prediction("what limits register_product<4>", None)  # a word, such as "threads"
+few_warps = Prediction("resident warps of register_product<4>", None)  # your number for None
 
 # %%
 lines = ["| kernel | registers a thread | shared memory a block (B) | resident warps of 64 | yours "
@@ -446,38 +449,40 @@ for name, (high, wide, side) in blocks.items():
     lines.append(f"| {name} | {needs.registers} | {needs.shared} | {fits.warps} | {mine or '–'} "
                  f"| {fits.limit} | {fits.blocks * high * wide} |")  # fmt: skip
     if name == "register_product<4>":
-        scarce.answer(fits.limit)
+        few_warps.answer(fits.warps)
 if products.note:
     print(products.note)
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# The sums of $R \times R$ outputs live in registers, and so `register_product<4>` has fewer warps resident than the other kernels. Yet its warps work on more outputs at once. Many resident warps and many independent sums in each thread serve the same end: there is work to do while a load is under way. Only a measurement can tell which serves it better.
+# The sums of $R \times R$ outputs live in registers. Only 4 blocks of `register_product<4>` find enough registers, so it has fewer warps resident than the other kernels. Yet its warps work on more outputs at once. Many resident warps and many independent sums in each thread serve the same end: there is work to do while a load is under way. Only a measurement can tell which serves it better.
 #
 # ### Registers in a convolution: four pixels at once, if they line up
 #
 # `convolve_rows` is a convolution without shared memory. A thread owns four neighbouring columns, walks down the rows, and keeps the unfinished sums of its outputs in registers. It loads four pixels at once, as a `float4`.
 #
-# > **Predict.** Divide the bytes that `convolve_rows` moves in sectors by the bytes that the tile of notebook 05 moves. What is the ratio for an image 256 pixels wide? And for 255 pixels, where most rows do not begin at a multiple of 16 bytes? (First decide whether each ratio is above or below 1.)
+# At width 255 most rows do not begin at a multiple of 16 bytes, so a `float4` is out of the question. The kernel falls back to single loads: four for each lane, one pixel in each.
+#
+# > **Predict.** In a single load, lane $l$ reads word $4l$, plus a constant. How many bytes does such a request move for each byte that it asks for?
 
 # %%
-even = Prediction("bytes moved, rows ÷ tile, width 256", None)  # your number for None
-odd = Prediction("bytes moved, rows ÷ tile, width 255", None)
+single_loads = Prediction("bytes moved for a byte asked for, width 255", None)  # your number
 
 # %%
 convolution = Convolution(np.ones((5, 5)), device="cpu")
-for width, said in ((256, even), (255, odd)):
-    image, moved = rng.random((128, width), np.float32), {}
+lines = ["| image | kernel | asked for (kB) | moved (kB) | shared memory (kB) |", "|---" * 5 + "|"]
+for width in (256, 255):
+    image = rng.random((128, width), np.float32)
     for rung in ("tiled", "rows"):
         record = convolution.record(image, rung, blocks=[])
-        moved[rung] = record.sector_bytes(space="global")
-        print(f"width {width}, {rung + ':':6} asked for {record.requested_bytes(space='global'):7},",
-              f"moved {moved[rung]:7} bytes of global memory,",
-              f"{record.requested_bytes(space='shared'):7} of shared memory")  # fmt: skip
-    said.answer(moved["rows"] / moved["tiled"])
+        asked, moved = (f(space="global") for f in (record.requested_bytes, record.sector_bytes))
+        lines.append(f"| 128 × {width} | convolve_{rung} | {asked / 1e3:.0f} | {moved / 1e3:.0f} "
+                     f"| {record.requested_bytes(space='shared') / 1e3:.0f} |")  # fmt: skip
+single_loads.answer(moved / asked)  # of the last row: width 255, convolve_rows
+Markdown("\n".join(lines))
 
 # %% [markdown]
-# At width 256 `convolve_rows` moves 42 % more bytes of global memory than the tile, but it needs no shared memory and no barrier. On an H200, with 8192 × 8192 pixels, it took 0.18 ms and the tile 0.44 ms. At width 255 only every fourth row begins at a multiple of 16 bytes, so the kernel falls back to single loads. Neighbouring lanes then read words four apart, and each request moves about four times as many sectors as its bytes would fill. CUDA's `cudaMallocPitch` avoids this: it pads each row, so that all rows begin at such a multiple.
+# At width 256 `convolve_rows` moves 42 % more bytes of global memory than the tile, but it needs no shared memory and no barrier. On an H200, with 8192 × 8192 pixels, it took 0.18 ms and the tile 0.44 ms. At width 255, words four apart lie two to a sector: a request uses 8 of each 32 bytes, and moves four times what it asks for. CUDA's `cudaMallocPitch` avoids this: it pads each row, so that all rows begin at such a multiple.
 #
 # > **Answer.** The square block moves fewer bytes: it loads $h + w$ numbers for $hw$ multiply-adds, and the square has the smallest $h + w$. A thread that makes a square of outputs saves reads of shared memory in the same way. The price is registers: they limit how many warps are resident.
 #
@@ -516,4 +521,4 @@ for width, said in ((256, even), (255, odd)):
 # - V. Volkov, *Better performance at lower occupancy* (GTC 2010): why fewer warps with more outputs can be faster.
 # - W. W. Hwu, D. B. Kirk, I. El Hajj, *Programming Massively Parallel Processors* (4th edition, 2022), chapters 5 and 6.
 #
-# **Next**: [15_cuda_threads_that_meet](15_cuda_threads_that_meet.ipynb) lets threads exchange values: warps, scans, histograms, and a tile of attention.
+# **Next**: [15 Let threads meet: warps, scans, histograms, attention](15_cuda_threads_that_meet.ipynb) lets threads exchange values: warps, scans, histograms, and a tile of attention.
