@@ -69,7 +69,7 @@ class Explainer:
     def _uninitialised(self, report: dict) -> errors.CudaError:
         said = (
             f" read {self._element(report)} in shared memory, which no thread of its block has "
-            "written"
+            "written,"
         )
         return self._fault(errors.UninitialisedError, report["now"], said)
 
@@ -148,10 +148,7 @@ class Explainer:
         size, where = report["size"], f"address {report['offset']:#x}"
         if report["array"]:
             where = f"byte {report['offset']} of {report['array']}"
-        said = (
-            f" touched {size} bytes at once at {where}: misaligned, since {size} bytes at once "
-            f"must begin at a multiple of {size}"
-        )
+        said = f" touched {size} bytes at once at {where}: misaligned, no multiple of {size},"
         return self._fault(errors.KernelError, report["now"], said)
 
     def _assert(self, report: dict) -> errors.CudaError:
