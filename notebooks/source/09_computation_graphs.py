@@ -479,7 +479,7 @@ for name, over in (("new buffers", {}), ("overwritten", forwarding(order, [u], [
     (result,), peak = run_in(order, {u: numbers}, [y], over)
     same = np.array_equal(result, np.tanh(np.exp(np.sin(numbers)) + numbers) * numbers)
     print(
-        f"{name:12} {len(over)} of {len(order)} results over another   peak {peak:6,} B   right: {same}"
+        f"{name:12} {len(over)} of {len(order)} results overwrite another   peak {peak:6,} B   right: {same}"
     )
 
 # %% [markdown]
@@ -542,20 +542,20 @@ guess["forward passes at 173 MiB"] = ...
 #
 # With $x_i=f_i(x_{i-1})$, the gradient of step $i$ reads $x_{i-1}$. The backward pass visits the steps in the order $n,\dots,1$, so all $n$ results are alive when it begins.
 #
-# **[Recomputation](glossary.md#recomputation)**: cut the chain into $m$ segments and keep only the first result of each. When the backward pass reaches a segment, run the segment forward again from its first result. At most $m$ beginnings and one segment of $n/m$ results are alive. The sum $m+n/m$ is smallest at $m=\sqrt n$, where it is $2\sqrt n$, and every step runs forward at most twice.
+# **[Recomputation](glossary.md#recomputation)**: cut the chain into $m$ equal segments and keep only the first result of each. When the backward pass reaches a segment, run the segment forward again from its first result. At most $m$ beginnings and one segment of $n/m$ results are alive. The sum $m+n/m$ is smallest at $m=\sqrt n$, where it is $2\sqrt n$, and every step runs forward at most twice.
 #
 # The widget below runs such a schedule for $n=36$. Look at the number of results held, and at the number of forward steps. Move the slider to both ends: why is one segment as bad as 36?
 
 # %%
 n = 36
 ways = {
-    "segments": {m: checkpoint.in_segments(n, m) for m in range(1, n + 1)},
-    "kept, at the best places": {c: checkpoint.optimal(n, c) for c in range(1, n + 1)},
+    "equal segments": {m: checkpoint.in_segments(n, m) for m in range(1, n + 1)},
+    "best places": {c: checkpoint.optimal(n, c) for c in range(1, n + 1)},
 }
 segments(ways, n, first=6)
 
 # %% [markdown]
-# One segment keeps its own 36 results; 36 segments keep 36 beginnings. (We return to *kept, at the best places* below.)
+# One segment keeps its own 36 results; 36 segments keep 36 beginnings. (We return to *best places* below.)
 #
 # ### Exercise 5: the schedule of segments
 #
@@ -659,7 +659,7 @@ for c in (140, 108):
 guess.answer("forward passes at 173 MiB", forward)
 
 # %% [markdown]
-# So 173 MiB in place of 15 GiB cost at least 2.4 forward passes. The article explains its 173 MiB by blocks of $\sqrt n$ (see the table at the end). Equal blocks alone cannot get there: they need at least $2\sqrt n-1=199$ results, 311 MiB. Only the curve of the best places reaches 173 MiB. With two forward passes, as many as equal blocks take, the best places need 222 MiB.
+# So 173 MiB in place of 15 GiB cost at least 2.4 forward passes. The article explains its 173 MiB by blocks, our segments, of $\sqrt n$ steps. Equal segments alone cannot get there: they need at least $2\sqrt n-1=199$ results, 311 MiB. Only the curve of the best places reaches 173 MiB. With two forward passes, as many as equal segments take, the best places need 222 MiB.
 
 # %% [markdown] claims="09-segments-time"
 # ### The clock
@@ -862,7 +862,7 @@ print(f"loss {losses[0]:.3f} -> {losses[-1]:.3f}; {right.mean():.1%} of the poin
 # | a bipartite graph of variables (dtype, shape) and operators; types are inferred | lesson 1: an impossible application is refused, with both shapes, before anything runs |
 # | extend the graph by gradient operators; then gradients of gradients, and changed gradients, are possible | lesson 1: a Hessian-vector product to rounding, clipping, reversal; with a gradient in NumPy the second derivative is silently zero |
 # | reference counts, read-only and writable forwarding, caution when a reader remains | lesson 2: planned peak confirmed by `tracemalloc`; without caution, other numbers |
-# | blocks of $\sqrt n$: $O(\sqrt n)$ memory for $O(n)$ time; 10 000 convolutions 15 624 → 173 MiB | lesson 3: one level of blocks ends at 311 MiB and 1.98 forward passes; 173 MiB takes the best places and 2.39 |
+# | blocks of $\sqrt n$: $O(\sqrt n)$ memory for $O(n)$ time; 10 000 convolutions 15 624 → 173 MiB | lesson 3: equal segments end at 311 MiB and 1.98 forward passes; 173 MiB takes the best places and 2.39 |
 # | $x+1-2+x\Rightarrow2x-1$; $x+a+y+b\Rightarrow a+b+x+y$; fused multiply-add | lesson 4: all of them; the first two change values in floating point |
 # | updates share storage with what they update; readers must have finished | lesson 4: without the control dependency a read comes out twice too large |
 # | symbolic shapes; a loop operator; with both, a graph computes whatever can be computed | lesson 1: Maxout for every batch; [appendix](A5_more_of_graphs.ipynb): a recurrent network for every length |

@@ -72,7 +72,7 @@ for line in lines.values():
 # - say what the slowest stage costs;
 # - design a schedule for slow links and little memory.
 #
-# **You need** ranks and messages from [01_mpi_basics](01_mpi_basics.ipynb), and gradients by the chain rule. *Time:* 150 minutes: two lessons, exercises included, and ten minutes for *What breaks*. Each lesson runs after the cells above, without the other. *Cores:* two are enough. *GPU:* none.
+# **You need** ranks and messages from notebook [01](01_mpi_basics.ipynb), and gradients by the chain rule. *Time:* 150 minutes: two lessons, exercises included, and ten minutes for *What breaks*. Each lesson runs after the cells above, without the other. *Cores:* two are enough. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
@@ -170,7 +170,7 @@ guess.answer("idle share, one piece", round(measured["4 ranks"][0], 2))
 guess.answer("idle share, 16 micro-batches", round(measured["4 ranks"][4], 2))
 
 # %% [markdown] claims="11-bubble"
-# More pieces mean less idle time. But smaller pieces have a price: on most machines a matrix product of few rows takes longer for each row ([07_roofline](07_roofline.ipynb)). Paced stages hide this price. Over several runs, the recorded shares agree with the formula:
+# More pieces mean less idle time. But smaller pieces have a price: on most machines a matrix product of few rows takes longer for each row ([07](07_roofline.ipynb)). Paced stages hide this price. Over several runs, the recorded shares agree with the formula:
 
 # %%
 claims.evidence("11-bubble")
@@ -376,7 +376,7 @@ guess.answer("who keeps more", "last")
 # %% [markdown]
 # Zero-bubble keeps four micro-batches on *every* rank. Under 1F1B, the last rank keeps only one. Interleaving keeps one and a half more than 1F1B on each rank. The formulas leave out messages, Python's own time, and ranks that wake up late on a busy machine.
 #
-# Play with all schedules here. A green label means recorded on your ranks. A grey label means simulated, with equal stages and free messages. The numbers at the right say what each rank keeps. Set *room for* to the number of micro-batches that fit in memory; ranks that need more are marked.
+# Play with all schedules here. The line above the picture says whether a step was recorded on your ranks or simulated. The numbers at the right say what each rank keeps. Set *room for* to the number of micro-batches that fit in memory; ranks that need more are marked.
 
 # %%
 shown = list(lines.values())
@@ -582,7 +582,7 @@ Markdown("\n".join(rows))
 # - Narayanan et al. (2021), *Efficient large-scale language model training on GPU clusters using Megatron-LM*: 1F1B with a flush, interleaved.
 # - Qi et al. (2024), *Zero bubble pipeline parallelism*: the backward pass in two parts, ZB-H1.
 #
-# **Next**: [13_sharding](13_sharding.ipynb) cuts the same model inside its layers, and then in all ways together.
+# **Next**: [13 Split one model over eight ranks](13_sharding.ipynb) cuts the same model inside its layers, and then in all ways together.
 
 # %%
 cluster.stop()
