@@ -50,6 +50,7 @@ def losses(histories):
     axes[1].set(xlabel="updates of the parameters")
     axes[0].set_yscale("log")
     few_decades(axes[0].yaxis)
+    axes[0].figure.set_label("The loss of each scheme by seconds and by updates")
     axes[0].set_title("what you wait for")
     axes[1].set_title("what an update is worth")
     # of the figure, below it: a panel would make room beside itself for a legend wider than it is
@@ -127,8 +128,8 @@ def crossing(points, cores: int, predicted: float | None = None):
     axes[0].figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     axes[1].set_ylabel("samples per second against one process")
     axes[1].set_title("measured (marks), predicted (dashed)")
+    axes[0].figure.set_label("Where replicas pay; measured and predicted speed-up")
     if np.median([point.share for point in points]) < 0.9:
-        axes[0].figure.set_label("Where replicas pay; measured and predicted speed-up")
         axes[0].figure.suptitle("BUSY MACHINE: do not believe it", color=VERMILION)
     return axes
 

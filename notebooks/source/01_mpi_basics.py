@@ -237,7 +237,8 @@ took = {f"{e.call}, {'8 B' if e.bytes == 8 else '4 MB'}": 1e3 * e.duration for e
 for call in ("Send, 8 B", "Send, 4 MB", "Isend, 4 MB"):
     print(f"{call:11} returned after {took[call]:7.3f} ms")
     guess.answer(f"ms of {call}", round(took[call], 3))
-timeline(returns, title="What returns when: rank 0 sends to a rank that is busy")
+ax = timeline(returns, title="What returns when: rank 0 sends to a rank that is busy")
+ax.figure.set_label("Send of 8 B, Send of 4 MB and Isend of 4 MB to a rank that is busy for 20 ms")
 plt.show()
 
 # %% [markdown] claims="01-send-waits 01-isend-returns"
@@ -286,6 +287,7 @@ found = np.median(found, axis=1)  # of three: other programs may disturb one
 waited = [nbytes for nbytes, t in zip(asked, found, strict=True) if t > 0.0075]
 eager = [nbytes for nbytes in asked if nbytes < min(waited)]
 figure, ax = plt.subplots()
+figure.set_label("How long Send takes: it jumps where eager ends")
 ax.loglog(asked, 1e3 * found, marker="o")
 ax.axhline(15, color=style.GREY, linestyle="--", label="the receiver comes")
 ax.axvspan(max(eager), min(waited), color=style.SKY, alpha=0.4, label="eager ends in this range")
@@ -364,7 +366,8 @@ comm.Sendrecv(full, right, 0, empty, left, 0)
 float(empty[0])
 
 # %%
-timeline(ring, title="Each rank sends to the right and receives from the left")
+ax = timeline(ring, title="Each rank sends to the right and receives from the left")
+ax.figure.set_label("Four ranks in a ring: every message is on its way in the same step")
 plt.show()
 print(f"messages: {len(ring.messages)}, steps: {ring.steps()}")
 
@@ -582,7 +585,8 @@ for of_yours in handed:
 
 # %%
 if right_tree:
-    timeline(your_tree, title="Your tree: who sends when")
+    ax = timeline(your_tree, title="Your tree: who sends when")
+    ax.figure.set_label("In your tree a rank that has received sends on")
     plt.show()
     print(f"{len(your_tree.messages)} messages in {your_tree.steps()} steps; one by one: {flat}")
 else:
@@ -659,6 +663,7 @@ for name, wanted in (("1 kB", 1_000), ("1 MB", 1_000_000)):
 
 # %%
 figure, ax = plt.subplots()
+figure.set_label("The time of a message by its size, and the line fitted to it")
 ax.loglog(m, 1e6 * seconds, "o", label="measured, one way")
 many = np.geomspace(m.min(), m.max(), 200)  # so that the fit has no corners
 ax.loglog(many, 1e6 * link.message(many), "-", marker="", label=r"fit $\alpha + \beta m$")
@@ -1040,7 +1045,8 @@ else:
     comm.send(rank**2, dest=0, tag=rank)
 
 # %%
-timeline(anyone, title="Rank 0 serves whoever comes first")
+ax = timeline(anyone, title="Rank 0 serves whoever comes first")
+ax.figure.set_label("Rank 0 receives from each rank when that rank is done")
 plt.show()
 guess.answer("order of the results", ", ".join(str(event.peer) for event in anyone.of(0)))
 

@@ -661,7 +661,8 @@ from helpers.data_parallel.schemes.protocol import GRADIENT, HELLO, PARAMETERS, 
 from helpers.plots.timeline import messages
 
 tags = {GRADIENT: "gradient g", PARAMETERS: "parameters θ", HELLO: "hello", READY: "ready"}
-_ = messages(point_to_point(served_trace), tags, title="Three synchronous steps with a server")
+ax = messages(point_to_point(served_trace), tags, title="Three synchronous steps with a server")
+ax.figure.set_label("Rank 0 answers nobody before it has the gradients of all three workers")
 plt.show()
 
 # %% [markdown]
@@ -766,7 +767,8 @@ print("staleness of the nine gradients:", *ages)
 
 # %%
 title = "Asynchronous: the first of nine updates"
-_ = messages(point_to_point(free_trace), tags, title=title, share=0.4)
+ax = messages(point_to_point(free_trace), tags, title=title, share=0.4)
+ax.figure.set_label("Rank 0 answers each worker on its own, while the others compute")
 plt.show()
 
 # %% [markdown]

@@ -81,7 +81,10 @@ Markdown("\n".join(["| rank 0 asks | its parent answers |", "|---|---|", *rows])
 # %%
 apart = start(3, hosts=3)
 print(apart.trouble or apart.output)
-conversation(apart, title="Three ranks leave each other their addresses")
+ax = conversation(apart, title="Three ranks leave each other their addresses")
+ax.figure.set_label(
+    "Each rank puts its address, waits at a barrier, and gets the others' addresses"
+)
 plt.show()
 
 # %% [markdown]
@@ -133,7 +136,8 @@ check.serve(serve)
 # %%
 mine = start(4, serve, hosts=4)
 print(mine.trouble or mine.output)
-conversation(mine, title="Four ranks, and what they asked")
+ax = conversation(mine, title="Four ranks, and what they asked")
+ax.figure.set_label("The requests of four ranks that your function answers")
 plt.show()
 
 # %% [markdown]
@@ -364,7 +368,8 @@ for calls in ("Allreduce", "Iallreduce, Wait"):
         request.Wait()
 
 # %%
-timeline(begun, title="Rank 3 comes late: Allreduce, compute; Iallreduce, compute, Wait")
+ax = timeline(begun, title="Rank 3 comes late: Allreduce, compute; Iallreduce, compute, Wait")
+ax.figure.set_label("The wait for rank 3 before computing, and the rest of it afterwards")
 plt.show()
 took = {event.call: 1e3 * event.duration for event in begun.of(0)}
 for name in ("Allreduce", "Wait"):

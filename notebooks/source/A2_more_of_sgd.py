@@ -347,6 +347,7 @@ style.use()
 bad = {1: ("die mid-push", 4), 2: ("nan", 10), 3: ("wrong shape", 25)}
 cases = {"silence and bad gradients": bad, "a goodbye": {1: ("die", 4)}}
 figure, ax = plt.subplots(figsize=(9, 3.6))
+figure.set_label("The server's updates over time, while workers fail in two ways")
 for (name, faults), dash in zip(cases.items(), ("-", "--"), strict=True):
     faulty = partial(Faulty, faults=faults, patience=1.0)
     survived = cluster.run(lenet.train, faulty, steps=40, **free)[0]
