@@ -145,7 +145,7 @@ packed_passes = Prediction("passes of the packed sum", None)
 # }
 
 # %% [markdown]
-# The table adds a third sum: the *halved* sum of notebook 05, each step of which adds the upper half to the lower half.
+# The table compares these three sums with the *halved* sum of notebook 05, each step of which adds the upper half to the lower half.
 
 # %%
 x, found = rng.random(256, np.float32), {}
