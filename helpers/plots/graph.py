@@ -67,8 +67,10 @@ def overlap(ranks: Sequence[Sequence[tuple[str, str, float, float]]]) -> Axes:
                 spans, (low, 0.8), facecolor=colour, edgecolor=edge(colour), linewidth=0.5
             )
         begun = [1e3 * start for label, _, start, _ in events if label == "begin all-reduce"]
-        ax.plot(begun, [2 * rank - 0.5] * len(begun), "kv", markersize=9, clip_on=False)
-    (marks,) = ax.plot([], [], "kv", markersize=9, label="a gradient is ready")
+        (marks,) = ax.plot(
+            begun, [2 * rank - 0.5] * len(begun), "kv", markersize=9, clip_on=False,
+            label="a gradient is ready",
+        )  # fmt: skip
     patches = [Patch(facecolor=colour, label=name) for colour, name in looks.values()]
     ax.legend(handles=[marks, *patches], ncols=4, loc="lower left", bbox_to_anchor=(0, 1.04))
     names = [name for rank in range(len(ranks)) for name in (f"rank {rank}", "its messages")]

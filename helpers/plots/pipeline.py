@@ -68,7 +68,7 @@ def lanes(timeline: Timeline) -> Axes:
     where = "recorded" if timeline.recorded else "model, not recorded"
     note = f"; {timeline.note}" if timeline.note else ""
     name = timeline.schedule.name
-    ax.figure.set_label(f"What each rank does when, under {name}")
+    ax.figure.set_label(f"What each rank does when: {name}")
     ax.set_title(f"{name}: {timeline.bubble:.0%} idle ({where}{note})", fontsize=13)
     ax.set(
         yticks=range(ranks),

@@ -331,8 +331,8 @@ guess["who keeps more"] = ...
 #
 # **Zero-bubble.** A linear layer computes $y = xA^\top$. Its backward pass receives $\partial L/\partial y$ and computes two products:
 #
-# - I: $\;\partial L/\partial x = (\partial L/\partial y)\,A$. The rank before waits for it.
-# - W: $\;\partial L/\partial A = (\partial L/\partial y)^\top x$. No rank waits for it.
+# - I: $\partial L/\partial x = (\partial L/\partial y)\,A$. The rank before waits for it.
+# - W: $\partial L/\partial A = (\partial L/\partial y)^\top x$. No rank waits for it.
 #
 # So a rank does I at once, and W when it would be idle. If F, I and W take equally long and $m \ge p$, each rank is idle only for the time of $p - 1$ forward passes, while it works for $3m$ of them:
 #
