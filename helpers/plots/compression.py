@@ -122,7 +122,7 @@ def links(rows: Sequence[Row], sent: Mapping[str, float], title: str, ax=None):
             continue
         shade = BLACK if name == "float32" else colour(i - 1)
         points = sorted((r.parameters["rate"], r.value) for r in mine)
-        look = {"color": shade, "markersize": 10, "markeredgecolor": "white", "linewidth": 1.4}
+        look = {"color": shade, "markersize": 10, "markeredgecolor": "white", "linewidth": 2.0}
         look |= {"marker": MARKERS[i % len(MARKERS)], "linestyle": ("-", "--", "-.", ":")[i % 4]}
         ax.plot(*zip(*points, strict=True), **look | {"linestyle": "none"})
         given = mine[0].parameters

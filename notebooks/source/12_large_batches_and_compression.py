@@ -358,13 +358,13 @@ if on_link:
 kinds = {"compress_training": (SHAPES, "LeNet to 85 %"),
          "compress_text": (text.shapes(), "a transformer to 2.75 nats")}  # fmt: skip
 kept = ("float32", "QSGD, s = 7", "top 0.01, feedback", "PowerSGD, r = 2")
-figure, axes = plt.subplots(1, 2, figsize=(13, 5))
+figure, axes = plt.subplots(1, 2, figsize=(11, 5))
 figure.set_label("Seconds of two trainings by the rate of the links")
 for ax, (suite, (shapes, title)) in zip(axes, kinds.items(), strict=True):
     rows = records.newest(BENCH_RECORDS, suite, lambda record, rows: rows)
     each = {name: cluster.run(links.sent, name, shapes, timeout=60)[0] for name in kept}
     plots.links([row for row in rows if row.parameters["scheme"] in kept], each, title, ax=ax)
-axes[1].legend(loc="center left", bbox_to_anchor=(1, 0.5))
+axes[0].legend(loc="upper right", fontsize=12, handlelength=3)
 plt.show()
 
 # %% [markdown] claims="12-link-training"
