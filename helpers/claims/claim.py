@@ -48,7 +48,8 @@ class Claim:
         The least difference that counts: in ``unit``, or for ``scale="ratio"`` as a part (0.1: ten
         per cent).
     ours, rival, unit : str
-        Names of the two sides, and the unit of both.
+        Names of the two sides, and the unit of both: "s" or "ms", or a word for what was measured,
+        such as "accuracy", which then heads the columns; "1" where the names say it.
     scale : str
         "difference" for accuracies and the like, "ratio" for times and sizes.
     larger : bool

@@ -22,6 +22,9 @@ An arrow leads from a notebook to those that need it.
 """  # noqa: E501
 
 
+PAGE = "var(--color-background-primary, Canvas)"  # hides the arrows that pass behind a box
+
+
 @dataclass
 class Card:
     """What a teacher needs to know of one lesson."""
@@ -123,7 +126,7 @@ def needs_picture(needed: Mapping[str, list[str]]) -> str:
     lines, boxes = [], []
     for number, (x, y) in at.items():
         boxes.append(
-            f'<rect x="{x - 22}" y="{y - 17}" width="44" height="34" rx="6" fill="none" '
+            f'<rect x="{x - 22}" y="{y - 17}" width="44" height="34" rx="6" fill="{PAGE}" '
             f'stroke="currentColor"/><text x="{x}" y="{y + 6}" text-anchor="middle">{number}</text>'
         )
         for one in needed[number]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from helpers import records
@@ -36,6 +37,7 @@ TASKS = {
 }
 """Which task each kernel does, and how; a record's parameters are filled in."""
 ABSENT = "–"
+PLAIN = ("square_product", "coarse_product", "scan_tree")  # also counted without optimisation
 ByGPU = dict[str, tuple[records.Row, ...]]
 
 
@@ -65,6 +67,11 @@ def page() -> str:
 def _table(head: Sequence[str], body: Iterable[Iterable[object]]) -> str:
     rows = [head, ["---"] * len(head), *body]
     return "\n".join(f"| {' | '.join(map(str, row))} |" for row in rows)
+
+
+def _listed(names: Sequence[str]) -> str:
+    *first, last = (f"`{name}`" for name in names)
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _short(gpu: str) -> str:
@@ -152,6 +159,9 @@ def _counters(by_gpu: ByGPU) -> str:
         [f"`{row.parameters['launch']}`", f"{row.value / 1e6:.0f}", f"{row.ratio:.2f}"]
         for row in moved
     ]
+    stems = dict.fromkeys(re.split(r"[<,]", row.parameters["launch"])[0] for row in other)
+    others = [stem for stem in stems if stem not in PLAIN]
+    untried = f" Without it, {_listed(others)} were not counted." if others else ""
     least, side = moved[0].peer_value, moved[0].parameters["side"]
     equal, launches = len(counts) - len(other), len({row.parameters["launch"] for row in counts})
     return f"""## What the GPU counted
@@ -160,7 +170,7 @@ A GPU has counters in its hardware, and NVIDIA's profiler reads them. The notebo
 
 {_table(["launch", "count", "GPU", "recorder"], body)}
 
-NVIDIA's optimiser is the reason: compiled without it, `square_product`, `coarse_product` and `scan_tree` made the recorder's counts.
+NVIDIA's optimiser joins reads of shared memory. Compiled without it, {_listed(PLAIN)} made the recorder's counts.{untried}
 
 ### What its memory moved
 
