@@ -9,13 +9,8 @@ from collections.abc import Sequence
 Box = tuple[float, float, float, float]  # left, upper, right and lower edge
 Line = tuple[float, float, float, float]  # from x, y to x, y
 
-COVERS, NEAR, CROSSES, LEFT, ABOVE = (
-    1000,
-    90,
-    30,
-    8,
-    14,
-)  # what is wrong with a place, in units of distance
+# What is wrong with a place, in units of distance.
+COVERS, NEAR, CROSSES, LEFT, ABOVE = 1000, 90, 30, 8, 14
 
 
 def beside(

@@ -204,14 +204,14 @@ for name, (layer, words, _) in variants(base).items():
     module, x = layer.build()
     took = measure(lambda m=module, x=x: m(x), repeats=25, time_limit=1.5).best
     print(
-        f"{name:13} {words:>8} {layer.flops / base.flops:8.4f} "
-        f"{layer.parameters / base.parameters:8.4f} {layer.output / base.output:7.2f} "
+        f"{name:13} {words:>8} {layer.flops / base.flops:8.3f} "
+        f"{layer.parameters / base.parameters:8.3f} {layer.output / base.output:7.2f} "
         f"{layer.bytes / base.bytes:6.2f} {took / base_time:6.2f} {layer.flops / layer.bytes:10.1f}"
     )
 grouped, x = variants(base)["4 groups"][0].build()
 served = measure(lambda: grouped(x), repeats=25, time_limit=1).best
 moved = measure(lambda: shuffle(x, 4), repeats=25, time_limit=1).best
-print(f"shuffle: 0 operations, {seconds(moved)}, {moved / served:.3f} of the grouped layer's time")
+print(f"shuffle: 0 operations, {seconds(moved)}, {moved / served:.0%} of the grouped layer's time")
 
 # %% [markdown]
 # ### Exercise 2: what a change saves
@@ -246,7 +246,7 @@ for (name, (layer, _, _)), source in zip(variants(base).items(), stated, strict=
     counted = tuple(
         getattr(layer, part) / getattr(base, part) for part in ("flops", "parameters", "output")
     )
-    show = ["–" if t is None else " ".join(f"{v:7.4f}" for v in t) for t in (mine, counted)]
+    show = ["–" if t is None else " ".join(f"{v:7.3f}" for v in t) for t in (mine, counted)]
     print(f"{name:13} {show[0]:>23} {show[1]:>23}   {source}")
 
 # %% [markdown] claims="A4-time-operations A4-shuffle"
