@@ -62,6 +62,8 @@ def answer(of: str, said: Any, measured: Any, unit: str = "") -> None:
 
     What was said before the first answer stays, whatever is typed afterwards.
     """
+    if getattr(measured, "ndim", None) == 0:  # NumPy's numbers, some of which are no float
+        measured = measured.item()
     board.came(of, plain := _shown(measured) if isinstance(measured, set) else measured)
     unit = f" {unit}" if unit else ""
     came, late = f"{_shown(measured)}{unit}", ""

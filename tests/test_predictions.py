@@ -1,5 +1,6 @@
 """helpers.predictions: what a reader said beside what came out."""
 
+import numpy as np
 import pytest
 
 from helpers import predictions
@@ -16,6 +17,7 @@ from helpers.predictions import Prediction
         (10, 40.0, "4 times your number"),
         (0, 2.5, "you predicted 0; it is 2.5"),
         (0, 0, ": right"),
+        (10, np.float32(40.04), "it is 40, 4 times your number"),
         (768, 1152, "it is 1,152"),
         (-1, float("inf"), "you predicted -1"),
         (" Vectors ", "vectors", ": right"),

@@ -164,7 +164,7 @@ def schemes():
             arrow(ax, (top + 0.12, 2.4), (x + 0.12, 1.25), BLUE, linestyle="--", **look)
         note = "the server waits for all of them" if block == 1 else "one worker at a time"
         ax.text(left + 1.85, -0.25, note, ha="center")
-    ax.text(4.95, 1.65, "gradient ↑", color=legible(VERMILION), ha="right")
+    ax.text(4.85, 1.65, "gradient ↑", color=legible(VERMILION), ha="right")
     ax.text(7.5, 1.9, "↓ parameters", color=BLUE, ha="left")
     return ax
 
