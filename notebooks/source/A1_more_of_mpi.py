@@ -398,7 +398,7 @@ while True:
     time.sleep(0.03 if rank == 1 else 0.005)  # the task
 doze(comm)
 window.Free()
-print("I took", taken)
+print("I took tasks", *taken)
 
 # %% [markdown]
 # Rank 0 took tasks like the others; no rank was a server. Whether a request takes the owner's processor time depends on the library and the network. A network card with RDMA (*remote direct memory access*) changes the memory by itself. Without such a card some libraries wait until the owner calls MPI.
