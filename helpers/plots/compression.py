@@ -63,6 +63,7 @@ def exchanges(measured: Mapping[str, float], predicted: Mapping[str, float], tit
             va="center",
         )  # fmt: skip
     ax.set_yticks(places, names)
+    ax.grid(visible=False, axis="y")
     ax.set(xlabel="milliseconds of one exchange", title=title)
     ax.margins(x=0.16)
     ax.legend(loc="lower right")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from helpers.plots.style import BLACK, GREY, PALETTE, colour, ensure_axes, few_decades, panels
+from helpers.plots.style import BLACK, PALETTE, colour, ensure_axes, few_decades, panels
 from helpers.plots.web.page import embed
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ def drift(curves):
         look = {"color": colour(i), "markevery": max(1, len(steps) // 12)}
         ax.plot(steps, measured, "-", marker=_MARKERS[i % 5], label=name, **look)
         if predicted is not None:
-            ax.plot(steps, predicted, "--", marker="", color=colour(i), linewidth=1.6)
-    ax.plot([], [], "--", marker="", color=GREY, label="predicted from the noise")
+            dashed = {"linestyle": _STYLES[1 + i % 3], "marker": "", "color": colour(i)}
+            ax.plot(steps, predicted, linewidth=1.8, label=f"{name}, predicted", **dashed)
     ax.figure.set_label("How far replicas are apart, measured and predicted")
     ax.set(xlabel="steps", ylabel="consensus distance Ξ", ylim=(0, None))
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
