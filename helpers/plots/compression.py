@@ -162,7 +162,7 @@ def stragglers(samples: Mapping[str, np.ndarray]):
                 taken, MARKERS[worker % len(MARKERS)], color=colour(worker), markersize=6,
                 label=f"worker {worker + 1}",
             )  # fmt: skip
-        ax.set(xlabel="step", title=f"{name} delays")
+        ax.set(xlabel="step", title=name)
     for ax in axes:  # last: a limit ends the scaling of the panels that share it
         ax.set_ylim(0, None)
     axes[0].set_ylabel("time until a gradient is there [ms]")

@@ -449,13 +449,14 @@ ipywidgets.interactive(backups, workers=(2, 24), b=(0, 23), jitter=(0.02, 10.0, 
 
 # %%
 real = cluster.run(stragglers.beside, 0, steps=chosen.steps, timeout=90)[0]
-samples = {name: stragglers.sample(run) for name, run in (("random", waited[0]), ("real", real))}
+runs = {"random delays": waited[0], "real delays": real}
+samples = {name: stragglers.sample(run) for name, run in runs.items()}
 plots.stragglers(samples)
 plt.show()
 print("ms, median (slowest tenth):", *(f"  worker {k}" for k in (1, 2, 3)))
 for name, times in samples.items():
     each = (f"{1e3 * a:4.0f} ({1e3 * b:3.0f})" for a, b in np.quantile(times, (0.5, 0.9), axis=0).T)
-    print(f"{name + ' delays':26s}", *each)
+    print(f"{name:27s}", *each)
 
 # %% [markdown]
 # With random delays every worker may be the slowest, and a slow step says nothing about the next one. Real delays depend on what else the machine computes, so several slow steps may follow each other. Without a formula, we predict from the measured times, the *sample*.
@@ -487,7 +488,7 @@ check.measured_wait(measured_wait)
 
 # %%
 by_sample = measured_wait if check.measured_wait.passed(measured_wait) else of_sample
-promised, measured = [by_sample(samples["real"], 3 - b) for b in range(3)], {0: real.seconds}
+promised, measured = [by_sample(samples["real delays"], 3 - b) for b in range(3)], {0: real.seconds}
 for b in (1, 2):
     run = cluster.run(stragglers.beside, b, steps=chosen.steps, timeout=90)[0]
     measured[b] = run.seconds
