@@ -264,9 +264,10 @@ def _names(trace: Trace, ax: Axes, lanes: dict, factor: float, free: _Free) -> N
             wide = 9 * len(event.call)
             hatched = event.waiting > 0.3 * event.duration  # under the text
             x, side = (event.begin + event.end) / 2, "center"
-            shade = BLACK if hatched else ink(COLOURS[event.kind])
+            ground = "white" if hatched else COLOURS[event.kind]  # hides arrows behind the name
+            shade = ink(ground)
             if event.duration * pixels <= wide + 8:
-                hatched, shade = False, BLACK
+                ground, shade = "none", BLACK
                 end = max(event.end, event.begin + LEAST / pixels)
                 if (after - end) * pixels > wide + 12:
                     x, side = end + 4 / pixels, "left"
@@ -282,7 +283,7 @@ def _names(trace: Trace, ax: Axes, lanes: dict, factor: float, free: _Free) -> N
             ax.text(
                 *place, event.call,
                 fontsize=12, ha=side, va="center", zorder=5, clip_on=True, color=shade,
-                bbox={"facecolor": "white", "edgecolor": "none", "pad": 1} if hatched else None,
+                bbox={"facecolor": ground, "edgecolor": "none", "pad": 1},
             )  # fmt: skip
 
 

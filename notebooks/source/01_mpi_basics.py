@@ -707,9 +707,9 @@ check.through(through)
 
 # %%
 yours = through(tuple(samples[0]), tuple(samples[-1]))
-print(f"fit to all points: α = {1e6 * link.alpha:.3g} µs, 1/β = {1 / link.beta / 1e9:.3g} GB/s")
+print(f"fit to all points: α = {1e6 * link.alpha:#.3g} µs, 1/β = {1 / link.beta / 1e9:#.3g} GB/s")
 if yours is not None:
-    print(f"through two points: α = {1e6 * yours[0]:.3g} µs, 1/β = {1 / yours[1] / 1e9:.3g} GB/s")
+    print(f"through two points: α = {1e6 * yours[0]:#.3g} µs, 1/β = {1 / yours[1] / 1e9:#.3g} GB/s")
 
 # %% [markdown]
 # ### The model tested
