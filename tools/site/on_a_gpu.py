@@ -161,7 +161,7 @@ def _counters(by_gpu: ByGPU) -> str:
     ]
     stems = dict.fromkeys(re.split(r"[<,]", row.parameters["launch"])[0] for row in other)
     others = [stem for stem in stems if stem not in PLAIN]
-    untried = f" Without it, {_listed(others)} were not counted." if others else ""
+    untried = f" {_listed(others)} were counted only as optimised." if others else ""
     least, side = moved[0].peer_value, moved[0].parameters["side"]
     equal, launches = len(counts) - len(other), len({row.parameters["launch"] for row in counts})
     return f"""## What the GPU counted
@@ -170,7 +170,7 @@ A GPU has counters in its hardware, and NVIDIA's profiler reads them. The notebo
 
 {_table(["launch", "count", "GPU", "recorder"], body)}
 
-NVIDIA's optimiser joins reads of shared memory. Compiled without it, {_listed(PLAIN)} made the recorder's counts.{untried}
+Compiled without NVIDIA's optimiser, {_listed(PLAIN)} made the recorder's counts.{untried}
 
 ### What its memory moved
 
