@@ -96,3 +96,7 @@ def test_a_bar_that_moves_for_long_leaves_room_for_the_rest(cell):
     )
     text = cell(source).text
     assert text == f"[0] {29999:20}\n[0] after\n"
+
+
+def test_a_second_cluster_starts_without_a_word(cell):
+    assert "are ready" not in cell("with Cluster(1) as other:\n    print(other.n)").text
