@@ -46,7 +46,7 @@ def losses(histories):
         look = {"color": colour(i), "linestyle": _STYLES[i % 4], "marker": "", "linewidth": 2.4}
         axes[0].plot(history.seconds, smooth, label=history.scheme, **look)
         axes[1].plot(np.arange(1, history.updates + 1), smooth, label=history.scheme, **look)
-    axes[0].set(xlabel="seconds since all ranks began", ylabel="training loss (cross-entropy)")
+    axes[0].set(xlabel="time since all ranks began [s]", ylabel="training loss (cross-entropy)")
     axes[1].set(xlabel="updates of the parameters")
     axes[0].set_yscale("log")
     few_decades(axes[0].yaxis)
@@ -81,7 +81,7 @@ def staleness(history):
     left.set(xlabel="staleness: updates since the parameters were fetched", ylabel="gradients")
     left.xaxis.get_major_locator().set_params(integer=True)
     left.legend()
-    right.set(ylabel="mean staleness (updates)")
+    right.set(ylabel="mean staleness [updates]")
     right.margins(y=0.3)
     return axes
 
@@ -120,7 +120,7 @@ def crossing(points, cores: int, predicted: float | None = None):
     for ax in axes:
         ax.axhline(1.0, color=GREY, linewidth=1.6)
         ax.set_xscale("log", base=2)
-        ax.set_xlabel("batch B of one replica (samples)")
+        ax.set_xlabel("batch B of one replica [samples]")
     axes[0].set_yscale("log")
     few_decades(axes[0].yaxis)
     axes[0].set_ylabel(r"$T_\mathrm{sync} \,/\, T_\mathrm{comp} \,/\, (R - 1)$")

@@ -207,7 +207,7 @@ axes.annotate(
     "one process alone", (seconds(alone), 1.0), xycoords=("data", "axes fraction"),
     xytext=(0, 4), textcoords="offset points", ha="center",
 )  # fmt: skip
-axes.set(xlabel="time (s)", ylabel="rank", yticks=range(P.ranks), xlim=(0, None))
+axes.set(xlabel="time [s]", ylabel="rank", yticks=range(P.ranks), xlim=(0, None))
 axes.invert_yaxis()
 plt.show()
 
