@@ -40,7 +40,7 @@ def warp_passes(record: WarpRecord) -> Axes:
     """Draw which lanes of the first warp work in each pass, a colour and a hatch for each line."""
     shown = record.select()
     shown = shown[(shown["block"] == 0) & (shown["warp"] == 0)]
-    ax = style.ensure_axes(figsize=(9, 3.8))
+    ax = style.ensure_axes(figsize=(9, 3.5))
     text, count = record.source.splitlines(), len(shown)
     ax.axhspan(-0.5, 31.5, 0, 1, fc="#e4e4e4", label="idle")
     for number, line in enumerate(dict.fromkeys(shown["line"].tolist())):
@@ -64,7 +64,8 @@ def warp_passes(record: WarpRecord) -> Axes:
     )
     ax.set_yticks((0, 8, 16, 24, 31))
     ax.set_xticks(range(1, count + 1, max(1, count // 18)))
-    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.26), prop={"family": "monospace"})
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.3), ncols=2, columnspacing=1,
+              prop={"family": "monospace", "size": 11})  # fmt: skip
     ax.grid(False)
     ax.figure.set_label("Which lanes of the first warp work in each of its passes")
     return ax
