@@ -30,7 +30,7 @@ def timeline_html(trace: Trace) -> HTML:
     from IPython.display import HTML
 
     check(trace)
-    width, left, top, lane_height = 900, 70, 34, 58
+    width, left, top, lane_height = 900, 78, 34, 58
     lanes = {rank: top + lane_height * i for i, rank in enumerate(trace.ranks)}
     factor, unit = unit_of(trace.duration)
     scale = (width - left - 20) / (trace.duration or 1.0)
@@ -162,7 +162,7 @@ def _axis(duration: float, factor: float, unit: str, x: Callable, y: float) -> l
     marks = [
         f'<text x="{x(t / factor)}" y="{y + 12}" text-anchor="middle">{t:g}</text>' for t in ticks
     ]
-    return [*marks, f'<text x="{x(0)}" y="{y + 30}">time since the first call [{unit}]</text>']
+    return [*marks, f'<text x="{x(0)}" y="{y + 32}">time since the first call [{unit}]</text>']
 
 
 def _svg_legend(trace: Trace, left: float) -> list[str]:
@@ -173,5 +173,5 @@ def _svg_legend(trace: Trace, left: float) -> list[str]:
     for fill, name in entries:
         parts.append(f'<rect x="{at}" y="6" width="16" height="14" fill="{fill}" stroke="#777"/>')
         parts.append(f'<text x="{at + 21}" y="18">{name}</text>')
-        at += 34 + 7.2 * len(name)
+        at += 34 + 8.6 * len(name)
     return parts
