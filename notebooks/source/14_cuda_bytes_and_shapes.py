@@ -97,7 +97,7 @@ wasted.answer(moved["copy_along_columns"] / moved["copy_along_rows"])
 # %% [markdown]
 # Along rows, the 128 bytes of a warp fill 4 sectors: the access is *[coalesced](glossary.md#coalescing)*. Along columns, each lane touches a sector of its own and uses 4 of its 32 bytes.
 #
-# On an H200, with 8192 × 8192 floats, the copy along rows took 0.22 ms, and the copy along columns 0.98 ms. That is 4.5 times as long, not eight times. Only the caches moved eight times the sectors. They keep a sector until other requests have used the rest of it, so the memory behind the caches delivered equally many bytes to both copies (counted, to 4 %). (Times and counts on an H200 come from `make gpu`; `data/gpu/` holds the record.)
+# On an H200, with 8192 × 8192 floats, the copy along rows took 0.22 ms, and the copy along columns 0.97 ms. That is 4.5 times as long, not eight times. Only the caches moved eight times the sectors. They keep a sector until other requests have used the rest of it, so the memory behind the caches delivered equally many bytes to both copies (counted, to 4 %). (Times and counts on an H200 come from `make gpu`; `data/gpu/` holds the record.)
 #
 # ### Exercise 1: repair an access
 #
@@ -482,7 +482,7 @@ single_loads.answer(moved / asked)  # of the last row: width 255, convolve_rows
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# At width 256 `convolve_rows` moves 42 % more bytes of global memory than the tile, but it needs no shared memory and no barrier. On an H200, with 8192 × 8192 pixels, it took 0.18 ms and the tile 0.44 ms. At width 255, words four apart lie two to a sector: a request uses 8 of each 32 bytes, and moves four times what it asks for. CUDA's `cudaMallocPitch` avoids this: it pads each row, so that all rows begin at such a multiple.
+# At width 256 `convolve_rows` moves 42 % more bytes of global memory than the tile, but it needs no shared memory and no barrier. On an H200, with 8192 × 8192 pixels, it took 0.18 ms and the tile 0.43 ms. At width 255, words four apart lie two to a sector: a request uses 8 of each 32 bytes, and moves four times what it asks for. CUDA's `cudaMallocPitch` avoids this: it pads each row, so that all rows begin at such a multiple.
 #
 # > **Answer.** The square block moves fewer bytes: it loads $h + w$ numbers for $hw$ multiply-adds, and the square has the smallest $h + w$. A thread that makes a square of outputs saves reads of shared memory in the same way. The price is registers: they limit how many warps are resident.
 #

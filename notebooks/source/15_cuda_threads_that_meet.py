@@ -330,9 +330,9 @@ fewer_atomics.answer(len(x) / atomics)
 Markdown("\n".join(lines))
 
 # %% [markdown] claims="15-histogram"
-# The direct kernel makes $n$ global atomics, and the kernel with private bins $256 \cdot B$. So a block saves atomics only if it counts more bytes than it has bins. An H200 counted 268 million random bytes in 69 ms with bins in global memory, and in 0.38 ms with bins for each block.
+# The direct kernel makes $n$ global atomics, and the kernel with private bins $256 \cdot B$. So a block saves atomics only if it counts more bytes than it has bins. An H200 counted 268 million random bytes in 69 ms with bins in global memory, and in 0.37 ms with bins for each block.
 #
-# *Within* a warp, privatization changes nothing: as many lanes want one bin as before. What does such a crowd cost? When all bytes were equal, all 32 lanes wanted one bin. Then the H200 took 196 ms with bins in global memory, nearly three times as long as for random bytes. With bins in shared memory it still took 0.38 ms. A photograph lies between: neighbouring pixels are alike, so more lanes want one bin than with random bytes. (In the table, *atomics in sequence* are these lanes, added up over all warps of a piece. It has five pieces from random places of each photograph, and some are busier than the rows above.)
+# *Within* a warp, privatization changes nothing: as many lanes want one bin as before. What does such a crowd cost? When all bytes were equal, all 32 lanes wanted one bin. Then the H200 took 196 ms with bins in global memory, nearly three times as long as for random bytes. With bins in shared memory it still took 0.37 ms. A photograph lies between: neighbouring pixels are alike, so more lanes want one bin than with random bytes. (In the table, *atomics in sequence* are these lanes, added up over all warps of a piece. It has five pieces from random places of each photograph, and some are busier than the rows above.)
 
 # %%
 evidence("15-histogram")
