@@ -200,7 +200,7 @@ CLAIMS = [
     ),
     Claim(
         id="02-link-speed",
-        sentence="The speedup of paced replicas on a link is the one predicted from T_sync and "
+        sentence="The speed-up of paced replicas on a link is the one predicted from T_sync and "
         "T_comp.",
         experiment=speed_on_links,
         seeds=FEW,
@@ -219,7 +219,7 @@ CLAIMS = [
         axis="replicas, link and pace",
         ours="measured",
         rival="predicted",
-        unit="speedup",
+        unit="speed-up",
         smallest={"batches": 8},
     ),
 ]

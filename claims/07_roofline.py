@@ -39,7 +39,7 @@ def _matrices(seed: int, n: int):
 
 
 def what_turning_gains(seed: int, n: int, rounds: int = 3) -> tuple[float, float]:
-    """Speedup by turning B: of eight sums of vectors, and of one sum of single numbers."""
+    """Speed-up by turning B: of eight sums of vectors, and of one sum of single numbers."""
     from helpers.roofline.matmul import causes
 
     made = causes(*_matrices(seed, n))
@@ -130,7 +130,7 @@ CLAIMS = [
         1.0,
         "eight sums, vectors",
         "one sum",
-        unit="speedup",
+        unit="speed-up",
         smallest={"n": 64, "rounds": 1},
     ),
     _ratio(
