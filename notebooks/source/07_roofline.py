@@ -266,7 +266,7 @@ check.predict_point(least_seconds)
 by_passes = Prediction("time of passes ÷ time of fused", None)  # your number for None
 
 # %%
-rounds = [[place(*builder(), time_limit=0.3) for builder in kernels.standard()] for _ in range(3)]
+rounds = [[place(*builder(), time_limit=0.3) for builder in kernels.standard()] for _ in range(2)]
 points = [min(one, key=lambda p: p.seconds) for one in zip(*rounds, strict=True)]
 print(f"{'':9} threads flop/byte Gflop/s   GB/s  roof predicted  measured")
 for p in points:
