@@ -171,10 +171,10 @@ for name in ("dgl", "scatter", "sparse", "dense", "dense_scaled", "csr"):
         continue
     stored[name] = time.perf_counter() - begin
     found[name], spent[name] = v.iterate(held[name], 30), math.inf
-for name in 3 * tuple(held):  # the best of three rounds, of which other programs disturb some
+for name in 2 * tuple(held):  # the better of two rounds: other programs may disturb one
     few = 10 if held[name].bytes_moved < 1e8 else 1
     call = lambda one=held[name], k=few: v.iterate(one, k)  # noqa: E731
-    timing = measure(call, repeats=30, warmup=1, time_limit=0.6)
+    timing = measure(call, repeats=30, warmup=1, time_limit=0.5)
     spent[name] = min(spent[name], timing.best / few)
 for name, version in held.items():
     print(f"{version.row:2} {version.title:32} stored in {seconds(stored[name]):>8}, "
