@@ -33,7 +33,8 @@ plt.show()
 # - write a plain RNN and a GRU that agree with `torch.nn` to rounding;
 # - derive the gradients of both ([backpropagation through time](glossary.md#backpropagation-through-time)) and check them in three ways;
 # - predict when a gradient [vanishes](glossary.md#vanishing-gradient) or [explodes](glossary.md#exploding-gradient);
-# - compare two networks fairly, over learning rates and seeds.
+# - compare two networks fairly, over learning rates and seeds;
+# - say why a linear recurrence needs $\log_2 T$ steps in sequence instead of $T$.
 #
 # **You need** matrix calculus and PyTorch; no earlier notebook. *Time:* 150 minutes in three lessons, exercises included. Each lesson runs after the set-up below, without the others. *Cores:* one. *GPU:* none.
 
@@ -74,6 +75,7 @@ from helpers.predictions import Prediction
 from helpers.recurrent import experiments, gradients, jacobians, layers, steps
 from helpers.recurrent.readers import Reader
 from helpers.recurrent.tasks import LongCopy
+from helpers.timing import measure
 
 torch.set_num_threads(1)  # a step is too small to share
 
@@ -615,7 +617,7 @@ else:
 # %% [markdown]
 # ## Lesson 3. Which parts of a GRU can you leave out?
 #
-# *35 minutes.* A GRU has two gates, and both read the old state. What is lost without the gates, with only one of them, or if they read the input alone?
+# *40 minutes.* A GRU has two gates, and both read the old state. What is lost without the gates, with only one of them, or if they read the input alone? And what is gained?
 #
 # ### Without gates
 #
@@ -752,9 +754,56 @@ plt.show()
 # %% [markdown]
 # ± and bars are 95 % intervals. The differences in the picture are *paired*: the same seed gives both networks the same batches and test set. If a bar contains 0, these seeds detect no difference; that does not make the cells equal. (Set `seeds` to 16 in the parameters to learn more.) In our runs, four seeds detected no loss with one gate; on the long copy the interval is wide. The cell that reads the input alone lost on *forget on cue*, but copied.
 #
-# What is gained if gate and candidate read the input alone? All $z_t$ and $n_t$ can be computed at once, and $h_t=z_t\circ h_{t-1}+(1-z_t)\circ n_t$ is a *linear recurrence*. Such steps can be combined in any grouping, so a [scan](glossary.md#scan) needs $\log_2T$ rounds where the GRU needs $T$ steps (minGRU, Feng et al. 2024; the core of Mamba has the same form). Notebook [15](15_cuda_threads_that_meet.ipynb) writes a scan in CUDA C.
+# ### What is gained: steps at the same time
 #
-# **Answer.** Without gates, an orthogonal $U$ copies with some seeds; a GRU with the half-life bias copied with all, at the most rates. Your intervals say what the second gate is worth. *Evidence: the map, and your ablation.*
+# A transformer processes all $T$ positions of a text at once. A GRU must finish step $t-1$ before it begins step $t$: $T$ steps in sequence, however many processors you have. If gate and candidate read the input alone, all $z_t$ and $n_t$ can be computed at once. What is left is a *linear recurrence* (minGRU, Feng et al. 2024; the core of Mamba has the same form):
+#
+# $$h_t = a_t\circ h_{t-1} + b_t,\qquad a_t=z_t,\quad b_t=(1-z_t)\circ n_t .$$
+#
+# Two steps in a row are one step of the same form, since $a_2(a_1h+b_1)+b_2=(a_2a_1)\,h+(a_2b_1+b_2)$. So we may combine the steps in any grouping: a parallel [scan](glossary.md#scan). In round 1, each position combines with the one before it; in round 2 with the position 2 before it, then 4, then 8. After $\lceil\log_2T\rceil$ rounds each position holds all steps up to its own, and its $b$ is $h_t$ (with $h_0=0$).
+#
+# > **Predict.** How many rounds does the scan need for $T=1024$ steps? And how many multiplications, as a multiple of the loop's? (In a round each position that changes costs two, in the loop one.)
+
+# %%
+rounds_needed = Prediction("rounds of the scan", None)  # your number for None
+work = Prediction("multiplications, as a multiple of the loop's", None)
+
+
+# %%
+def loop(a, b):
+    """h_t = a_t h_(t−1) + b_t, one step after the other."""
+    h, out = torch.zeros_like(b[0]), []
+    for a_t, b_t in zip(a, b, strict=True):
+        h = a_t * h + b_t
+        out.append(h)
+    return torch.stack(out)
+
+
+def scan(a, b):
+    """The same in about log2(T) rounds, each a few operations for all positions."""
+    k, multiplied = 1, []
+    while k < len(a):
+        b = torch.cat([b[:k], a[k:] * b[:-k] + b[k:]])
+        a = torch.cat([a[:k], a[k:] * a[:-k]])
+        multiplied.append(2 * (len(a) - k))
+        k *= 2
+    return b, multiplied
+
+
+# %%
+for T, width in ((4096, 16), (64, 1024), (1024, 1024)):
+    a, b = torch.rand(T, width), torch.randn(T, width)
+    h, multiplied = scan(a, b)
+    ms = [1e3 * measure(lambda f=f, a=a, b=b: f(a, b), repeats=5).best for f in (loop, scan)]
+    print(f"{T:4} steps of {width:4} numbers: loop {ms[0]:5.1f} ms, scan {ms[1]:5.1f} ms; "
+          f"largest difference {(h - loop(a, b)).abs().max():.0e}")  # fmt: skip
+rounds_needed.answer(len(multiplied))
+work.answer(sum(multiplied) / T)
+
+# %% [markdown]
+# In our runs, on one core, the scan was faster with 16 numbers a step, and the loop with 1 024 at $T=1024$. The loop makes $2T$ small calls. The scan makes some ten large calls a round, but multiplies nearly $2\log_2T$ times as much. On a GPU thousands of threads share that work; notebook [15](15_cuda_threads_that_meet.ipynb) writes a scan in CUDA C.
+#
+# **Answer.** Without gates, an orthogonal $U$ copies with some seeds; a GRU with the half-life bias copied with all, at the most rates. Your intervals say what the second gate is worth. If gate and candidate do not read the old state, the recurrence is linear, and a scan computes it in $\log_2T$ rounds. *Evidence: the map, your ablation, and a scan equal to the loop.*
 
 # %% [markdown]
 # <details><summary><b>What the sources say, what we measured</b></summary>

@@ -629,14 +629,13 @@ Markdown("\n".join(table))
 # %% [markdown]
 # ## In practice, and where to read on
 #
-# You call `torch.distributed.all_reduce` or `DistributedDataParallel`; NCCL (on GPUs) or gloo (on CPUs) does the work. NCCL estimates the time of rings and trees from a table of latencies and bandwidths such as ours, and takes the faster. nccl-tests reports the *bus bandwidth*, $2(N-1)/N \cdot K$ divided by the time: if an algorithm keeps every link busy, it is the link's rate, whatever $N$ is. Baidu and Horovod brought the ring to deep learning.
+# You call `torch.distributed.all_reduce` or `DistributedDataParallel`; NCCL (on GPUs) or gloo (on CPUs) does the work. NCCL estimates the time of rings and trees from a table of latencies and bandwidths such as ours, and takes the faster. To compare times across collectives and numbers of ranks, nccl-tests turn them into *bus bandwidths*; [appendix A3](A3_more_of_allreduce.ipynb) measures two. Baidu and Horovod brought the ring to deep learning.
 #
 # - R. Rabenseifner, *Optimization of collective reduction operations*, 2004: halving and doubling.
 # - R. Thakur, R. Rabenseifner, W. Gropp, [Optimization of collective communication operations in MPICH](https://doi.org/10.1177/1094342005051521), 2005: the algorithms and their costs.
 # - P. Patarasuk, X. Yuan, [Bandwidth optimal all-reduce algorithms for clusters of workstations](https://doi.org/10.1016/j.jpdc.2008.09.002), 2009: why nobody can send less than the ring.
 # - P. Sanders, J. Speck, J. L. Träff, [Two-tree algorithms for full bandwidth broadcast, reduction and scan](https://doi.org/10.1016/j.parco.2009.09.001), 2009: double binary trees.
 # - R. Hockney, [The communication challenge for MPP](https://doi.org/10.1016/S0167-8191(06)80021-9), 1994: the model with α and β.
-# - [nccl-tests, PERFORMANCE.md](https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md): bus bandwidth, for each collective.
 # - Z. Tian, *Introduction to Computation Technologies in Deep Learning*, 2019: the lecture whose claims are examined.
 # - [NCCL's tuning.cc](https://github.com/NVIDIA/nccl/blob/master/src/graph/tuning.cc): the cost model of a library in use.
 #

@@ -91,6 +91,33 @@ for root in range(size):
 print(f"{sum(same.values())} of {len(same)} equal MPI's")
 
 # %% [markdown]
+# ### How good is a time? Bus bandwidth
+#
+# NVIDIA's [nccl-tests](https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md) report the *bus bandwidth*: the bytes that each rank must send, divided by the time $T$. For an allreduce of $K$ bytes it is $\frac{2(N-1)}{N}\,K / T$. In an *all-to-all*, every rank sends a different chunk to every other rank, so it must send $\frac{N-1}{N}\,K$. If an algorithm keeps every link busy, its bus bandwidth is the link's rate, whatever $N$ is: this makes different collectives comparable.
+
+# %%
+# %%ranks
+from helpers.collectives import measure
+
+
+def reduce_all(x, comm):
+    comm.Allreduce(x, np.empty_like(x))
+
+
+def all_to_all(x, comm):
+    comm.Alltoall(x, np.empty_like(x))
+
+
+K = 4_194_304  # bytes
+must_send = {reduce_all: 2 * (size - 1) / size * K, all_to_all: (size - 1) / size * K}
+times = measure.function_times({way.__name__: way for way in must_send}, [K])
+if rank == 0:
+    for way, least in must_send.items():
+        took = times[way.__name__][0]
+        print(f"{way.__name__:10} of 4 MB: {1e3 * took:.2f} ms, "
+              f"bus bandwidth {least / took / 1e9:.1f} GB/s")  # fmt: skip
+
+# %% [markdown]
 # ### The same bits on every rank
 #
 # A floating-point sum depends on the order of adding, so two algorithms may differ in the last digits. In training all *ranks* must get the same bits, or their replicas differ. Does each algorithm give all ranks the same bits?
