@@ -55,13 +55,14 @@ def convergence(residuals: Mapping[str, Sequence[float]], damping: float, given:
     for i, (name, values) in enumerate(residuals.items()):
         ax.plot(
             range(1, len(values) + 1), values, color=colour(i), marker=MARKERS[i % len(MARKERS)],
-            markevery=max(1, len(values) // 8), linewidth=2.5,
+            markevery=max(1, len(values) // 8), linewidth=2.5, label=name,
         )  # fmt: skip
         ends = len(values), values[-1]
         ax.annotate(f"{name}: {ends[0]}", ends, xytext=(10, 0), color=legible(colour(i)), **beside)
-    ax.axvline(given, color=VERMILION, linewidth=1.5)
+    said = f"K = {given}, as in the source"
+    ax.axvline(given, color=VERMILION, linewidth=1.5, label=said)
     ax.annotate(
-        f"K = {given}, as in the source", (given, 0.9), xycoords=("data", "axes fraction"),
+        said, (given, 0.9), xycoords=("data", "axes fraction"),
         xytext=(-8, 0), ha="right", color=VERMILION, **beside,
     )  # fmt: skip
     ax.set(yscale="log", xlabel="iteration k", ylabel="L1 change", title="How many are enough?")

@@ -58,7 +58,7 @@ CURVE = {"segments": [(10, 1.5), (5, 2.0)]}
          ['[ms]. Line "worker 1": from 10 at 0 to 30 at 1. Line "worker 2": from 20 at 0 to 10',
           'real. Across: step. Line "worker 1": from 15 at 0 to 15 at 4.']),
         (lambda: data_parallel.losses([history(30, 1800)])[0],  # 60 gradients are 1 update
-         ['began. Up: training loss', '"a run": from 2 at 0.1 to 0.0667 at 3.',
+         ['began [s]. Up: training loss', '"a run": from 2 at 0.1 to 0.0667 at 3.',
           'parameters. Line "a run": from 2 at 1 to 0.0667 at 30.']),
         (lambda: data_parallel.staleness(history(30, 30))[0],
          ['Bars "rank 1": 0 10, 1 0, 2 0. Bars "rank 2": 0 0, 1 10, 2 0. Bars "rank 3": 0 0, 1 0,',
