@@ -112,7 +112,7 @@ def times_by_size(
     """
     ax = ensure_axes(ax)
     _times(ax, sizes, measured, predicted, sizes if at is None else at)
-    ax.set(xscale="log", yscale="log", xlabel="size of the array, K (bytes)", ylabel="time (s)")
+    ax.set(xscale="log", yscale="log", xlabel="size of the array, K [bytes]", ylabel="time [s]")
     few_decades(ax.yaxis)
     return ax
 
@@ -129,7 +129,7 @@ def times_by_ranks(
     """
     ax = ensure_axes(ax)
     _times(ax, ranks, seconds, predicted, ranks)
-    ax.set(xlabel="number of ranks, N", ylabel="time (s)", yscale="log")
+    ax.set(xlabel="number of ranks, N", ylabel="time [s]", yscale="log")
     ax.set_xscale("log", base=2)
     few_decades(ax.yaxis)
     if len(ranks) <= FEW:  # each by its number, in place of powers of two

@@ -317,7 +317,7 @@ ax = costs.times_by_size(
      "ring step, all ranks": [busy.message(m) for m in many]},
     at=many,
 )  # fmt: skip
-ax.set(xlabel="size of the message (bytes)")
+ax.set(xlabel="size of the message [bytes]")
 ax.figure.set_label("Time of a message alone, and of a ring's step with all ranks at work")
 plt.show()
 
