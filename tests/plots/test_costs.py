@@ -27,7 +27,7 @@ def test_measured_and_predicted_share_a_colour(ax):
     assert names == ["ring", "MPI"]
     assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
     assert "bytes" in ax.get_xlabel()
-    assert "(s)" in ax.get_ylabel()
+    assert "[s]" in ax.get_ylabel()
 
 
 def test_an_algorithm_looks_the_same_beside_other_rivals(ax):
