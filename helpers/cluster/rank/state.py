@@ -12,7 +12,9 @@ stack-N        rank N, at SIGUSR1        its stack while C code holds the lock, 
 exit-N         the shell around rank N   the exit code, as a decimal number
 =============  ========================  =======================================================
 
-No other module spells these names. A :data:`Part` is what a rank has printed or displayed.
+Files and no socket: what a rank did last is read although it was killed or C code holds its lock,
+and Slurm's ranks on other hosts leave it in a shared folder. No other module spells these names. A
+:data:`Part` is what a rank has printed or displayed.
 """
 
 from __future__ import annotations
