@@ -49,8 +49,7 @@ class Prediction:
     said: float | str | None = None
 
     def __post_init__(self) -> None:
-        if self.said is not None:
-            board.said(self.of, self.said)
+        board.said(self.of, self.said)
 
     def answer(self, measured: object, unit: str = "") -> None:
         """Print the prediction beside what came out; fold what came out where there is none."""
@@ -58,7 +57,7 @@ class Prediction:
 
 
 def answer(of: str, said: Any, measured: Any, unit: str = "") -> None:
-    """Print what was predicted, unless that is None, beside what came out, else fold this.
+    """Print what was predicted beside what came out; fold this where that is None or ``...``.
 
     What was said before the first answer stays, whatever is typed afterwards.
     """
@@ -67,13 +66,14 @@ def answer(of: str, said: Any, measured: Any, unit: str = "") -> None:
     board.came(of, plain := _shown(measured) if isinstance(measured, set) else measured)
     unit = f" {unit}" if unit else ""
     came, late = f"{_shown(measured)}{unit}", ""
+    said = None if said is ... else said
     if said is not None:
         said, late = progress.settle(of, said, plain)
     if said is None:
         show_folded(of, came)
     else:
         print(f"{of}: you predicted {_shown(said)}{unit}; it is {came}"
-              f"{_compared(said, measured)}{late}")  # fmt: skip
+              f"{_compared(of, said, measured)}{late}")  # fmt: skip
 
 
 def _shown(value: Any) -> str:
@@ -98,18 +98,49 @@ def _words(said: Any) -> str:
     return re.sub(r"^(a|an|the) ", "", text)
 
 
-def _compared(said: Any, measured: Any) -> str:
+def _whole(of: str) -> int:
+    """Return what the whole is, 1 or 100 (%), where the name says that it is a share; 0 else."""
+    if "÷" in of:
+        return 0
+    if re.search("%|per cent", of):
+        return 100
+    return 1 if re.search("accuracy|probability|share", of) else 0
+
+
+def _number(of: str, said: Any) -> Any:
+    """Read the number in "85 %", "H = 2" and, of what is in ms, "3 ms"; return what has none."""
+    unit, whole = "", _whole(of)
+    if isinstance(said, str):
+        text = re.sub(r"(?<=\d),(?=\d{3}\b)", "", said.replace("−", "-"))
+        read = re.fullmatch(r"(?:.*=)?\s*([-+]?\d*\.?\d+(?:e[-+]?\d+)?)\s*(\S*)\s*", text)
+        if not read or read[2] not in ("", "%", "x", "×", "times", *re.findall(r"\w+", of)):
+            return said
+        said, unit = float(read[1]), read[2]
+    if not isinstance(said, int | float):
+        return said
+    per_cent = (unit == "%" and whole < 100) or (whole == 1 and said > 1)
+    return said / 100 if per_cent else said
+
+
+def _compared(of: str, said: Any, measured: Any) -> str:
     if isinstance(measured, set):
         return ": right" if _names(said) == _names(measured) else ": no"
-    if isinstance(said, str) or isinstance(measured, str):
+    if isinstance(measured, str):
         return ": right" if _words(said) == _words(measured) else ": no"
+    said = _number(of, said)
     if said == measured:
         return ": right"
-    numbers = isinstance(said, int | float) and isinstance(measured, int | float)
-    if not (numbers and said > 0 and measured > 0 and math.isfinite(measured / said)):
+    if not (isinstance(said, int | float) and isinstance(measured, int | float)):
         return ""
-    ratio = measured / said
-    if 1 / 1.25 <= ratio <= 1.25:
+    ratio, more = measured / said if said else math.inf, measured - said
+    near = 1 / 1.25 <= ratio <= 1.25
+    if (whole := _whole(of)) and abs(measured) <= whole:
+        if near and abs(more) <= whole / 20:
+            return ": right"
+        return f", {abs(more):.3g} {'more' if more > 0 else 'less'} than your number"
+    if not 0 < ratio < math.inf:
+        return ""
+    if near and not (isinstance(measured, int) and abs(measured) <= 20):  # a small count is exact
         return ": right"
     return (
         f", {ratio:.3g} times your number" if ratio > 1 else f", 1/{1 / ratio:.3g} of your number"

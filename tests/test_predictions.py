@@ -28,10 +28,45 @@ from helpers.predictions import Prediction
         ("ring > tree", "ring < tree", ": no"),
         ("a two level halving", "two_level, halving", ": right"),
         ("two level", "two_level, halving", ": no"),
+        (..., 3.0, "it: you predicted nothing; it is 3"),
+        ("H = 2", 2, ": right"),
+        ("H=2", 4, ", 2 times your number"),
+        ("1,000", 1024, ": right"),
+        ("3x", 3.1, ": right"),
+        ("120 %", 1.2, ": right"),
+        ("64 kB", 65536, "you predicted 64 kB; it is 65,536\n"),  # of bytes: the reader compares
+        ("2 or 3", 2.5, "it is 2.5\n"),
+        (5, 6, ", 1.2 times your number"),  # a small count is exact
+        (-0.1, -0.11, ": right"),
+        (0.1, -0.1, "it is -0.1\n"),
     ],
 )
 def test_the_answer_stands_beside_the_prediction(said, measured, words, capsys):
     Prediction("it", said).answer(measured)
+    assert words in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("of", "said", "measured", "words"),
+    [
+        ("accuracy", 1.0, 0.8, ", 0.2 less than your number"),
+        ("accuracy", 0.9, 0.8, ", 0.1 less than your number"),
+        ("accuracy", 0.85, 0.859, ": right"),
+        ("accuracy", "85 %", 0.859, "you predicted 85 %; it is 0.859: right"),
+        ("accuracy", 85, 0.859, ": right"),
+        ("accuracy", "0.5 %", 0.4, ", 0.395 more than your number"),
+        ("idle share", 0, 0.01, ", 0.01 more than your number"),
+        ("idle share", 0.01, 0.04, ", 0.03 more than your number"),
+        ("per cent of −1", "50 %", 53.0, ": right"),
+        ("bytes that disappear (%)", 75, 87.5, ", 12.5 more than your number"),
+        ("one process ÷ four ranks that share its work", 1, 0.85, ": right"),  # a ratio
+        ("the largest 1 % ÷ all", 1.0, 1.2, ": right"),
+        ("peak, MB", "2 MB", 2.0, ": right"),
+        ("ms of Send", "3 s", 3.0, "you predicted 3 s; it is 3\n"),
+    ],
+)
+def test_a_share_is_judged_by_its_distance(of, said, measured, words, capsys):
+    Prediction(of, said).answer(measured)
     assert words in capsys.readouterr().out
 
 

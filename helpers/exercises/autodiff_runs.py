@@ -94,6 +94,8 @@ def _check_forwarding(what: str, found: Any, order: list, inputs: list, outputs:
             best[node] = fits
         if over is None or any(over is v for v in fits):
             continue
+        if not any(over is v for v in node.inputs):
+            wrong(f"{what}: for {node.operator} expected one of node.inputs, got {over!r}")
         where = f"{what}: {node.operator} would write over"
         if over in inputs:
             wrong(f"{where} {over.name!r}, an array of the caller's")

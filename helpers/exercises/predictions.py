@@ -9,7 +9,6 @@ speed-up on 4 ranks: you predicted 3.5; it is 1.9, 1/1.84 of your number
 from __future__ import annotations
 
 from helpers import board, predictions
-from helpers.exercises.core import unattempted
 
 
 class Predictions(dict):
@@ -17,13 +16,11 @@ class Predictions(dict):
 
     def __setitem__(self, name: str, said: object) -> None:
         super().__setitem__(name, said)
-        if not unattempted(said):
-            board.said(name, said)
+        board.said(name, said)
 
     def answer(self, name: str, result: object) -> None:
         """Print what was predicted beside what came out, which is folded where nothing was."""
         if name not in self:
             asked = ", ".join(map(repr, self)) or "nothing yet"
             raise KeyError(f"expected the name of a prediction ({asked}); got {name!r}")
-        said = self[name]
-        predictions.answer(name, None if unattempted(said) else said, result)
+        predictions.answer(name, self[name], result)

@@ -8,7 +8,7 @@ class Case:
     """``right`` passes the check, and so do those in ``also``, which are right in another way.
 
     Each of ``wrong`` (one at least) is plausible and fails, and so do those in ``hangs``, which do
-    not end on the ranks.
+    not end on the ranks. So does each of ``told``, with these words in the message.
 
     An answer of several parts is a tuple of them. ``keywords`` go to the check with every answer;
     a check with a parameter ``cluster`` is handed four real ranks.
@@ -18,6 +18,7 @@ class Case:
     wrong: list
     also: list = field(default_factory=list)
     hangs: list = field(default_factory=list)
+    told: dict = field(default_factory=dict)  # words of the message: the wrong answer
     keywords: dict = field(default_factory=dict)
     long: bool = False  # a check of many seconds without ranks
 

@@ -121,6 +121,20 @@ def softmax_by_loops(score, keep):
     return torch.tensor(rows, dtype=score.dtype)
 
 
+def renormalized(score, keep):
+    """No weight is left for the words if padding scores far above them."""
+    weight = score.softmax(-1) * keep
+    return weight / weight.sum(-1, keepdim=True)
+
+
+def softmax_of_each_row(score, keep):
+    """Right, in torch's usual dtype."""
+    rows = zip(score, keep, strict=True)
+    return torch.stack(
+        [torch.zeros(len(row)).masked_scatter(kept, row[kept].softmax(0)) for row, kept in rows]
+    )
+
+
 def softmax_in_place(score, keep):
     score[~keep] = -torch.inf
     return score.softmax(-1)
@@ -128,6 +142,19 @@ def softmax_in_place(score, keep):
 
 def a_coin_for_each(sources, share):
     return [random.Random(f"coin {name}").random() < share for name in sources]
+
+
+def with_replacement(sources, share):
+    names = sorted(set(sources))
+    return np.isin(sources, random.Random(0).choices(names, k=round(share * len(names))))
+
+
+def share_of_documents(sources, share):
+    names, chosen = sorted(set(sources)), set()
+    random.Random(0).shuffle(names)
+    while sum(s in chosen for s in sources) < share * len(sources):
+        chosen.add(names.pop())
+    return [s in chosen for s in sources]
 
 
 def all_sets(answers, n):
@@ -147,6 +174,7 @@ CASES = {
             *(no_tanh, pooling_by_numpy),
             lambda *a: pooling(*a)[::-1],
         ],
+        told={"is W applied to each state": lambda h, W, b, u: pooling(h, W.T, b, u)},
     ),
     "mask_from_lengths": Case(
         right=lambda lengths, width: torch.arange(width) < lengths[:, None],
@@ -154,17 +182,18 @@ CASES = {
             lambda lengths, width: torch.arange(width) <= lengths[:, None],
             lambda lengths, width: (torch.arange(width) < lengths[:, None]).float(),
         ],
+        told={"got array(": lambda lengths, width: np.arange(width) < lengths.numpy()[:, None]},
     ),
     "masked_softmax": Case(
         right=lambda score, keep: score.masked_fill(~keep, -torch.inf).softmax(-1),
-        also=[softmax_in_place],
+        also=[softmax_in_place, softmax_of_each_row],
+        told={"the padding scores 900": renormalized},
         wrong=[zeros_after, minus_100, softmax_by_loops],
     ),
     "held_out_sources": Case(
         right=by_source,
-        also=[a_coin_for_each],
         wrong=[
-            last_sources,
+            *(last_sources, a_coin_for_each, with_replacement, share_of_documents),
             *(by_document, lambda sources, share: [False] * len(sources)),
             lambda *a: iter(by_source(*a)),  # the notebook goes through it four times
         ],

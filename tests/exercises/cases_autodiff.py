@@ -43,6 +43,11 @@ class ReturnsIt(Softplus):
         return np.logaddexp(0, x)
 
 
+class BindsOutAnew(Softplus):
+    def run(self, out, x):
+        out = np.logaddexp(0, x)  # noqa: F841
+
+
 class WritesOverItsOperand(Softplus):
     def run(self, out, x):
         np.logaddexp(0, x, out=x)
@@ -158,13 +163,14 @@ CASES = {
     "four_numbers": Case(
         right=(2, 8, 4, 13),
         also=[(2.0, np.float64(8), 4, 13.0)],
-        wrong=[(2, 8, 4, 1), (2, 8, 4, 12), (2, 4, 4, 13), (1, 8, 4, 13)],
+        wrong=[(2, 8, 4, 1), (2, 4, 4, 13), (1, 8, 4, 13), (2, 8, 4, "x")],
+        told={"on two paths": (2, 8, 4, 12), "one of them": (2, 8, 4, 1)},
     ),
     "softplus_operator": Case(
         right=Softplus,
         also=[ByItsResult],
         wrong=[
-            *(Overflows, ReturnsIt, WritesOverItsOperand),
+            *(Overflows, WritesOverItsOperand),
             with_gradient(lambda g, x: [autodiff.sigmoid(x)]),  # forgets the chain
             with_gradient(lambda g, x: [np.ones(3)]),  # in NumPy
             with_gradient(lambda g, x: g * autodiff.sigmoid(x)),  # no list
@@ -172,6 +178,7 @@ CASES = {
             with_gradient(lambda g, x: [g * autodiff.stop_gradient(autodiff.sigmoid(x))]),
             dict,
         ],
+        told={"the array out": BindsOutAnew, "does not write into": ReturnsIt},
     ),
     "topological_order": Case(
         long=True,

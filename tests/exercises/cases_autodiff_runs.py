@@ -85,6 +85,9 @@ CASES = {
             lambda *a: dict(list(forward(*a).items())[:1]),
             lambda *a: list(forward(*a)),
         ],
+        told={
+            "node.inputs": lambda *a: {n: n.inputs.index(v) for n, v in forward(*a).items()},
+        },
     ),
     "momentum": Case(
         right=momentum,

@@ -118,13 +118,15 @@ def test_stub_wrong_and_right(check, case, ranks, soon, capfd):
         verdict = check.examine(*stub, **context)
         assert verdict.status == NOT_ATTEMPTED, f"the stub is {verdict}"
     assert case.wrong, "give at least one plausible wrong answer"
-    for answer in (*case.wrong, *case.hangs):
+    for answer in (*case.wrong, *case.hangs, *case.told.values()):
         hangs = answer in case.hangs
         with soon() if hangs else contextlib.nullcontext():
             verdict = check.examine(*parts(answer), **context)
         assert verdict.status == WRONG, f"the wrong answer {place(answer)} is {verdict}"
         assert len(verdict.message) > 10, "say what is wrong"
         assert not hangs or "no end after" in verdict.message, verdict.message
+        for words, told in case.told.items():
+            assert told is not answer or words in verdict.message, verdict.message
         for part in right:  # a number or a word of the answer must not stand in the message
             if isinstance(part, (int, float, str)) and len(str(part)) > 2:
                 assert str(part) not in verdict.message
