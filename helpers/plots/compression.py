@@ -14,6 +14,7 @@ from helpers.plots.style import (
     VERMILION,
     colour,
     ensure_axes,
+    note,
     panels,
 )
 from helpers.records import Row
@@ -58,10 +59,7 @@ def exchanges(measured: Mapping[str, float], predicted: Mapping[str, float], tit
     )  # fmt: skip
     for place, name in zip(places, names, strict=True):  # right of the bar and of the line
         end = 1e3 * max(measured[name], predicted[name])
-        ax.annotate(
-            f"{1e3 * measured[name]:.2g}", (end, place), (12, 0), textcoords="offset points",
-            va="center",
-        )  # fmt: skip
+        note(ax, f"{1e3 * measured[name]:.2g}", (end, place), (12, 0), va="center")
     ax.set_yticks(places, names)
     ax.grid(visible=False, axis="y")
     ax.set(xlabel="milliseconds of one exchange", title=title)

@@ -15,6 +15,7 @@ from helpers.plots.style import (
     colour,
     ensure_axes,
     few_decades,
+    note,
 )
 
 if TYPE_CHECKING:
@@ -173,8 +174,8 @@ def bars(
     shades = [look(name)["color"] for name in measured]
     ax.bar(names, list(measured.values()), width=0.6, color=shades)
     for place, name in enumerate(measured):  # above the bar and the prediction
-        above = (place, max(measured[name], predicted[name])), (0, 8)
-        ax.annotate(f"{measured[name]:.0f}", *above, textcoords="offset points", ha="center")
+        top = max(measured[name], predicted[name])
+        note(ax, f"{measured[name]:.0f}", (place, top), (0, 8), ha="center")
     ax.plot(
         names, [predicted[name] for name in measured], "o", color=BLACK, markersize=10,
         markeredgecolor="white", markeredgewidth=1.5, label="predicted",
@@ -190,10 +191,7 @@ def bars(
 def limit(ax: Axes, y: float, text: str) -> None:
     """Draw a horizontal line with a text on it."""
     ax.axhline(y, color=GREY, linestyle=":", linewidth=1.8)
-    ax.annotate(
-        text, (0.01, y), xycoords=("axes fraction", "data"), xytext=(0, 3),
-        textcoords="offset points", fontsize=12,
-    )  # fmt: skip
+    note(ax, text, (0.01, y), (0, 3), xycoords=("axes fraction", "data"), fontsize=12)
 
 
 def doubt(ax: Axes, share: float) -> None:

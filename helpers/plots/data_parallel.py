@@ -21,6 +21,7 @@ from helpers.plots.style import (
     ensure_axes,
     few_decades,
     legible,
+    note,
     panels,
 )
 
@@ -110,13 +111,8 @@ def crossing(points, cores: int, predicted: float | None = None):
         axes[1].plot(batch, [p.predicted for p in chosen], label="predicted", **look)
     if predicted is not None:
         axes[0].axvline(predicted, color=BLACK, linestyle=":", linewidth=1.8)
-        axes[0].annotate(
-            f"your B = {predicted:g}",
-            (predicted, 0.93),
-            xycoords=("data", "axes fraction"),
-            xytext=(5, 0),
-            textcoords="offset points",
-        )
+        at = predicted, 0.93
+        note(axes[0], f"your B = {predicted:g}", at, (5, 0), xycoords=("data", "axes fraction"))
     for ax in axes:
         ax.axhline(1.0, color=GREY, linewidth=1.6)
         ax.set_xscale("log", base=2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from helpers.plots.style import BLUE, GREEN, ORANGE, VERMILION, edge, ensure_axes, few_decades
+from helpers.plots.style import BLUE, GREEN, ORANGE, VERMILION, edge, ensure_axes, few_decades, note
 from helpers.plots.web.page import embed
 
 if TYPE_CHECKING:
@@ -31,13 +31,10 @@ def memory_against_time(
         ax.plot(memory, passes, linestyle=dashes, label=name)
     for name, (memory, passes) in (marks or {}).items():
         ax.plot([memory], [passes], "k*", markersize=16)
-        ax.annotate(name, (memory, passes), (8, 12), textcoords="offset points")
+        note(ax, name, (memory, passes), (8, 12))
     for name, memory in (limits or {}).items():
         ax.axvline(memory, color="black", linestyle=":", linewidth=1.6)
-        ax.annotate(
-            name, (memory, 1), (6, -4), xycoords=("data", "axes fraction"),
-            textcoords="offset points", va="top",
-        )  # fmt: skip
+        note(ax, name, (memory, 1), (6, -4), xycoords=("data", "axes fraction"), va="top")
     ax.figure.set_label("The less memory, the more forward passes")
     ax.set(xscale="log", xlabel="most memory held [MiB]", ylabel="forward passes")
     few_decades(ax.xaxis)

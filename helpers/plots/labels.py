@@ -72,6 +72,14 @@ def together(
     return [(place, ", ".join(some)) for place, some in groups]
 
 
+def take(taken: list[Box], x: float, y: float, width: float, height: float) -> bool:
+    """Whether a text around a place covers nothing that is taken; if so it is taken, too."""
+    box = (x - width / 2, y - height / 2, x + width / 2, y + height / 2)
+    if free := not any(_overlap(box, other) for other in taken):
+        taken.append(box)
+    return free
+
+
 def _around(point: tuple[float, float], far: float) -> Box:
     return point[0] - far, point[1] - far, point[0] + far, point[1] + far
 

@@ -19,6 +19,7 @@ from helpers.plots.style import (
     colour,
     ensure_axes,
     legible,
+    note,
 )
 from helpers.plots.web.page import embed
 
@@ -49,22 +50,20 @@ def convergence(residuals: Mapping[str, Sequence[float]], damping: float, given:
     steps = np.arange(1, max(longest, given) + 1)
     bound = 2 * damping**steps
     ax.plot(steps, bound, "--", color=GREY, marker="")
-    beside = {"textcoords": "offset points", "va": "center"}
     middle = len(steps) // 2
-    ax.annotate(f"bound 2·{damping}ᵏ", (steps[middle], bound[middle]), xytext=(12, 6), **beside)
+    note(ax, f"bound 2·{damping}ᵏ", (steps[middle], bound[middle]), (12, 6), va="center")
     for i, (name, values) in enumerate(residuals.items()):
         ax.plot(
             range(1, len(values) + 1), values, color=colour(i), marker=MARKERS[i % len(MARKERS)],
             markevery=max(1, len(values) // 8), linewidth=2.5, label=name,
         )  # fmt: skip
         ends = len(values), values[-1]
-        ax.annotate(f"{name}: {ends[0]}", ends, xytext=(10, 0), color=legible(colour(i)), **beside)
+        shade = legible(colour(i))
+        note(ax, f"{name}: {ends[0]}", ends, (10, 0), va="center", color=shade)
     said = f"K = {given}, as in the source"
     ax.axvline(given, color=VERMILION, linewidth=1.5, label=said)
-    ax.annotate(
-        said, (given, 0.9), xycoords=("data", "axes fraction"),
-        xytext=(-8, 0), ha="right", color=VERMILION, **beside,
-    )  # fmt: skip
+    note(ax, said, (given, 0.9), (-8, 0), va="center", ha="right", color=VERMILION,
+         xycoords=("data", "axes fraction"))  # fmt: skip
     ax.set(yscale="log", xlabel="iteration k", ylabel="L1 change", title="How many are enough?")
     ax.set_ylim(1e-13, 3)
     return ax
@@ -82,9 +81,8 @@ def time_against_bytes(rows: Sequence[Mapping], bandwidth: float) -> Axes:
     high = max(row["bytes"] for row in rows) * 8
     x = np.array([low, high]) / 1e6
     floor = x * 1e9 / bandwidth
-    ax.plot(
-        x, floor, "--", color=GREY, marker="", label=f"least time at {bandwidth / 1e9:.0f} GB/s"
-    )
+    label = f"least time at {bandwidth / 1e9:.0f} GB/s"
+    ax.plot(x, floor, "--", color=GREY, marker="", label=label)
     ax.set(xscale="log", yscale="log", xlabel="MB an iteration", ylabel="ms an iteration")
     points = [(row["bytes"] / 1e6, row["seconds"] * 1e3) for row in rows]
     for i, point in enumerate(points):
@@ -97,18 +95,13 @@ def time_against_bytes(rows: Sequence[Mapping], bandwidth: float) -> Axes:
     room = ax.get_window_extent()
     within = room.x0 * scale, -room.y1 * scale, room.x1 * scale, -room.y0 * scale
     ends = ax.transData.transform(np.column_stack([x, floor])) * (scale, -scale)
-    for (place, name), (left, middle) in zip(
-        named := together(at, [row["name"] for row in rows], 3),
-        beside(
-            [p for p, _ in named], [8 * len(n) for _, n in named], 18, [tuple(ends.ravel())], within
-        ),
-        strict=True,
-    ):
-        ax.annotate(
-            name, ax.transData.inverted().transform((place[0] / scale, -place[1] / scale)),
-            xytext=(left - place[0], place[1] - middle), textcoords="offset points",
-            va="center_baseline", size=14,
-        )  # fmt: skip
+    named = together(at, [row["name"] for row in rows], 3)
+    widths = [8 * len(name) for _, name in named]
+    found = beside([place for place, _ in named], widths, 18, [tuple(ends.ravel())], within)
+    for (place, name), (left, middle) in zip(named, found, strict=True):
+        point = ax.transData.inverted().transform((place[0] / scale, -place[1] / scale))
+        shift = left - place[0], place[1] - middle
+        note(ax, name, point, shift, va="center_baseline", size=14)
     ax.set_title("Bytes set the least time")
     ax.legend(loc="upper left")
     return ax
@@ -191,8 +184,7 @@ def _apart(places: np.ndarray, radii: Sequence[float], letters: Sequence[int]) -
     """Return the places moved so that circles with their names lie apart, and in the frame.
 
     A circle and its name take a box. Two that overlap part by half of it each, in the direction in
-    which that is less, again and again; a little shaking keeps a crowd from getting stuck. The more
-    there are the fewer the rounds, each of which looks at every two: hundreds still take a second.
+    which that is less, again and again; a little shaking keeps a crowd from getting stuck.
     """
     radii = np.asarray(radii, float)
     half = np.stack([np.maximum(radii, LETTER / 2 * np.asarray(letters)), radii + LINE / 2], 1)
@@ -201,7 +193,7 @@ def _apart(places: np.ndarray, radii: Sequence[float], letters: Sequence[int]) -
     high = np.array(FRAME[:2]) + FRAME[2:] - half - EDGE
     first = np.tri(len(radii), k=-1)  # of two at one place, who goes which way
     rng = np.random.default_rng(0)
-    for _ in range(min(500, 2_000_000 // len(radii) ** 2 + 20)):
+    for _ in range(500):
         centre = np.clip(centre, low, np.maximum(low, high))
         between = centre[:, None] - centre[None]
         over = half[:, None] + half[None] - abs(between)

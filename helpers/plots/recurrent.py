@@ -148,9 +148,7 @@ def gru_step(step: GRUStep, x: Mapping[str, float], h: Tensor, title: str) -> Ax
         ((0.5, -0.12), (2.2, -0.12), -0.22),  # h → z, over the memory
         ((0.5, -2.45), (2.2, -2.45), 0.22),  # x → n, under the reset gate
     ):
-        style_of_arrow = {"arrowstyle": "->", "color": style.GREY, "lw": 1.6}
-        style_of_arrow["connectionstyle"] = f"arc3,rad={bend}"
-        ax.annotate("", end, start, arrowprops=style_of_arrow)
+        style.arrow(ax, start, end, connectionstyle=f"arc3,rad={bend}", shrinkA=2, shrinkB=2)
     ax.annotate(
         "copied where z is near 1",
         (3.55, 0.42),

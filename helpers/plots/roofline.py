@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.ticker import LogLocator, NullFormatter
 
 from helpers.plots.roofline_html import interactive
 from helpers.plots.style import (
@@ -19,7 +18,9 @@ from helpers.plots.style import (
     VERMILION,
     colour,
     ensure_axes,
+    note,
     panels,
+    plain_ticks,
 )
 
 if TYPE_CHECKING:
@@ -49,27 +50,16 @@ def latency(
     for i, one in enumerate(found):
         end = min(one["capacity"], sizes[-1])
         if math.isfinite(one["capacity"]):
-            ax.axvline(
-                end / 1024,
-                color=VERMILION,
-                linewidth=1.5,
-                label="found in the curve" if i == 0 else None,
-            )
+            label = "found in the curve" if i == 0 else None
+            ax.axvline(end / 1024, color=VERMILION, linewidth=1.5, label=label)
         within = times[(sizes >= begin) & (sizes <= end)]
-        ax.annotate(
-            f"{one['seconds'] * 1e9:.{int(one['seconds'] < 1e-8)}f} ns",
-            (math.sqrt(begin * end) / 1024, 1e9 * max([*within, one["seconds"]])),
-            xytext=(0, 10), textcoords="offset points", ha="center", color=BLUE, bbox=PAPER,
-        )  # fmt: skip
+        said = f"{one['seconds'] * 1e9:.{int(one['seconds'] < 1e-8)}f} ns"
+        at = math.sqrt(begin * end) / 1024, 1e9 * max([*within, one["seconds"]])
+        note(ax, said, at, (0, 10), ha="center", color=BLUE, bbox=PAPER)
         begin = end
     for i, one in enumerate(reported):
-        ax.axvline(
-            one["size"] / 1024,
-            color=GREEN,
-            linestyle=":",
-            linewidth=2.5,
-            label="reported by the system" if i == 0 else None,
-        )
+        label = "reported by the system" if i == 0 else None
+        ax.axvline(one["size"] / 1024, color=GREEN, linestyle=":", linewidth=2.5, label=label)
     ax.set(xlabel="working set, KiB", ylabel="time of a load, ns", yscale="log")
     ax.set_xscale("log", base=2)
     powers = range(round(math.log2(max(sizes[-1] / 1024, 2))) + 1)
@@ -77,9 +67,7 @@ def latency(
     ax.set_xticks([2**k for k in powers[1::2]], [""] * len(powers[1::2]), minor=True)
     ax.set_xlim(0.8 * sizes[0] / 1024, 1.25 * sizes[-1] / 1024)
     ax.set_ylim(top=2 * max(times) * 1e9)  # room for the last plateau's time
-    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    ax.yaxis.set_major_formatter("{x:g}")
-    ax.yaxis.set_minor_formatter(NullFormatter())
+    plain_ticks(ax.yaxis)
     ax.set_title("Latency of a load")
     ax.figure.set_label(
         "The working set outgrows a cache at each step"
@@ -118,22 +106,17 @@ def bandwidths(rows: Sequence[Mapping]) -> Axes:
                     label=None if named or threads != most else kind,
                 )  # fmt: skip
                 named = named or threads == most
-                ax.annotate(
-                    f"{rate:.0f}", (x, rate), xytext=(0, 10 if up else -10), ha="center",
-                    va="bottom" if up else "top", textcoords="offset points",
-                )  # fmt: skip
+                shift, va = (10, "bottom") if up else (-10, "top")
+                note(ax, f"{rate:.0f}", (x, rate), (0, shift), ha="center", va=va)
     if not levels:
-        ax.text(
-            0.5, 0.5, "not measured: the machine was too busy", transform=ax.transAxes, ha="center"
-        )
+        said = "not measured: the machine was too busy"
+        ax.text(0.5, 0.5, said, transform=ax.transAxes, ha="center")
         return ax
     if most > 1:
         ax.set_title(f"Bandwidth. Hollow: 1 thread; filled: {most} threads")
     ax.set_yscale("log")
     ax.margins(y=0.15)
-    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    ax.yaxis.set_major_formatter("{x:g}")
-    ax.yaxis.set_minor_formatter(NullFormatter())
+    plain_ticks(ax.yaxis)
     ax.set_xticks(range(len(levels)), levels)
     ax.set_xlim(-0.5, len(levels) - 0.5)
     ax.grid(axis="x", visible=False)
@@ -152,17 +135,12 @@ def tiles(
     ax.figure.set_label("Speed of a blocked product by the side of its tiles")
     ax.plot(sides, [rate / 1e9 for rate in rates], color=BLUE)
     ax.axhline(alone / 1e9, color=GREY, linestyle="--", marker="")
-    ax.annotate(
-        "a single tile: no blocks", (1, alone / 1e9), xycoords=("axes fraction", "data"),
-        xytext=(0, -6), textcoords="offset points", ha="right", va="top", bbox=PAPER,
-    )  # fmt: skip
-    for (cache, side), ha in zip(yours.items(), ("right", "left"), strict=False):
+    note(ax, "a single tile: no blocks", (1, alone / 1e9), (0, -6), ha="right", va="top",
+         xycoords=("axes fraction", "data"), bbox=PAPER)  # fmt: skip
+    for (cache, side), ha, across in zip(yours.items(), ("right", "left"), (6, -6), strict=False):
         ax.axvline(side, color=VERMILION, linestyle=":", linewidth=2.5)
-        ax.annotate(
-            f"your tile for {cache}: {side}", (side, 1), xycoords=("data", "axes fraction"),
-            xytext=(6 if ha == "right" else -6, 4), textcoords="offset points", ha=ha,
-            color=VERMILION,
-        )  # fmt: skip
+        note(ax, f"your tile for {cache}: {side}", (side, 1), (across, 4), ha=ha,
+             xycoords=("data", "axes fraction"), color=VERMILION)  # fmt: skip
     ax.set(xlabel="side of a tile", ylabel="Gflop/s", xscale="log", ylim=(0, None))
     ax.set_xticks(sides, list(map(str, sides)))
     ax.set_xticks([], minor=True)
@@ -201,21 +179,16 @@ def cache_step(order: str, n: int, cache: Cache, step: int) -> Sequence[Axes]:
         last = (name, row, column, cache.access(address))
     axes = panels(3, figsize=(10, 3.8))
     axes[0].figure.set_label("What a small cache holds of three matrices")
-    lines = cache.lines
     for ax, (number, name) in zip(axes, enumerate("abc"), strict=True):
         base = number * n * n * 4
-        cells = [
-            [(base + (r * n + q) * 4) // cache.line in lines for q in range(n)] for r in range(n)
-        ]
-        picture = np.array(cells, dtype=int)
+        addresses = base + 4 * np.arange(n * n).reshape(n, n)
+        picture = np.isin(addresses // cache.line, list(cache.lines)).astype(int)
         if last and last[0] == name:
             picture[last[1], last[2]] = 2 if last[3] else 3
         ax.imshow(picture, cmap=ListedColormap(["#EEEEEE", BLUE, BLUE, ORANGE]), vmin=0, vmax=3)
         if last and last[0] == name:
-            mark = (
-                {"marker": "o", "color": "white"} if last[3] else {"marker": "X", "color": "black"}
-            )
-            ax.plot(last[2], last[1], markersize=13, linestyle="", **mark)
+            marker, shade = ("o", "white") if last[3] else ("X", "black")
+            ax.plot(last[2], last[1], marker, color=shade, markersize=13, linestyle="")
         ax.set_xticks(np.arange(-0.5, n), [])
         ax.set_yticks(np.arange(-0.5, n), [])
         ax.tick_params(length=0)

@@ -5,34 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from helpers.plots.style import (
-    BLACK,
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PURPLE,
-    SKY,
-    ensure_axes,
-    ink,
-    panels,
-)
+from helpers.plots import style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 PARTS = (
-    ("parameter", BLUE, "", "parameters"),
-    ("gradient", ORANGE, "//", "gradients"),
-    ("optimizer", GREEN, "..", "Adam's moments"),
+    ("parameter", style.BLUE, "", "parameters"),
+    ("gradient", style.ORANGE, "//", "gradients"),
+    ("optimizer", style.GREEN, "..", "Adam's moments"),
 )
-RANKS = (BLUE, ORANGE, GREEN, PURPLE)
+RANKS = (style.BLUE, style.ORANGE, style.GREEN, style.PURPLE)
 WORK = (
-    ("compute", BLUE, ""),
-    ("bubble", GREY, "xx"),
-    ("tensor", ORANGE, "//"),
-    ("pipeline", GREEN, ".."),
-    ("data", PURPLE, "\\\\"),
+    ("compute", style.BLUE, ""),
+    ("bubble", style.GREY, "xx"),
+    ("tensor", style.ORANGE, "//"),
+    ("pipeline", style.GREEN, ".."),
+    ("data", style.PURPLE, "\\\\"),
 )
 
 
@@ -44,7 +33,7 @@ def stage_bytes(
 
     Each stage has "parameter", "gradient" and "optimizer".
     """
-    ax = ensure_axes(figsize=(9, 3.8))
+    ax = style.ensure_axes(figsize=(9, 3.8))
     ax.figure.set_label("Bytes for each parameter that a rank holds, by ZeRO's stage")
     for stage, held in enumerate(formula):
         bottom = 0.0
@@ -55,7 +44,7 @@ def stage_bytes(
         ax.text(stage + 0.33, bottom, f"{bottom:.3g}", va="center", fontsize=13)
     if measured is not None:
         totals = [sum(held.values()) for held in measured]
-        ax.plot(range(len(totals)), totals, "D", color=BLACK, markersize=8, linestyle="none",
+        ax.plot(range(len(totals)), totals, "D", color=style.BLACK, markersize=8, linestyle="none",
                 label="counted on a rank")  # fmt: skip
     ax.set(xticks=range(len(formula)), yticks=range(0, 17, 4), ylabel="bytes for each parameter")
     ax.set_xticklabels([f"stage {stage}" for stage in range(len(formula))])
@@ -70,13 +59,13 @@ def spans(runs: Mapping[str, tuple[float, Sequence[Any]]]) -> Axes:
 
     ``runs`` has under a run's name the seconds of the step, and its spans.
     """
-    ax = ensure_axes(figsize=(11, 1.8 + 1.3 * len(runs)))
+    ax = style.ensure_axes(figsize=(11, 1.8 + 1.3 * len(runs)))
     ax.figure.set_label("What one rank computes and sends in a step")
     kinds = {
-        "forward": (BLUE, "", "forward"),
-        "backward": (SKY, "", "backward"),
-        "gather": (ORANGE, "//", "gather parameters"),
-        "reduce": (PURPLE, "\\\\", "reduce-scatter gradients"),
+        "forward": (style.BLUE, "", "forward"),
+        "backward": (style.SKY, "", "backward"),
+        "gather": (style.ORANGE, "//", "gather parameters"),
+        "reduce": (style.PURPLE, "\\\\", "reduce-scatter gradients"),
     }
     lanes: dict[float, str] = {}
     seen = set()
@@ -85,12 +74,12 @@ def spans(runs: Mapping[str, tuple[float, Sequence[Any]]]) -> Axes:
         lanes |= {top: f"{name}: computes", low: "sends"}
         for span in done:
             kind = span.name.partition(" ")[0]
-            colour, hatch, label = kinds.get(kind, (GREY, "", kind))
+            colour, hatch, label = kinds.get(kind, (style.GREY, "", kind))
             ax.barh(top if span.lane == "compute" else low, 1e3 * (span.end - span.begin), 0.44,
                     1e3 * span.begin, color=colour, hatch=hatch, edgecolor="white", linewidth=0.6,
                     label=None if kind in seen else label)  # fmt: skip
             seen.add(kind)
-        ax.plot([1e3 * took] * 2, [top - 0.35, low + 0.35], color=BLACK, lw=2, marker="")
+        ax.plot([1e3 * took] * 2, [top - 0.35, low + 0.35], color=style.BLACK, lw=2, marker="")
         ax.text(1e3 * took, (top + low) / 2, f" {1e3 * took:.0f} ms", va="center")
     ax.set_yticks(list(lanes), list(lanes.values()))
     ax.set_ylim(max(lanes) + 0.45, -0.45)
@@ -109,7 +98,7 @@ def scores(pieces: Mapping[str, Sequence[int]], positions: int) -> Sequence[Axes
 
     ``pieces`` has under a name the rank of each piece of the sequence, in order.
     """
-    axes = panels(len(pieces), figsize=(11, 4.6))
+    axes = style.panels(len(pieces), figsize=(11, 4.6))
     axes[0].figure.set_label("Which rank computes the score of each query and key")
     for ax, (name, ranks) in zip(axes, pieces.items(), strict=True):
         length = positions // len(ranks)
@@ -130,7 +119,7 @@ def scores(pieces: Mapping[str, Sequence[int]], positions: int) -> Sequence[Axes
 
 def steps(plans: Sequence[Any], measured: Sequence[float] | None = None) -> Axes:
     """Draw what a predicted step is made of, and the seconds that were measured."""
-    ax = ensure_axes(figsize=(10, 1.4 + 0.5 * len(plans)))
+    ax = style.ensure_axes(figsize=(10, 1.4 + 0.5 * len(plans)))
     for row, plan in enumerate(plans):
         left = 0.0
         for name, colour, hatch in WORK:
@@ -139,7 +128,7 @@ def steps(plans: Sequence[Any], measured: Sequence[float] | None = None) -> Axes
                     label=name if row == 0 else None)  # fmt: skip
             left += width
     if measured is not None:
-        ax.plot([1e3 * t for t in measured], range(len(measured)), "D", color=BLACK,
+        ax.plot([1e3 * t for t in measured], range(len(measured)), "D", color=style.BLACK,
                 linestyle="none", markersize=8, label="measured")  # fmt: skip
     ax.set_yticks(range(len(plans)), [str(plan.layout) for plan in plans])
     ax.set_ylim(len(plans) - 0.5, -0.5)
@@ -155,7 +144,7 @@ def pair(ranks: int) -> Axes:
     """Draw two matrices cut over 4 ranks at most, the first by columns and the second by rows."""
     from matplotlib.patches import Rectangle
 
-    ax = ensure_axes(figsize=(11, 3.6))
+    ax = style.ensure_axes(figsize=(11, 3.6))
     ax.figure.set_label(f"Two products in sequence, cut over {ranks} ranks")
     shades, left = RANKS[:ranks], 0.0
     for name, width, height, across, after in (
@@ -170,10 +159,10 @@ def pair(ranks: int) -> Axes:
             w, h = (width / parts, height) if across else (width, height / parts)
             x = left + (part * w if across else 0)
             y = height / 2 - h if across else height / 2 - (part + 1) * h
-            shade = GREY if across is None else shades[part]
+            shade = style.GREY if across is None else shades[part]
             ax.add_patch(Rectangle((x, y), w, h, facecolor=shade, edgecolor="white", linewidth=2))
             said = "all" if across is None else str(part)
-            ax.text(x + w / 2, y + h / 2, said, ha="center", va="center", color=ink(shade))
+            ax.text(x + w / 2, y + h / 2, said, ha="center", va="center", color=style.ink(shade))
         ax.text(left + width / 2, height / 2 + 0.25, name, ha="center", va="bottom")
         ax.text(left + width + 0.75, 0, after, ha="center", va="center", fontsize=18)
         left += width + 1.5

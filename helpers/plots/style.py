@@ -113,22 +113,35 @@ def arrow(
     colour: str = GREY,
     ends: str = "->",
     width: float = 1.6,
+    zorder: float = 3,
     **more: Any,
 ) -> None:
     """Draw an arrow from one point to another; ``ends`` is matplotlib's arrow style."""
     look = {"arrowstyle": ends, "color": colour, "linewidth": width, "shrinkA": 0, "shrinkB": 0}
-    ax.annotate("", end, start, arrowprops=look | more)
+    ax.annotate("", end, start, arrowprops=look | more, zorder=zorder, annotation_clip=False)
+
+
+def note(
+    ax: Axes, text: str, at: tuple[float, float], shift: tuple[float, float], **more: Any
+) -> None:
+    """Write a text some points to the right of a place, and above it."""
+    ax.annotate(text, at, shift, textcoords="offset points", **more)
+
+
+def plain_ticks(axis: Axis, steps: Sequence[int] = (1, 2, 5)) -> None:
+    """Write 1, 2, 5, 10, 20, ... on a logarithmic axis, not powers of ten."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    axis.set_major_locator(LogLocator(subs=steps))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(NullFormatter())
 
 
 def few_decades(axis: Axis) -> None:
     """Write 0.2, 0.5, 1, 2 on a logarithmic axis of less than two decades, not 2 × 10⁻¹."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
     low, high = axis.get_view_interval()
     if 1e-4 <= low < high < min(100 * low, 1e5):
-        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high > 10 * low else (1, 2, 3, 5, 7)))
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axis.set_minor_formatter(NullFormatter())
+        plain_ticks(axis, (1, 2, 5) if high > 10 * low else (1, 2, 3, 5, 7))
 
 
 def ensure_axes(ax: Axes | None = None, **figure: Any) -> Axes:

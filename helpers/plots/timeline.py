@@ -10,31 +10,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from helpers.plots.style import (
-    BLACK,
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PURPLE,
-    SKY,
-    VERMILION,
-    ensure_axes,
-    ink,
-)
+from helpers.plots import style
+from helpers.plots.labels import Box, take
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from helpers.tracing.trace import Trace
+    from helpers.tracing.trace import Message, Trace
 
 COLOURS = {
-    "send": BLUE,
-    "receive": GREEN,
-    "exchange": SKY,
-    "collective": PURPLE,
-    "wait": ORANGE,
-    "probe": GREY,
+    "send": style.BLUE,
+    "receive": style.GREEN,
+    "exchange": style.SKY,
+    "collective": style.PURPLE,
+    "wait": style.ORANGE,
+    "probe": style.GREY,
 }
 NAMES = {
     "send": "send",
@@ -44,7 +34,7 @@ NAMES = {
     "wait": "wait or test",
     "probe": "probe",
 }
-LOOKS = ((VERMILION, "-"), (BLUE, "--"), (BLACK, ":"), (GREEN, "-."))  # of arrows, by their tag
+TAGS = (style.VERMILION, style.BLUE, style.BLACK, style.GREEN)  # of arrows, by their tag
 HEIGHT = 0.56  # of a lane
 LEAST = 5  # pixels: a call of a microsecond is still a box
 LEGEND = {  # between the title and the lanes
@@ -86,10 +76,10 @@ def timeline(trace: Trace, *, title: str = "", labels: bool = True) -> Axes:
     """
     ax, lanes, factor = _lanes(trace, title)
     _boxes(trace, ax, lanes, factor)
-    free = _Free()
+    taken: list[Box] = []  # by labels
     if labels:
-        _names(trace, ax, lanes, factor, free)
-    _arrows(trace, ax, lanes, factor, free if labels else None)
+        _names(trace, ax, lanes, factor, taken)
+    _arrows(trace, ax, lanes, factor, taken if labels else None)
     _legend(trace, ax)
     return ax
 
@@ -108,7 +98,7 @@ def messages(trace: Trace, tags: Mapping[int, str], *, title: str = "", share: f
     until = share * trace.duration
     ax.set_xlim(-0.01 * until * factor, 1.01 * until * factor)
     thinnest = LEAST / _pixels(ax)[0] / factor
-    look = {"facecolor": "#c4c4c4", "edgecolor": GREY, "zorder": 2}
+    look = {"facecolor": "#c4c4c4", "edgecolor": style.GREY, "zorder": 2}
     for rank, lane in lanes.items():
         sent = [
             (message.begin, message.tag) for message in trace.messages if message.source == rank
@@ -120,17 +110,12 @@ def messages(trace: Trace, tags: Mapping[int, str], *, title: str = "", share: f
                 span = (since * factor, (moment - since) * factor)
                 ax.broken_barh([span], (lane - 0.15, 0.3), **look)
             since = moment if tag is None else None
-    looks = dict(zip(tags, LOOKS, strict=False))
+    looks = dict(zip(tags, zip(TAGS, ("-", "--", ":", "-."), strict=True), strict=False))
     drawn = [message for message in trace.messages if message.end <= until]
     for message in drawn:
         colour, dash = looks[message.tag]
-        source, dest = lanes[message.source], lanes[message.dest]
-        side = 0.15 if dest > source else -0.15
-        arrow = {"arrowstyle": "-|>", "color": colour, "lw": 2, "shrinkA": 0, "shrinkB": 0}
-        ax.annotate(
-            "", (message.end * factor, dest - side), (message.begin * factor, source + side),
-            arrowprops=arrow | {"linestyle": dash}, zorder=4, annotation_clip=False,
-        )  # fmt: skip
+        ends = _ends(message, lanes, factor, 0.3)
+        style.arrow(ax, *ends, colour, "-|>", 2, zorder=4, linestyle=dash)
     handles: list = [
         Line2D([], [], color=colour, linestyle=dash, linewidth=2, marker="", label=tags[tag])
         for tag, (colour, dash) in looks.items()
@@ -145,7 +130,7 @@ def _lanes(trace: Trace, title: str) -> tuple[Axes, dict, float]:
     """Return axes with a lane for each rank, the lanes, and how many units a second has."""
     check(trace)
     lanes = {rank: lane for lane, rank in enumerate(trace.ranks)}
-    ax = ensure_axes(figsize=(11, 1.7 + 0.85 * len(lanes)))
+    ax = style.ensure_axes(figsize=(11, 1.7 + 0.85 * len(lanes)))
     factor, unit = unit_of(trace.duration)
     ax.set_xlim(-0.01 * trace.duration * factor, 1.01 * trace.duration * factor)
     ax.set_ylim(len(lanes) - 0.4, -0.6)
@@ -166,9 +151,11 @@ def check(trace: Trace) -> None:
 
 
 def _boxes(trace: Trace, ax: Axes, lanes: dict, factor: float) -> None:
+    from matplotlib.colors import to_rgb
+
     least = LEAST / _pixels(ax)[0]
     for kind, colour in COLOURS.items():
-        edge = _darker(colour)  # tells neighbours apart
+        edge = tuple(0.6 * part for part in to_rgb(colour))  # darker: tells neighbours apart
         under = 0.10 if kind == "receive" else 0.02  # sent and received side by side
         for rank, lane in lanes.items():
             events = [e for e in trace.events if e.kind == kind and e.rank == rank]
@@ -183,36 +170,32 @@ def _boxes(trace: Trace, ax: Axes, lanes: dict, factor: float) -> None:
                 for e in events
                 if e.done is not None
             ]
-            style = {"edgecolor": edge, "linewidth": 1.2, "zorder": 2}
-            ax.broken_barh(busy, (top, HEIGHT), facecolor=colour, **style)
-            ax.broken_barh(idle, (top, HEIGHT), facecolor="white", hatch="////", **style)
+            look = {"edgecolor": edge, "linewidth": 1.2, "zorder": 2}
+            ax.broken_barh(busy, (top, HEIGHT), facecolor=colour, **look)
+            ax.broken_barh(idle, (top, HEIGHT), facecolor="white", hatch="////", **look)
             ax.broken_barh(flight, (lane + HEIGHT / 2 + under, 0.07), facecolor=colour, linewidth=0)
 
 
-def _darker(colour: str) -> tuple:
-    from matplotlib.colors import to_rgb
+def _ends(message: Message, lanes: dict, factor: float, height: float) -> tuple:
+    """Where an arrow leaves one lane's box, and meets the other's."""
+    source, dest = lanes[message.source], lanes[message.dest]
+    side = height / 2 if dest > source else -height / 2  # leave the box where the arrow heads
+    return (message.begin * factor, source + side), (message.end * factor, dest - side)
 
-    return tuple(0.6 * part for part in to_rgb(colour))
 
-
-def _arrows(trace: Trace, ax: Axes, lanes: dict, factor: float, free: _Free | None) -> None:
-    ends = []
-    for message in trace.messages:
-        source, dest = lanes[message.source], lanes[message.dest]
-        side = HEIGHT / 2 if dest > source else -HEIGHT / 2  # leave the box where the arrow heads
-        ends.append(((message.begin * factor, source + side), (message.end * factor, dest - side)))
+def _arrows(trace: Trace, ax: Axes, lanes: dict, factor: float, taken: list[Box] | None) -> None:
     pixels, left = _pixels(ax), ax.transAxes.transform((0, 0))[0]
-    for message, (begin, end) in zip(trace.messages, ends, strict=True):
-        arrow = {"arrowstyle": "-|>", "color": BLACK, "lw": 1.3, "shrinkA": 0, "shrinkB": 0}
-        ax.annotate("", xy=end, xytext=begin, arrowprops=arrow, zorder=4, annotation_clip=False)
-        if free is None or abs(begin[1] - end[1]) * pixels[1] <= 14:
+    for message in trace.messages:
+        begin, end = _ends(message, lanes, factor, HEIGHT)
+        style.arrow(ax, begin, end, style.BLACK, "-|>", 1.3, zorder=4)
+        if taken is None or abs(begin[1] - end[1]) * pixels[1] <= 14:
             continue
         text = size(message.bytes)
         for share in _gaps(abs(lanes[message.source] - lanes[message.dest])):
             place = [b + share * (e - b) for b, e in zip(begin, end, strict=True)]
             x, y = ax.transData.transform(place)
             wide = 8 * len(text)
-            if x - wide / 2 > left and free.take(x, y, wide + 8, 16):
+            if x - wide / 2 > left and take(taken, x, y, wide + 8, 16):
                 ax.text(
                     *place, text, fontsize=11.5, ha="center", va="center", zorder=5,
                     bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.85},
@@ -231,29 +214,13 @@ def _gaps(lanes: int) -> list[float]:
     return sorted(gaps, key=lambda share: abs(share - 0.5))
 
 
-class _Free:
-    """Remembers where labels stand, so that they do not cover one another."""
-
-    def __init__(self) -> None:
-        self._taken: list[tuple[float, float, float, float]] = []
-
-    def take(self, x: float, y: float, width: float, height: float) -> bool:
-        if any(
-            abs(x - a) < (width + w) / 2 and abs(y - b) < (height + h) / 2
-            for a, b, w, h in self._taken
-        ):
-            return False
-        self._taken.append((x, y, width, height))
-        return True
-
-
 def _pixels(ax: Axes) -> tuple[float, float]:
     """How many pixels a unit of each axis is."""
     (x0, y0), (x1, y1) = ax.transData.transform([(0, 0), (1, 1)])
     return abs(x1 - x0), abs(y1 - y0)
 
 
-def _names(trace: Trace, ax: Axes, lanes: dict, factor: float, free: _Free) -> None:
+def _names(trace: Trace, ax: Axes, lanes: dict, factor: float, taken: list[Box]) -> None:
     """Write each call's name into its box, or beside it where it is too narrow."""
     pixels = _pixels(ax)[0] * factor
     for rank in trace.ranks:
@@ -265,9 +232,9 @@ def _names(trace: Trace, ax: Axes, lanes: dict, factor: float, free: _Free) -> N
             hatched = event.waiting > 0.3 * event.duration  # under the text
             x, side = (event.begin + event.end) / 2, "center"
             ground = "white" if hatched else COLOURS[event.kind]  # hides arrows behind the name
-            shade = ink(ground)
+            shade = style.ink(ground)
             if event.duration * pixels <= wide + 8:
-                ground, shade = "none", BLACK
+                ground, shade = "none", style.BLACK
                 end = max(event.end, event.begin + LEAST / pixels)
                 if (after - end) * pixels > wide + 12:
                     x, side = end + 4 / pixels, "left"
@@ -278,7 +245,7 @@ def _names(trace: Trace, ax: Axes, lanes: dict, factor: float, free: _Free) -> N
             shift = {"left": 0.5, "center": 0.0, "right": -0.5}[side] * wide
             place = x * factor, lanes[rank]
             at = ax.transData.transform(place)
-            if not free.take(at[0] + shift, at[1], wide, 16):
+            if not take(taken, at[0] + shift, at[1], wide, 16):
                 continue
             ax.text(
                 *place, event.call,
@@ -293,18 +260,16 @@ def _legend(trace: Trace, ax: Axes) -> None:
     from matplotlib.patches import Patch
 
     kinds = [kind for kind in COLOURS if any(e.kind == kind for e in trace.events)]
-    handles: list = [Patch(facecolor=COLOURS[kind], label=NAMES[kind]) for kind in kinds]
+    handles: list = [Patch(facecolor=COLOURS[kind]) for kind in kinds]
+    names = [NAMES[kind] for kind in kinds]
     if any(event.waiting for event in trace.events):
-        waiting = {"facecolor": "white", "edgecolor": BLACK, "hatch": "////"}
-        handles.append(Patch(label="waiting for the other side", **waiting))
+        waiting = {"facecolor": "white", "edgecolor": style.BLACK, "hatch": "////"}
+        handles.append(Patch(**waiting))
+        names.append("waiting for the other side")
     flying = {event.kind for event in trace.events if event.done is not None}
     if flying:  # each in the colour of its call
-        bars = [
-            Line2D([], [], color=COLOURS[kind], linewidth=4) for kind in COLOURS if kind in flying
-        ]
-        handles.append(tuple(bars))
-    names = [*(handle.get_label() for handle in handles if isinstance(handle, Patch))]
-    names += ["non-blocking, under way"] if flying else []
+        handles.append(tuple(Line2D([], [], color=COLOURS[k], lw=4) for k in kinds if k in flying))
+        names.append("non-blocking, under way")
     ax.legend(
         handles, names, handler_map={tuple: HandlerTuple(ndivide=None, pad=0)},
         handlelength=1.4, **LEGEND,
