@@ -33,7 +33,7 @@ FAILED = 1
 
 
 @dataclass
-class Outcome:
+class Results:
     """What one or more sessions of pytest came to."""
 
     status: int = NO_TESTS  # of pytest; the worst of all sessions
@@ -43,7 +43,7 @@ class Outcome:
     left: list[str] = field(default_factory=list)  # behind
     seconds: float = 0.0
 
-    def add(self, other: Outcome) -> None:
+    def add(self, other: Results) -> None:
         """Take in another session: no test selected in one is no fault, in all of them it is."""
         ran = [status for status in (self.status, other.status) if status != NO_TESTS]
         self.status = max(map(abs, ran), default=NO_TESTS)  # a signal is negative
@@ -71,8 +71,8 @@ def workers(cores: int) -> int:
     return cores + 1
 
 
-def again(folder: Path, first: Outcome, arguments: Sequence[str]) -> tuple[Outcome, list[str]]:
-    """Try once more alone what failed; return the outcome of both runs, and what passes alone."""
+def again(folder: Path, first: Results, arguments: Sequence[str]) -> tuple[Results, list[str]]:
+    """Try once more alone what failed; return the results of both runs, and what passes alone."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("-n", "--numprocesses")  # of the plugin that is left out here
     _, others = parser.parse_known_args(arguments)
@@ -85,16 +85,16 @@ def again(folder: Path, first: Outcome, arguments: Sequence[str]) -> tuple[Outco
     left = first.left + second.left
     status = FAILED if failed or left else 0
     seconds = first.seconds + second.seconds
-    return Outcome(status, first.passed + alone, failed, first.skipped, left, seconds), alone
+    return Results(status, first.passed + alone, failed, first.skipped, left, seconds), alone
 
 
-def side_by_side(folder: Path, marks: str, arguments: Sequence[str], at_once: int) -> Outcome:
+def side_by_side(folder: Path, marks: str, arguments: Sequence[str], at_once: int) -> Results:
     """Run the selected tests, so many at once; pytest's report stays in the folder."""
     options = ["-m", marks, "-n", str(at_once), "--dist", "worksteal", "--durations=15"]
     return session(folder, TOGETHER, [*options, *arguments])
 
 
-def session(folder: Path, name: str, options: Sequence[str]) -> Outcome:
+def session(folder: Path, name: str, options: Sequence[str]) -> Results:
     """Run pytest once; what it says stays in the folder."""
     print(f"\nTests {name}", flush=True)
     began = time.perf_counter()
@@ -107,16 +107,16 @@ def session(folder: Path, name: str, options: Sequence[str]) -> Outcome:
     status = subprocess.run(command, cwd=ROOT, env=environment).returncode
     seconds = time.perf_counter() - began
     print(f"Tests {name}: {seconds:.0f} s", flush=True)
-    found = read(report) if status != NO_TESTS else Outcome()
+    found = read(report) if status != NO_TESTS else Results()
     behind = left.read_text(encoding="utf-8").splitlines() if left.exists() else []
     found.left = [f"left behind: {line}" for line in behind]
     found.status, found.seconds = status, seconds
     return found
 
 
-def read(report: Path) -> Outcome:
+def read(report: Path) -> Results:
     """Return what a JUnit report of pytest says; a missing one is a failure."""
-    found = Outcome()
+    found = Results()
     if not report.exists():
         found.failed[report.stem] = "pytest ended without a report"
         return found
@@ -148,14 +148,14 @@ def main(arguments: list[str]) -> int:
     marks = f"not part and ({mine.marks})" if mine.marks else "not part"
     alone: list[str] = []
     with tempfile.TemporaryDirectory(prefix="tests-") as folder:
-        outcome = side_by_side(Path(folder), marks, others, workers(usable_cores()))
-        if outcome.failed and not outcome.over:
-            outcome, alone = again(Path(folder), outcome, others)
-    print("\n".join(["", *outcome.lines()]))
+        results = side_by_side(Path(folder), marks, others, workers(usable_cores()))
+        if results.failed and not results.over:
+            results, alone = again(Path(folder), results, others)
+    print("\n".join(["", *results.lines()]))
     if alone:
         told = f"{len(alone)} passed only alone, which make test-all counts as failed:"
         print("\n".join([told, *alone]))
-    return abs(outcome.status)
+    return abs(results.status)
 
 
 if __name__ == "__main__":

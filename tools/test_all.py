@@ -22,7 +22,7 @@ from helpers import records
 from helpers.machine import usable_cores
 from helpers.paths import BENCH_RECORDS, ROOT
 from tools import reach
-from tools.test import FAILED, TOGETHER, Outcome, session, side_by_side, takes_ctrl_c, workers
+from tools.test import FAILED, TOGETHER, Results, session, side_by_side, takes_ctrl_c, workers
 
 SUITE = reach.SUITE
 LINT = ("sh", "tools/lint.sh")
@@ -82,19 +82,19 @@ def _all(parts: list[str], asked: bool, arguments: list[str], folder: Path) -> i
     status, rows, written = 0, [], None
     for name in parts:
         print(f"\nPart {name}: {PARTS[name].about}", flush=True)
-        outcome, more = run_part(name, arguments)
-        print("\n".join(outcome.lines()), flush=True)
-        cannot = not outcome.passed and not outcome.failed
+        results, more = run_part(name, arguments)
+        print("\n".join(results.lines()), flush=True)
+        cannot = not results.passed and not results.failed
         if cannot:
-            why = "; ".join(outcome.skipped) or "it has no test that was selected"
+            why = "; ".join(results.skipped) or "it has no test that was selected"
             print(f"Part {name} did not run: {why}", flush=True)
-        if not outcome.passed or outcome.failed or outcome.left or outcome.over:
-            status = status if cannot and not asked and not outcome.over else 1
-        if outcome.over:
+        if not results.passed or results.failed or results.left or results.over:
+            status = status if cannot and not asked and not results.over else 1
+        if results.over:
             break
         if cannot or arguments:  # what was narrowed is not the part
             continue
-        rows += [row(name, outcome), *more]
+        rows += [row(name, results), *more]
         if written:
             written.unlink()
         command = " ".join(["python -m tools.test_all", *parts])
@@ -102,36 +102,36 @@ def _all(parts: list[str], asked: bool, arguments: list[str], folder: Path) -> i
     return status
 
 
-def run_part(name: str, arguments: list[str]) -> tuple[Outcome, list[records.Row]]:
+def run_part(name: str, arguments: list[str]) -> tuple[Results, list[records.Row]]:
     """Run a part; return what came out, and the rows of its own that it adds to the record."""
     part = PARTS[name]
     if part.before and subprocess.run(part.before, cwd=ROOT).returncode:
-        return Outcome(FAILED, failed={" ".join(part.before): "failed (above)"}), []
+        return Results(FAILED, failed={" ".join(part.before): "failed (above)"}), []
     at_once = part.workers(usable_cores())
     with tempfile.TemporaryDirectory(prefix="tests-") as folder:
         if name == "quick":
-            outcome = side_by_side(Path(folder), "not part", arguments, at_once)
+            results = side_by_side(Path(folder), "not part", arguments, at_once)
         else:
             marks = f"part(of={name!r})"
-            outcome = side_by_side(Path(folder), f"{marks} and not alone", arguments, at_once)
-            if not outcome.over:
+            results = side_by_side(Path(folder), f"{marks} and not alone", arguments, at_once)
+            if not results.over:
                 options = ["-m", f"{marks} and alone", "-p", "no:xdist", *arguments]
-                outcome.add(session(Path(folder), "one after the other", options))
+                results.add(session(Path(folder), "one after the other", options))
         report = Path(folder, f"{TOGETHER}.xml")
         more = reach.rows(report) if name == "claims" and report.exists() else []
-    return outcome, more
+    return results, more
 
 
-def row(name: str, outcome: Outcome) -> records.Row:
+def row(name: str, results: Results) -> records.Row:
     """Return a part's row of the record: its seconds, its counts, and the commit."""
     counts = {
         "commit": commit(),
-        "passed": len(outcome.passed),
-        "failed": len(outcome.failed) + len(outcome.left),
-        "skipped": sum(outcome.skipped.values()),
-        "failures": [*outcome.failed, *outcome.left][:MOST],
+        "passed": len(results.passed),
+        "failed": len(results.failed) + len(results.left),
+        "skipped": sum(results.skipped.values()),
+        "failures": [*results.failed, *results.left][:MOST],
     }
-    return records.Row(name, round(outcome.seconds), "s", parameters=counts)
+    return records.Row(name, round(results.seconds), "s", parameters=counts)
 
 
 def commit() -> str:

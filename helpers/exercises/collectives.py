@@ -7,7 +7,7 @@ import operator
 from functools import partial
 
 from helpers.exercises.core import call, close, exercise, number, wrong
-from helpers.exercises.groups import Case, nothing_begun, outcomes
+from helpers.exercises.groups import Case, nothing_begun, rank_results
 
 PICKLE = 300  # bytes that pickling adds to a message, at most: long arrays are what is judged
 
@@ -93,7 +93,7 @@ def _reductions(answer, cluster, trials: list[tuple[int, int]]) -> list:
 
     The second trial is gone through once more with numbers of 4 bytes, as gradients have them.
 
-    Returns, for each trial, its ranks, its length, the bytes of a number and the outcomes.
+    Returns, for each trial, its ranks, its length, the bytes of a number and the results.
     """
     tried = [*((*trial, "float64") for trial in trials), (*trials[1], "float32")]
     given = lambda length, kind, rank: (_numbers(rank, length).astype(kind),)  # noqa: E731
@@ -102,14 +102,14 @@ def _reductions(answer, cluster, trials: list[tuple[int, int]]) -> list:
         for n, length, kind in tried
     ]
     found = []
-    for (n, length, kind), there in zip(tried, outcomes(cluster, answer, cases), strict=True):
+    for (n, length, kind), there in zip(tried, rank_results(cluster, answer, cases), strict=True):
         whole = sum(_numbers(rank, length) for rank in range(n))
-        for rank, outcome in enumerate(there):
+        for rank, result in enumerate(there):
             where = f"on rank {rank} of {n}, {length} numbers of {kind}"
-            is_array(outcome.returned, where)
-            close(outcome.returned, whole, where)
-            _same_type(outcome.returned, kind, where)
-            if outcome.changed:
+            is_array(result.returned, where)
+            close(result.returned, whole, where)
+            _same_type(result.returned, kind, where)
+            if result.changed:
                 wrong(f"{where}: right, but x has changed; return the sums as a new array")
         nothing_begun(there)
         found.append((n, length, 4 if kind == "float32" else 8, there))
@@ -122,17 +122,17 @@ def ring_allreduce(answer, cluster):
     trials = [(4, 8), (4, 100_003), (3, 7), (2, 5), (4, 2), (1, 3)]
     for n, length, wide, there in _reductions(answer, cluster, trials):
         part = -(-length // n) * wide
-        for rank, outcome in enumerate(there):
+        for rank, result in enumerate(there):
             most = 2 * (n - 1) * (part + PICKLE)
-            if outcome.messages != 2 * (n - 1) or outcome.bytes > most:
+            if result.messages != 2 * (n - 1) or result.bytes > most:
                 wrong(
-                    f"right, but rank {rank} of {n} sent {outcome.messages} messages of "
-                    f"{outcome.bytes} bytes altogether for {length} numbers; on a ring it is one "
+                    f"right, but rank {rank} of {n} sent {result.messages} messages of "
+                    f"{result.bytes} bytes altogether for {length} numbers; on a ring it is one "
                     "part in each of 2(N−1) steps"
                 )
-            if n > 1 and set(outcome.sent_to) not in ({(rank + 1) % n}, {(rank - 1) % n}):
+            if n > 1 and set(result.sent_to) not in ({(rank + 1) % n}, {(rank - 1) % n}):
                 wrong(
-                    f"right, but rank {rank} of {n} sent to ranks {list(outcome.sent_to)}; on a "
+                    f"right, but rank {rank} of {n} sent to ranks {list(result.sent_to)}; on a "
                     "ring it has one neighbour to send to"
                 )
 
@@ -143,11 +143,11 @@ def halving_doubling(answer, cluster):
     trials = [(4, 8), (4, 40_000), (2, 6), (1, 3)]
     for n, length, wide, there in _reductions(answer, cluster, trials):
         levels = n.bit_length() - 1
-        for rank, outcome in enumerate(there):
-            too_many = outcome.bytes - 2 * (n - 1) * length * wide // n
-            if outcome.messages != 2 * levels or not 0 <= too_many <= PICKLE * 2 * levels:
+        for rank, result in enumerate(there):
+            too_many = result.bytes - 2 * (n - 1) * length * wide // n
+            if result.messages != 2 * levels or not 0 <= too_many <= PICKLE * 2 * levels:
                 wrong(
-                    f"right, but rank {rank} of {n} sent {outcome.messages} messages of "
-                    f"{outcome.bytes} bytes altogether for {length} numbers; it is 2·log₂ N "
+                    f"right, but rank {rank} of {n} sent {result.messages} messages of "
+                    f"{result.bytes} bytes altogether for {length} numbers; it is 2·log₂ N "
                     "messages, of half of the array, a quarter, ... and back"
                 )

@@ -156,7 +156,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RankResult:
     """What the answer did on one rank in one case."""
 
     returned: object
@@ -169,14 +169,14 @@ class Outcome:
     changed: bool  # whether an argument is another than before
 
 
-def outcomes(cluster: Cluster, answer: Callable, cases: list[Case]) -> list[list[Outcome]]:
+def rank_results(cluster: Cluster, answer: Callable, cases: list[Case]) -> list[list[RankResult]]:
     """Call an answer in every case, one after another; what goes wrong is told with its case."""
     found = []
     for case in cases:
         with in_case(str(case), first=not found):
             there = on_ranks(cluster, _in_group, answer, case)[: case.ranks]
-            for rank, outcome in enumerate(there):
-                if outcome.left_over:
+            for rank, result in enumerate(there):
+                if result.left_over:
                     wrong(f"a message to rank {rank} was sent but never received")
             found.append(there)
     return found
@@ -212,7 +212,7 @@ def in_case(what: str, *, first: bool) -> Iterator[None]:
         wrong(f"{what}: {error}")
 
 
-def _in_group(answer: Callable, case: Case) -> Outcome | None:
+def _in_group(answer: Callable, case: Case) -> RankResult | None:
     """On every rank: call the answer in one case; None where this rank takes no part."""
     import numpy as np
     from mpi4py import MPI
@@ -232,7 +232,7 @@ def _in_group(answer: Callable, case: Case) -> Outcome | None:
     world = MPI.COMM_WORLD.Dup()  # without the barrier that an interrupted attempt left over
     inside = world.rank < case.ranks
     group = world.Split(0 if inside else 1, world.rank)
-    outcome = None
+    result = None
     if inside:
         given = case.arguments(group.rank)
         returned = answer(*given, group)
@@ -243,7 +243,7 @@ def _in_group(answer: Callable, case: Case) -> Outcome | None:
             for call in calls
             if isinstance(call, list) and call[KIND] in (SEND, RECEIVE) and call[DONE] is None
         ]
-        outcome = Outcome(
+        result = RankResult(
             returned,
             Counter(call[NAME].lower() for call in calls),
             len(sending),
@@ -254,11 +254,11 @@ def _in_group(answer: Callable, case: Case) -> Outcome | None:
             changed=not all(map(np.array_equal, given, case.arguments(group.rank))),
         )
     doze(world)  # now nobody sends any more
-    if outcome is not None and emptied(group):
-        outcome = replace(outcome, left_over=True)
+    if result is not None and emptied(group):
+        result = replace(result, left_over=True)
     group.Free()
     world.Free()
-    return outcome
+    return result
 
 
 def emptied(group: MPI.Intracomm) -> bool:
@@ -273,21 +273,21 @@ def emptied(group: MPI.Intracomm) -> bool:
     return found
 
 
-def nothing_begun(there: list[Outcome]) -> None:
+def nothing_begun(there: list[RankResult]) -> None:
     """Refuse an answer that goes away from a message which is still under way."""
-    for rank, outcome in enumerate(there):
-        if outcome.pending:
+    for rank, result in enumerate(there):
+        if result.pending:
             wrong(
                 f"right, but rank {rank} of {len(there)} begins a message and does not wait "
                 "for its end: until then what it sends must not be changed"
             )
 
 
-def rounds(outcomes: list[Outcome], root: int) -> int:
+def rounds(results: list[RankResult], root: int) -> int:
     """Count the rounds in which a value spreads: each rank that has it sends once in each."""
     has, last, reached = {root: 0}, 0, [root]
     for rank in reached:  # grows while it is gone through
-        for number, peer in enumerate(outcomes[rank].sent_to, 1):
+        for number, peer in enumerate(results[rank].sent_to, 1):
             if peer not in has:
                 has[peer] = has[rank] + number
                 reached.append(peer)

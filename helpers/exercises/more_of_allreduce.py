@@ -7,7 +7,7 @@ from functools import partial
 
 from helpers.exercises.collectives import PICKLE, is_array
 from helpers.exercises.core import NotAttempted, call, close, exercise, wrong
-from helpers.exercises.groups import Case, nothing_begun, outcomes
+from helpers.exercises.groups import Case, nothing_begun, rank_results
 
 
 def _part(rank: int, length: int):
@@ -33,27 +33,27 @@ def long_broadcast(answer, cluster):
         Case(n, partial(work, length, kind), f"{length} numbers of {kind}")
         for n, length, kind in trials
     ]
-    for (n, length, kind), there in zip(trials, outcomes(cluster, answer, cases), strict=True):
-        for outcome in there:
+    for (n, length, kind), there in zip(trials, rank_results(cluster, answer, cases), strict=True):
+        for result in there:
             for used in ("scatter", "scatterv", "bcast", "ibcast", "iscatter", "allgather"):
-                if outcome.calls[used]:
+                if result.calls[used]:
                     wrong(f"right, but by {used}: do it with sends and receives alone")
         whole = np.dtype(kind).itemsize * length
-        for rank, outcome in enumerate(there):
+        for rank, result in enumerate(there):
             where = f"on rank {rank} of {n}, {length} numbers of {kind}"
-            is_array(outcome.returned, where)
-            close(outcome.returned, _part(0, length), where)
-        if sum(outcome.bytes for outcome in there) < (n - 1) * whole:  # each must hear it all
+            is_array(result.returned, where)
+            close(result.returned, _part(0, length), where)
+        if sum(result.bytes for result in there) < (n - 1) * whole:  # each must hear it all
             wrong(
                 f"right, but {n} ranks sent too little by messages for all to hear it: do it with "
                 "sends and receives alone"
             )
-        for rank, outcome in enumerate(there):
+        for rank, result in enumerate(there):
             most = (n - 1) * whole // n * (2 if rank == 0 else 1)
-            if outcome.bytes > most + PICKLE * outcome.messages:  # so only long ones are judged
+            if result.bytes > most + PICKLE * result.messages:  # so only long ones are judged
                 wrong(
-                    f"right, but rank {rank} of {n} sent {outcome.messages} messages of "
-                    f"{outcome.bytes} bytes altogether, of an array of {whole}: scatter {n} "
+                    f"right, but rank {rank} of {n} sent {result.messages} messages of "
+                    f"{result.bytes} bytes altogether, of an array of {whole}: scatter {n} "
                     "parts by sends, then let them go round the ring"
                 )
         nothing_begun(there)

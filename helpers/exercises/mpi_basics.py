@@ -21,7 +21,7 @@ from helpers.exercises.groups import (
     more_ranks,
     nothing_begun,
     on_ranks,
-    outcomes,
+    rank_results,
     rounds,
 )
 
@@ -49,27 +49,27 @@ def shift(answer, cluster, by=1):
         Case(n, partial(given, size), "an array of 4 MB" if size else "a short word")
         for n, size in sizes
     ]
-    found = outcomes(cluster, answer, cases[:1])
+    found = rank_results(cluster, answer, cases[:1])
     try:
-        found += outcomes(cluster, answer, cases[1:2])
+        found += rank_results(cluster, answer, cases[1:2])
     except WrongAnswer as error:
         wrong(f"a short word came through; {error}")
-    found += outcomes(cluster, answer, cases[2:])
+    found += rank_results(cluster, answer, cases[2:])
     for (n, size), there in zip(sizes, found, strict=True):
-        for rank, outcome in enumerate(there):
+        for rank, result in enumerate(there):
             if size:
                 want = np.full(size, float((rank - by) % n))
-                close(outcome.returned, want, f"rank {rank}, an array of 4 MB")
+                close(result.returned, want, f"rank {rank}, an array of 4 MB")
             else:
-                equal(outcome.returned, words[(rank - by) % n], f"what rank {rank} of {n} returned")
+                equal(result.returned, words[(rank - by) % n], f"what rank {rank} of {n} returned")
     for there in found:
-        for outcome in there:
-            if outcome.calls["sendrecv"] or outcome.calls["sendrecv_replace"]:
+        for result in there:
+            if result.calls["sendrecv"] or result.calls["sendrecv_replace"]:
                 wrong("right, but it uses sendrecv, which is what you are to do without")
-            used = ", ".join(sorted(outcome.calls)) or "no message"
-            if len(there) > 1 and outcome.messages != 1:
+            used = ", ".join(sorted(result.calls)) or "no message"
+            if len(there) > 1 and result.messages != 1:
                 wrong(f"right, but by {used}: one message from each rank is enough")
-            if len(there) > 1 and not outcome.calls.keys() & BEGINS:
+            if len(there) > 1 and not result.calls.keys() & BEGINS:
                 wrong(f"right, but by {used}: begin a message by a request, so that nobody waits")
         nothing_begun(there)
 
@@ -81,16 +81,16 @@ def tree_broadcast(answer, cluster):
     def cases(*sizes: int) -> list[Case]:
         return [Case(n, lambda r: (f"from {r}" if r == 0 else None,)) for n in sizes]
 
-    found = outcomes(cluster, answer, cases(4, 3, 2, 1))
+    found = rank_results(cluster, answer, cases(4, 3, 2, 1))
     with more_ranks(7) as seven:  # where a rank with two children takes too long
-        found += outcomes(seven, answer, cases(7)) if seven else []
+        found += rank_results(seven, answer, cases(7)) if seven else []
     for there in found:
-        for rank, outcome in enumerate(there):
-            equal(outcome.returned, "from 0", f"on rank {rank} of {len(there)}")
+        for rank, result in enumerate(there):
+            equal(result.returned, "from 0", f"on rank {rank} of {len(there)}")
     for there in found:
         n = len(there)
-        if sum(outcome.messages for outcome in there) != n - 1:
-            used = sorted({name for outcome in there for name in outcome.calls})
+        if sum(result.messages for result in there) != n - 1:
+            used = sorted({name for result in there for name in result.calls})
             wrong(f"right, but by {', '.join(used)}: do it with {n - 1} sends and receives alone")
         took = rounds(there, 0)
         if took > (n - 1).bit_length():
@@ -102,12 +102,12 @@ def tree_broadcast(answer, cluster):
 def hand_over(answer, cluster):
     """answer(value, comm) -> on the last rank rank 0's value, None elsewhere."""
     cases = [Case(n, lambda r: ({"from": r},)) for n in (4, 2, 3, 1)]
-    for there in outcomes(cluster, answer, cases):
+    for there in rank_results(cluster, answer, cases):
         n = len(there)
-        for rank, outcome in enumerate(there):
+        for rank, result in enumerate(there):
             want = {"from": 0} if rank == n - 1 else None
-            equal(outcome.returned, want, f"what rank {rank} of {n} returned")
-        if n > 1 and sum(outcome.messages for outcome in there) != 1:
+            equal(result.returned, want, f"what rank {rank} of {n} returned")
+        if n > 1 and sum(result.messages for result in there) != 1:
             wrong(f"right, but on {n} ranks it is not one message by send and recv")
         nothing_begun(there)
 
@@ -181,16 +181,16 @@ def life(answer, cluster, born=3, stays=2):
         Case(n, partial(given, board, steps), f"a board of {shape[0]} × {shape[1]}, {steps} steps")
         for (n, shape, steps), board in zip(trials, boards, strict=True)
     ]
-    found = outcomes(cluster, answer, cases)
+    found = rank_results(cluster, answer, cases)
     for (n, shape, steps), board, there in zip(trials, boards, found, strict=True):
         for _ in range(steps):
             board = _generation(board, born, stays)
-        for rank, (outcome, rows) in enumerate(zip(there, np.array_split(board, n), strict=True)):
+        for rank, (result, rows) in enumerate(zip(there, np.array_split(board, n), strict=True)):
             what = f"a board of {shape[0]} × {shape[1]}, {steps} steps: the rows of rank {rank}"
-            close(outcome.returned, rows.astype(float), f"{what} of {n}")
+            close(result.returned, rows.astype(float), f"{what} of {n}")
             most = steps * 2 * (8 * shape[1] + 256)  # numbers of 8 bytes, pickled
-            if n > 1 and steps and (not outcome.messages or outcome.bytes > most):
-                used = ", ".join(sorted(outcome.calls)) or "no message"
+            if n > 1 and steps and (not result.messages or result.bytes > most):
+                used = ", ".join(sorted(result.calls)) or "no message"
                 wrong(f"right, but by {used}: send your neighbours one row each in a step")
         nothing_begun(there)
 
@@ -201,10 +201,10 @@ def grid_sums(answer, cluster, columns=2):
 
     def compare(ranks, sizes) -> None:
         cases = [Case(n, lambda r: (10**r,)) for n in sizes]
-        for n, there in zip(sizes, outcomes(ranks, answer, cases), strict=True):
-            for rank, outcome in enumerate(there):
+        for n, there in zip(sizes, rank_results(ranks, answer, cases), strict=True):
+            for rank, result in enumerate(there):
                 expected = f"on rank {rank} of {n}: expected (row sum, column sum)"
-                pair = several(outcome.returned, 2, expected)
+                pair = several(result.returned, 2, expected)
                 row = sum(10**r for r in range(n) if r // columns == rank // columns)
                 column = sum(10**r for r in range(n) if r % columns == rank % columns)
                 equal(pair[0], row, f"the sum over the row of rank {rank} of {n}")

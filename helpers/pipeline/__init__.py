@@ -6,7 +6,7 @@ Who does what when is data, a `Schedule`: `check` finds what is wrong with it be
     schedule = families.one_f_one_b(ranks=4, micro=8)
     check(schedule)
     pipeline = Pipeline(comm, schedule, modules, loss)
-    outcome = pipeline.step(inputs, targets)
+    result = pipeline.step(inputs, targets)
 """
 
 from __future__ import annotations

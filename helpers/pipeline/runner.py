@@ -131,7 +131,7 @@ class Wires:
 
 
 @dataclass
-class Outcome:
+class StepResult:
     """What one rank knows after a step."""
 
     losses: list[float] = field(default_factory=list)  # of micro-batches, at the last stage
@@ -207,28 +207,28 @@ class Pipeline:
 
     def step(
         self, inputs: Sequence[Tensor] | None = None, targets: Sequence[Tensor] | None = None
-    ) -> Outcome:
+    ) -> StepResult:
         """Run the schedule once; every rank must call it."""
         self._need(inputs, "inputs", 0)
         self._need(targets, "targets", self.schedule.stages - 1)
         if not self._ready:
             self._wires.learn_shapes(self._modules, inputs[0] if inputs else None)
             self._ready = True
-        outcome = Outcome()
+        result = StepResult()
         self._wires.expect(self.order)
         for action in self.order:
             taken = self._wires.take(action)
             begin = time.perf_counter_ns()
             with self._paced(action):
-                made = self._act(action, taken, inputs, targets, outcome)
-            outcome.times.append((action, begin, time.perf_counter_ns()))
+                made = self._act(action, taken, inputs, targets, result)
+            result.times.append((action, begin, time.perf_counter_ns()))
             self._wires.give(action, made)
         self._wires.finish()
-        outcome.bytes = self.meter.most if self.meter else 0
-        return outcome
+        result.bytes = self.meter.most if self.meter else 0
+        return result
 
     def _act(
-        self, action: Action, taken: Tensor | None, inputs: Any, targets: Any, outcome: Outcome
+        self, action: Action, taken: Tensor | None, inputs: Any, targets: Any, result: StepResult
     ) -> Tensor | None:
         kind, micro, chunk = action
         stage = self.stages[chunk]
@@ -236,7 +236,7 @@ class Pipeline:
             x = inputs[micro] if taken is None else taken
             if stage.loss is None:
                 return stage.forward(micro, x)
-            outcome.losses.append(stage.forward(micro, x, targets[micro]).item())
+            result.losses.append(stage.forward(micro, x, targets[micro]).item())
             return None
         if kind == "B":
             return stage.backward(micro, taken)

@@ -18,7 +18,7 @@ from helpers.models.transformer import Config, layer, loss, transformer
 from helpers.pace import OutpacedWarning
 from helpers.pipeline import partition
 from helpers.pipeline.model import Box, Costs, Timeline
-from helpers.pipeline.runner import Outcome, Pipeline
+from helpers.pipeline.runner import Pipeline, StepResult
 from helpers.pipeline.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -106,11 +106,11 @@ def difference(schedule: Schedule) -> float:
     if comm is not None:
         modules, pieces = modules_of(schedule, comm.rank, SMALL, dtype=torch.float64)
         inputs, targets = batches(SMALL, schedule.micro)
-        outcome = Pipeline(comm, schedule, modules, loss).step(inputs, targets)
+        result = Pipeline(comm, schedule, modules, loss).step(inputs, targets)
         whole = transformer(SMALL, dtype=torch.float64)
         losses = [loss(whole(x), y) for x, y in zip(inputs, targets, strict=True)]
         torch.stack(losses).mean().backward()
-        for got, value in zip(outcome.losses, losses, strict=False):
+        for got, value in zip(result.losses, losses, strict=False):
             worst = max(worst, abs(got - value.item()))
         for module, part in zip(modules, pieces, strict=True):
             reference = whole[part.start : part.stop].parameters()
@@ -149,19 +149,19 @@ def recorded(
     pipeline: Pipeline,
     inputs: Sequence[Tensor] | None = None,
     targets: Sequence[Tensor] | None = None,
-) -> tuple[Outcome, Timeline | None]:
+) -> tuple[StepResult, Timeline | None]:
     """Run a step that all ranks begin together, and bring together when each did what."""
     from helpers.tracing.clock import measure_offset
     from helpers.waiting import meet
 
     clock = measure_offset(comm)
     meet(comm)
-    outcome = pipeline.step(inputs, targets)
+    result = pipeline.step(inputs, targets)
     clock = clock + measure_offset(comm)
-    mine = [(a, clock.to_root(b) * 1e-9, clock.to_root(e) * 1e-9) for a, b, e in outcome.times]
+    mine = [(a, clock.to_root(b) * 1e-9, clock.to_root(e) * 1e-9) for a, b, e in result.times]
     everything = comm.gather(mine)
     if everything is None:
-        return outcome, None
+        return result, None
     begin = min(box[1] for boxes in everything for box in boxes)
     boxes = tuple(
         Box(rank, action, b - begin, e - begin)
@@ -173,7 +173,7 @@ def recorded(
         stages = range(pipeline.schedule.stages)
         f, b = ({1e3 * pipeline.costs.of(kind, stage) for stage in stages} for kind in "FB")
         note = f"stages paced: forward {_shown(f)} ms, backward {_shown(b)} ms"
-    return outcome, Timeline(pipeline.schedule, boxes, True, "s", note)
+    return result, Timeline(pipeline.schedule, boxes, True, "s", note)
 
 
 def _shown(numbers: set[float]) -> str:

@@ -20,7 +20,7 @@ class ProductError(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ProductRun:
     """What a product did with n × n matrices.
 
     ``wrong``: how many elements are off by more than rounding; ``overrun``: it wrote beside c;
@@ -38,7 +38,7 @@ class Outcome:
 
 def try_product(
     source: str, n: int, rounds: int = 5, seed: int = 0, limit: float = LIMIT
-) -> Outcome:
+) -> ProductRun:
     """Run the reader's ``multiply`` on n × n matrices, in a process that may crash or hang.
 
     ``source``: C that defines ``void multiply(int64_t n, const float *a, const float *b, float
@@ -76,4 +76,4 @@ def try_product(
     if done.returncode or not measured:
         raise ProductError(f"it ended the program for n = {n}: multiply has to return")
     wrong, overrun, changed, mine, rival = figures.split()
-    return Outcome(n, int(wrong), overrun == "1", changed == "1", float(mine), float(rival))
+    return ProductRun(n, int(wrong), overrun == "1", changed == "1", float(mine), float(rival))

@@ -12,7 +12,7 @@ from helpers import records
 from helpers.paths import ROOT
 from tools import test as quick
 from tools import test_all
-from tools.test import Outcome, read
+from tools.test import Results, read
 
 TESTS = """
 import atexit, os, pathlib, signal, tempfile, time
@@ -97,12 +97,12 @@ def test_each_test_runs_in_its_stage_and_the_end_says_what_came_out(tmp_path):
 def test_what_fails_beside_others_and_not_alone_has_passed(monkeypatch, tmp_path):
     asked = []
     monkeypatch.setattr(
-        quick, "session", lambda *given: asked.append(given[2]) or Outcome(0, passed=["a"])
+        quick, "session", lambda *given: asked.append(given[2]) or Results(0, passed=["a"])
     )
-    whole, alone = quick.again(tmp_path, Outcome(1, failed={"a": "busy"}), ["t", "-n", "0"])
+    whole, alone = quick.again(tmp_path, Results(1, failed={"a": "busy"}), ["t", "-n", "0"])
     assert asked[0][-3:] == ["-p", "no:xdist", "t"]
     assert (whole.status, whole.passed, whole.failed, alone) == (0, ["a"], {}, ["a"])
-    whole, alone = quick.again(tmp_path, Outcome(1, failed={"a": "busy", "b": "broken"}), [])
+    whole, alone = quick.again(tmp_path, Results(1, failed={"a": "busy", "b": "broken"}), [])
     assert (whole.status, whole.failed, alone) == (1, {"b": "broken"}, ["a"])
 
 
@@ -111,9 +111,9 @@ def test_what_fails_beside_others_and_not_alone_has_passed(monkeypatch, tmp_path
     [([0, 0], 0), ([1, 0], 1), ([0, 1], 1), ([0, 5], 0), ([5, 1], 1), ([5, 5], 5), ([-11], 11)],
 )
 def test_one_exit_status_for_several_sessions(statuses, expected):
-    whole = Outcome()
+    whole = Results()
     for status in statuses:
-        whole.add(Outcome(status))
+        whole.add(Results(status))
     assert whole.status == expected
     assert whole.over == (expected == 11)
 
@@ -126,10 +126,10 @@ def test_a_session_without_a_report_is_no_success(tmp_path):
 
 @pytest.fixture
 def part(monkeypatch, tmp_path):
-    """Return a function that runs parts which come to the outcomes given: status and lines."""
+    """Return a function that runs parts which come to the results given: status and lines."""
 
-    def run(*names, outcomes, arguments=()):
-        waiting = list(outcomes)
+    def run(*names, results, arguments=()):
+        waiting = list(results)
         monkeypatch.setattr(test_all, "run_part", lambda name, arguments: (waiting.pop(0), []))
         return test_all.main([*names, "--out", str(tmp_path), *arguments])
 
@@ -137,13 +137,13 @@ def part(monkeypatch, tmp_path):
     return run
 
 
-GOOD = Outcome(0, passed=["a", "b"], seconds=12.4)
-BAD = Outcome(1, passed=["a"], failed={"b": "no"}, seconds=3)
-NONE = Outcome(0, skipped={"it takes root": 2})
+GOOD = Results(0, passed=["a", "b"], seconds=12.4)
+BAD = Results(1, passed=["a"], failed={"b": "no"}, seconds=3)
+NONE = Results(0, skipped={"it takes root": 2})
 
 
 def test_a_record_says_what_each_part_came_to(part, capsys):
-    assert part("site", "slurm", "hub", outcomes=[GOOD, BAD, NONE]) == 1
+    assert part("site", "slurm", "hub", results=[GOOD, BAD, NONE]) == 1
     (record,) = records.load(part.folder)
     site, slurm = record.suites["test-all"]
     assert record.command == "python -m tools.test_all site slurm hub"
@@ -160,16 +160,16 @@ def test_a_record_says_what_each_part_came_to(part, capsys):
 
 def test_a_part_that_cannot_run_here_is_no_failure_of_all(part, monkeypatch):
     monkeypatch.setattr(test_all, "PARTS", {"site": test_all.PARTS["site"]})
-    assert part(outcomes=[NONE]) == 0
-    assert part("site", outcomes=[NONE]) == 1
-    assert part("site", outcomes=[GOOD]) == 0
-    assert part("site", outcomes=[BAD]) == 1
-    assert part("site", outcomes=[Outcome(0, passed=["a"], left=["left behind: b"])]) == 1
+    assert part(results=[NONE]) == 0
+    assert part("site", results=[NONE]) == 1
+    assert part("site", results=[GOOD]) == 0
+    assert part("site", results=[BAD]) == 1
+    assert part("site", results=[Results(0, passed=["a"], left=["left behind: b"])]) == 1
 
 
 def test_what_was_narrowed_or_broke_off_is_no_record_of_a_part(part):
-    assert part("site", outcomes=[GOOD], arguments=["-x"]) == 0
-    assert part("site", outcomes=[Outcome(2, passed=["a"])]) == 1
+    assert part("site", results=[GOOD], arguments=["-x"]) == 0
+    assert part("site", results=[Results(2, passed=["a"])]) == 1
     assert records.load(part.folder) == []
 
 
@@ -178,12 +178,12 @@ def test_a_part_runs_alone_what_asks_for_it(monkeypatch):
 
     def session(folder, name, options):
         selected.append((options[options.index("-m") + 1], "no:xdist" in options))
-        return Outcome(0, passed=[name])
+        return Results(0, passed=[name])
 
     for module in (quick, test_all):
         monkeypatch.setattr(module, "session", session)
-    outcome, _ = test_all.run_part("site", [])
-    assert outcome.passed == ["side by side", "one after the other"]
+    results, _ = test_all.run_part("site", [])
+    assert results.passed == ["side by side", "one after the other"]
     assert selected == [
         ("part(of='site') and not alone", False),
         ("part(of='site') and alone", True),

@@ -49,15 +49,15 @@ def equal_to_one_process():
             )
             inputs, targets = batches(CONFIG, micro)
             for _ in range(2):  # the second step adds
-                outcome = pipeline.step(
+                result = pipeline.step(
                     inputs if rank == 0 else None, targets if rank == size - 1 else None
                 )
             assert all(stage.kept == 0 for stage in pipeline.stages)
             if not recompute:
-                assert outcome.bytes > 0
+                assert result.bytes > 0
                 assert pipeline.meter.now == 0
             if rank == size - 1:
-                close(outcome.losses, losses)
+                close(result.losses, losses)
             for module, part in zip(modules, parts, strict=True):
                 theirs = model[part.start : part.stop].parameters()
                 for p, q in zip(module.parameters(), theirs, strict=True):
