@@ -18,7 +18,7 @@ from helpers.cluster.errors import (
     positive,
 )
 from helpers.cluster.kernel import report
-from helpers.cluster.kernel.gathering import AskAfter, Gathering, Outcome, Progress, noted
+from helpers.cluster.kernel.gathering import AskAfter, Gathering, OnProgress, Outcome, noted
 from helpers.cluster.kernel.live import Below
 from helpers.cluster.kernel.starting import wait_ready
 from helpers.cluster.rank import remote
@@ -57,7 +57,7 @@ class Calls:
         *args: object,
         timeout: float,
         only: list[int] | None = None,
-        on_progress: Progress | None = None,
+        on_progress: OnProgress | None = None,
         ask: AskAfter | None = None,
     ) -> Outcome:
         """Call a function of :mod:`helpers.cluster.rank.remote`; :meth:`settle` may then raise.

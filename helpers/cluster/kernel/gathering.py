@@ -30,7 +30,7 @@ HOPELESS_SECONDS = 1.0
 TURN_SECONDS = 0.5  # so long a rank that was answered may take to ask again, before another may
 REFUSED = "nobody can answer here: only a notebook that somebody runs cell by cell asks its reader"
 
-Progress = Callable[[Callable[[], "dict[int, Reply]"]], None]
+OnProgress = Callable[[Callable[[], "dict[int, Reply]"]], None]
 AskAfter = Callable[[Callable[[], "dict[int, Reply]"], int, str], str]
 Ask = Callable[[int, str], str]  # given rank and prompt, what the reader types
 Cut = Literal["", "timeout", "hopeless", "died", "interrupt"]  # why waiting ended early
@@ -92,7 +92,7 @@ class Gathering:
         self.client = client
         self.calls = calls
 
-    def wait(self, timeout: float, on_progress: Progress = lambda so_far: None) -> Outcome:
+    def wait(self, timeout: float, on_progress: OnProgress = lambda so_far: None) -> Outcome:
         """Collect the replies; interrupt the ranks that have none when the time is up.
 
         Every 0.1 s, `on_progress` gets a function that returns the replies so far.
@@ -125,7 +125,7 @@ class Gathering:
             replies[rank].parts = [(kind, content) for kind, content in told]
         return replies
 
-    def _wait_until(self, deadline: float, on_progress: Progress) -> tuple[Cut, list[Wait]]:
+    def _wait_until(self, deadline: float, on_progress: OnProgress) -> tuple[Cut, list[Wait]]:
         while True:
             self._wait(min(STEP_SECONDS, max(0.0, deadline - time.monotonic())))
             running = self._running()

@@ -28,7 +28,7 @@ from helpers.cluster.rank import stacks, state
 from helpers.cluster.rank.capture import Capture
 from helpers.cluster.rank.meanwhile import Meanwhile, Questions
 from helpers.cluster.rank.names import let_see
-from helpers.cluster.rank.shell import Left, Ours, describe, ends_in_semicolon, make_ready
+from helpers.cluster.rank.shell import CellExit, Ours, describe, ends_in_semicolon, make_ready
 from helpers.cluster.rank.state import RankState
 from helpers.machine.shared_memory import sweep_ended, unlink_own
 from helpers.tracing import communicator as traced
@@ -112,7 +112,9 @@ class RankSide:
             finally:
                 del shell.showtraceback, shell._showtraceback
             for error in (result.error_before_exec, result.error_in_exec, *shown):
-                if isinstance(error, Left) or (isinstance(error, SystemExit) and not error.code):
+                if isinstance(error, CellExit) or (
+                    isinstance(error, SystemExit) and not error.code
+                ):
                     print("exit() ended this cell here; the ranks go on.")
                     return
                 if isinstance(error, asyncio.CancelledError) and self._interrupted:

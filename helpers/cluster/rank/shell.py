@@ -23,7 +23,7 @@ def make_ready() -> Any:
     shell = get_ipython()
     shell.set_hook("show_in_pager", _print_page, 0)  # what ``name?`` explains
     shell.loop_runner = Nested()
-    shell.ask_exit = _leave
+    shell.ask_exit = _exit_cell
     warnings.filterwarnings("ignore", "To exit: use")  # IPython's advice on a SystemExit
     shell._tee = lambda channel: contextlib.nullcontext()  # would keep all that is printed
     return shell
@@ -45,12 +45,12 @@ class Nested:
             events._set_running_loop(outer)
 
 
-class Left(BaseException):
+class CellExit(BaseException):
     """Ends a cell in which somebody wrote ``exit()``: it must not cost all ranks."""
 
 
-def _leave() -> None:
-    raise Left
+def _exit_cell() -> None:
+    raise CellExit
 
 
 def _print_page(shell: InteractiveShell, data: dict | str, start: int, screen_lines: int) -> None:
