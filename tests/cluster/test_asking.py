@@ -14,7 +14,7 @@ pytestmark = pytest.mark.mpi
 def cell(cell):
     cell("import math\nhere_only = 1\npids = cluster.pids")
     # limits for a busy machine; jedi takes longer than all else
-    cell("from helpers.cluster.kernel import calls\ncalls.ASK_SECONDS = 6")
+    cell("from helpers.cluster.kernel import calls\ncalls.QUERY_SECONDS = 6")
     cell("%config Completer.use_jedi = False")
     assert not cell(
         "%%ranks\nfrom helpers.cluster.rank import remote\nremote.ANSWER_SECONDS = 5\n"
@@ -72,9 +72,9 @@ def test_a_rank_that_does_not_answer_keeps_nobody_waiting(cell):
     os.kill(rank0, signal.SIGSTOP)
     try:
         assert matches(cell, code) == []
-        cell("unanswered = cluster._question")
+        cell("unanswered = cluster._query")
         assert matches(cell, code) == []  # nothing is asked while something is unanswered
-        assert cell("print(cluster._question is unanswered)").text == "True\n"
+        assert cell("print(cluster._query is unanswered)").text == "True\n"
     finally:
         os.kill(rank0, signal.SIGCONT)
     assert cell("%%ranks\ncomm.allreduce(1)").text == "[0-2] 3\n"

@@ -62,7 +62,7 @@ def test_the_language_of_slurm_that_an_mpi_understands(offered, library, chosen)
 
 
 def test_mpich_is_started_by_its_own_mpiexec(monkeypatch):
-    monkeypatch.setattr(commands, "ask", lambda *command: "MPI plugin types are...\n\tnone\n\tpmi2")
+    monkeypatch.setattr(commands, "run", lambda *command: "MPI plugin types are...\n\tnone\n\tpmi2")
     launch, kind = commands.starter(6, "MPICH 5.0.1", "/my folder/mpiexec")
     assert (launch, kind) == ("'/my folder/mpiexec' -launcher slurm -n 6", "none")
     assert commands.starter(6, "MPICH 3.4", "") == ("srun", "pmi2")  # a build without mpiexec
@@ -77,15 +77,15 @@ def test_mpich_is_started_by_its_own_mpiexec(monkeypatch):
     ],
 )
 def test_what_squeue_says_of_a_job(monkeypatch, said, told):
-    monkeypatch.setattr(commands, "ask", lambda *command: said)
+    monkeypatch.setattr(commands, "run", lambda *command: said)
     assert commands.look("7") == told
 
 
 def test_a_job_that_slurm_has_forgotten_is_over_and_a_silent_slurm_is_no_answer(monkeypatch):
-    def ask(*command):
+    def run(*command):
         raise SlurmError(words)
 
-    monkeypatch.setattr(commands, "ask", ask)
+    monkeypatch.setattr(commands, "run", run)
     words = "slurm_load_jobs error: Invalid job id specified"
     assert commands.look("7").ended
     words = "slurm_load_jobs error: Unable to contact slurm controller"

@@ -57,7 +57,7 @@ def test_code_that_keeps_the_lock_is_found_with_its_line(tmp_path, rank):
     found = {}
 
     def asked() -> bool:
-        found.update(stacks.ask(tmp_path, {0: process.pid}))
+        found.update(stacks.dump(tmp_path, {0: process.pid}))
         return bool(found)
 
     assert eventually(asked)
@@ -70,19 +70,19 @@ def test_code_that_keeps_the_lock_is_found_with_its_line(tmp_path, rank):
 def test_code_that_gives_the_lock_away_is_not_asked(tmp_path, rank, work):
     process = rank(work)
     for _ in range(3):
-        assert stacks.ask(tmp_path, {0: process.pid}) == {}
+        assert stacks.dump(tmp_path, {0: process.pid}) == {}
 
 
 def test_a_rank_without_a_core_is_not_asked(tmp_path, rank):
     process = rank(COMPUTES)
     os.kill(process.pid, signal.SIGSTOP)  # as little of a core as can be
-    assert stacks.ask(tmp_path, {0: process.pid}) == {}
+    assert stacks.dump(tmp_path, {0: process.pid}) == {}
     os.kill(process.pid, signal.SIGCONT)
     time.sleep(0.2)
     assert len(state.stack_file(tmp_path, 0).read_text().splitlines()) == 1
     process.kill()
     process.wait()
-    assert stacks.ask(tmp_path, {0: process.pid}) == {}
+    assert stacks.dump(tmp_path, {0: process.pid}) == {}
 
 
 @PART

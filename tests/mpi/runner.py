@@ -80,7 +80,7 @@ def _place() -> Iterator[tuple[handle.ForkServer, Path]]:
     server = handle.acquire(MODULES)
     folder = Path(tempfile.gettempdir(), f"{folders.PREFIX}{secrets.token_hex(6)}")
     try:
-        server.ask("adopt", folder=str(folder))  # before it is there to be left behind
+        server.call("adopt", folder=str(folder))  # before it is there to be left behind
         with folders.own(folder):
             try:
                 yield server, folder
@@ -88,7 +88,7 @@ def _place() -> Iterator[tuple[handle.ForkServer, Path]]:
                 # in this order: if this process is killed in between the other one removes it
                 shutil.rmtree(folder, ignore_errors=True)
                 with contextlib.suppress(StartError):  # it has ended
-                    server.ask("forget", folder=str(folder))
+                    server.call("forget", folder=str(folder))
     finally:
         handle.release(server)
 
@@ -112,7 +112,7 @@ def _forked(
         code = os.waitstatus_to_exitcode(first[1]) if first else 0
     finally:
         if server.alive:
-            server.ask("kill", name=name)
+            server.call("kill", name=name)
             server.wait(name, END_SECONDS)
         server.forget(name)
     output = handle.output_file(folder, "script").read_text(errors="replace")

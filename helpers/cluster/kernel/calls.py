@@ -18,7 +18,7 @@ from helpers.cluster.errors import (
     positive,
 )
 from helpers.cluster.kernel import report
-from helpers.cluster.kernel.gathering import AskAfter, Gathering, OnProgress, Outcome, noted
+from helpers.cluster.kernel.gathering import Gathering, OnInput, OnProgress, Outcome, noted
 from helpers.cluster.kernel.live import Below
 from helpers.cluster.kernel.starting import wait_ready
 from helpers.cluster.rank import remote
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from helpers.tracing.clock import Clock
 
 DEFAULT_TIMEOUT = 30.0  # seconds
-ASK_SECONDS = remote.ANSWER_SECONDS + 0.2
+QUERY_SECONDS = remote.ANSWER_SECONDS + 0.2
 
 
 class Calls:
@@ -42,7 +42,7 @@ class Calls:
     _processes: Processes
     _live: ClassVar[weakref.WeakSet] = weakref.WeakSet()
     _death: tuple[int | None, str] = (None, "")
-    _question: ipyparallel.AsyncResult | None = None  # the last that ask() asked
+    _query: ipyparallel.AsyncResult | None = None  # the last that query() sent
     _library = ""
 
     def __init__(self) -> None:
@@ -58,12 +58,12 @@ class Calls:
         timeout: float,
         only: list[int] | None = None,
         on_progress: OnProgress | None = None,
-        ask: AskAfter | None = None,
+        on_input: OnInput | None = None,
     ) -> Outcome:
         """Call a function of :mod:`helpers.cluster.rank.remote`; :meth:`settle` may then raise.
 
         `only` names ranks, by default all. `on_progress` gets a function that returns the replies
-        so far, every 0.1 s; `ask` gets it too, and asks the reader what a rank wants to know.
+        so far, every 0.1 s; `on_input` gets it too, and asks the reader what a rank wants to know.
         """
         timeout = positive("timeout", timeout)
         ranks = self.some_ranks(only)
@@ -74,7 +74,9 @@ class Calls:
             # the future of each rank's message: a result of its own would cost 0.4 ms a rank
             sent = engines.apply_async(function, *args)._children
             calls = dict(zip(ranks, sent, strict=True))
-            gathering = Gathering(self._processes, client, calls, self._pids, ask or Below().ask)
+            gathering = Gathering(
+                self._processes, client, calls, self._pids, on_input or Below().read_input
+            )
             outcome = gathering.wait(timeout, *([on_progress] if on_progress else []))
             if outcome.cut == "died":
                 self._note_death(outcome.lost)
@@ -83,9 +85,9 @@ class Calls:
                     self._relaunch()
             return outcome
 
-    def ask(self, function: Callable[..., dict], *args: object, rank: int = 0) -> dict | None:
-        """Ask one rank for something small; return None if it is busy, not ready or gone."""
-        unanswered = self._question is not None and not self._question.ready()
+    def query(self, function: Callable[..., dict], *args: object, rank: int = 0) -> dict | None:
+        """Ask one rank for a small value; return None if it is busy, not ready or gone."""
+        unanswered = self._query is not None and not self._query.ready()
         if unanswered or not self.running or not self._lock.acquire(blocking=False):
             return None
         try:
@@ -93,12 +95,12 @@ class Calls:
                 return None
             client = self._processes.connect()
             view = client.direct_view(self._engine_ids[rank])
-            self._question = view.apply_async(function, *args)
-            client.wait([self._question], ASK_SECONDS)
-            if not self._question.ready():
+            self._query = view.apply_async(function, *args)
+            client.wait([self._query], QUERY_SECONDS)
+            if not self._query.ready():
                 return None
-            answer = self._question.get()
-            client.purge_local_results([self._question])
+            answer = self._query.get()
+            client.purge_local_results([self._query])
             return answer
         except Exception:  # whatever it is, the next cell will say it better
             return None
@@ -177,7 +179,7 @@ class Calls:
     def _relaunch(self) -> None:
         """Replace the ranks; the new ones get ready while the reader reads."""
         self._engine_ids = []
-        self._question = None
+        self._query = None
         self._processes.kill_ranks()
         self._processes.start_ranks()
 

@@ -31,8 +31,8 @@ TURN_SECONDS = 0.5  # so long a rank that was answered may take to ask again, be
 REFUSED = "nobody can answer here: only a notebook that somebody runs cell by cell asks its reader"
 
 OnProgress = Callable[[Callable[[], "dict[int, Reply]"]], None]
-AskAfter = Callable[[Callable[[], "dict[int, Reply]"], int, str], str]
-Ask = Callable[[int, str], str]  # given rank and prompt, what the reader types
+OnInput = Callable[[Callable[[], "dict[int, Reply]"], int, str], str]
+ReadInput = Callable[[int, str], str]  # given rank and prompt, what the reader types
 Cut = Literal["", "timeout", "hopeless", "died", "interrupt"]  # why waiting ended early
 
 
@@ -84,9 +84,9 @@ class Gathering:
         client: Client,
         calls: dict[int, MessageFuture],
         pids: dict[int, int],
-        ask: AskAfter,
+        on_input: OnInput,
     ) -> None:
-        self._dialogue = Dialogue(processes, pids, partial(ask, self._so_far))
+        self._requests = InputRequests(processes, pids, partial(on_input, self._so_far))
         self.processes = processes
         self.pids = pids
         self.client = client
@@ -141,7 +141,7 @@ class Gathering:
             if time.monotonic() >= deadline:
                 return "timeout", self._waits()
             on_progress(self._so_far)
-            deadline += self._dialogue.serve(running)
+            deadline += self._requests.serve(running)
 
     def _interrupt(self, again: Sequence[int] = ()) -> None:
         """Raise KeyboardInterrupt on the ranks, and give those in Python code time to come back.
@@ -186,21 +186,21 @@ class Gathering:
         return [*texts, *(("display", content) for content in told["outputs"])]
 
 
-class Dialogue:
-    """The questions of one call: one rank after the other asks, the others rest meanwhile."""
+class InputRequests:
+    """What the ranks of one call want typed: one rank after the other asks, the others rest."""
 
-    def __init__(self, processes: Processes, pids: dict[int, int], ask: Ask) -> None:
-        self._processes, self._pids, self._ask = processes, pids, ask
-        self._answered: dict[int, int] = {}  # the number of each rank's last question
+    def __init__(self, processes: Processes, pids: dict[int, int], read_input: ReadInput) -> None:
+        self._processes, self._pids, self._read_input = processes, pids, read_input
+        self._answered: dict[int, int] = {}  # the number of each rank's last request
         self._speaker = -1
         self._turn_ends = 0.0
 
     def serve(self, running: set[int]) -> float:
-        """Let the reader answer a question, if there is one; return how many seconds that took."""
+        """Let the reader answer a request, if there is one; return how many seconds that took."""
         asked = {
             rank: told
             for rank in running
-            if (told := state.left(self._processes.state_dir, "ask", rank))
+            if (told := state.left(self._processes.state_dir, "input", rank))
             and told["number"] > self._answered.get(rank, 0)
         }
         begin = time.monotonic()
@@ -212,7 +212,7 @@ class Dialogue:
         answer = {"number": asked[rank]["number"], "text": "", "refused": ""}
         try:
             self._processes.rest(others)
-            answer["text"] = self._ask(rank, asked[rank]["prompt"])
+            answer["text"] = self._read_input(rank, asked[rank]["prompt"])
         except (EOFError, NotImplementedError):  # ipykernel: a frontend that cannot ask
             answer["refused"] = REFUSED
         finally:

@@ -22,7 +22,7 @@ QUIET_SECONDS = 2.0  # after an answer, in which more is asked, as a debugger do
 SoFar = Callable[[], "dict[int, Reply]"]
 
 
-def ask_here(rank: int, prompt: str) -> str:
+def input_here(rank: int, prompt: str) -> str:
     """Ask the reader of this cell what a rank wants to know; return what was typed."""
     return input(f"[{rank}] {prompt}")
 
@@ -42,12 +42,12 @@ class Below:
         common = next(n for n in range(len(seen), -1, -1) if seen[len(seen) - n :] == lines[:n])
         return lines[common:]
 
-    def ask(self, so_far: SoFar, rank: int, prompt: str) -> str:
+    def read_input(self, so_far: SoFar, rank: int, prompt: str) -> str:
         """Ask the reader."""
         new = self.note(rank, so_far()[rank].parts)
         if new:
             print("\n".join(new), flush=True)
-        answer = ask_here(rank, prompt)
+        answer = input_here(rank, prompt)
         # the box of the question says it already, and the rank will
         self._seen[rank].append(label(rank, f"{prompt}{answer}"))
         return answer
@@ -70,11 +70,11 @@ class Live:
         self._next = now + LIVE_EVERY
         self._show(so_far)
 
-    def ask(self, so_far: SoFar, rank: int, prompt: str) -> str:
+    def read_input(self, so_far: SoFar, rank: int, prompt: str) -> str:
         """Ask the reader, below what the ranks have given so far."""
         # a question and outputs take different ways: an output that clears must not meet a question
         time.sleep(max(0.0, self._cleared + CLEAR_SECONDS - time.monotonic()))
-        answer = self._below.ask(so_far, rank, prompt)
+        answer = self._below.read_input(so_far, rank, prompt)
         self._next = time.monotonic() + QUIET_SECONDS
         self._shown = self._shown or [([rank], [])]  # to take away in the end
         return answer

@@ -58,7 +58,7 @@ class RanksMagics(Magics):
             timeout=timeout,
             only=only,
             on_progress=live.update,
-            ask=live.ask,
+            on_input=live.read_input,
         )
         live.clear()
         folding.show(outcome.replies)
@@ -144,7 +144,7 @@ def _complete(here: Callable, whose: Whose, code: str, cursor_pos: int | None) -
     ranks = _runs(whose, code, at)
     if ranks is None:
         return here(code, cursor_pos)
-    answer = ranks[0].ask(remote.complete, _without_magic(code), at, rank=ranks[1])
+    answer = ranks[0].query(remote.complete, _without_magic(code), at, rank=ranks[1])
     nothing = {"matches": [], "cursor_start": at, "cursor_end": at, "metadata": {}, "status": "ok"}
     return answer or nothing  # the kernel's own names would be wrong ones
 
@@ -160,7 +160,7 @@ def _inspect(
     ranks = _runs(whose, code, cursor_pos)
     if ranks is not None:
         asked = _without_magic(code), cursor_pos, detail_level, tuple(omit_sections)
-        answer = ranks[0].ask(remote.inspect, *asked, rank=ranks[1])
+        answer = ranks[0].query(remote.inspect, *asked, rank=ranks[1])
         return answer or {"status": "ok", "found": False, "data": {}, "metadata": {}}
     return here(code, cursor_pos, detail_level, omit_sections)
 

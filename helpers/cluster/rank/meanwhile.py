@@ -60,12 +60,12 @@ class Meanwhile:
                 state.leave(self._folder, "live", self._rank, parts)
 
 
-class Questions:
-    """What one rank's code asks."""
+class RankInput:
+    """The ``input()`` of one rank's code, forwarded to the reader."""
 
     def __init__(self, folder: Path, rank: int, meanwhile: Meanwhile) -> None:
         self._folder, self._rank, self._meanwhile = folder, rank, meanwhile
-        self._lock = threading.Lock()  # one question at a time
+        self._lock = threading.Lock()  # one request at a time
         self._number = 0
         self._interrupted = False
 
@@ -73,13 +73,13 @@ class Questions:
     def forwarded(self) -> Iterator[None]:
         """Forward what is asked inside."""
         self._interrupted = False
-        before, builtins.input = builtins.input, self.ask
+        before, builtins.input = builtins.input, self.read
         try:
             yield
         finally:
             builtins.input = before
 
-    def ask(self, prompt: object = "", /) -> str:
+    def read(self, prompt: object = "", /) -> str:
         """Ask the reader, as ``input`` does; raise EOFError where nobody can answer."""
         with self._lock:
             if self._interrupted:  # the debugger goes on after an interrupt; here it ends
@@ -87,14 +87,14 @@ class Questions:
             self._number += 1
             self._meanwhile.tell(now=True)
             told = {"number": self._number, "prompt": str(prompt)}
-            state.leave(self._folder, "ask", self._rank, told)
+            state.leave(self._folder, "input", self._rank, told)
             try:
                 answer = self._answer()
             except KeyboardInterrupt:
                 self._interrupted = True
                 raise
             finally:
-                state.leave(self._folder, "ask", self._rank, None)
+                state.leave(self._folder, "input", self._rank, None)
         if answer["refused"]:
             print(answer["refused"])
             raise EOFError(answer["refused"])

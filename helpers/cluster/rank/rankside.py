@@ -26,7 +26,7 @@ from mpi4py import MPI
 
 from helpers.cluster.rank import stacks, state
 from helpers.cluster.rank.capture import Capture
-from helpers.cluster.rank.meanwhile import Meanwhile, Questions
+from helpers.cluster.rank.meanwhile import Meanwhile, RankInput
 from helpers.cluster.rank.names import let_see
 from helpers.cluster.rank.shell import CellExit, Ours, describe, ends_in_semicolon, make_ready
 from helpers.cluster.rank.state import RankState
@@ -65,7 +65,7 @@ class RankSide:
         self.busy_since: float | None = None
         self._code_file = ""  # where the function that was called stands, unless in a cell
         self._meanwhile = Meanwhile(self.state_dir, self.rank)
-        self._questions = Questions(self.state_dir, self.rank, self._meanwhile)
+        self._input = RankInput(self.state_dir, self.rank, self._meanwhile)
         self._ancestors = _ancestors()
         self._published: RankState | None = None
         self._interrupted = state.asked_to_stop(self.state_dir)
@@ -161,7 +161,7 @@ class RankSide:
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             self._meanwhile.begin(capture := Capture(self._shell))
-            with capture as reply["parts"], self._questions.forwarded():
+            with capture as reply["parts"], self._input.forwarded():
                 try:
                     if MPI.Is_finalized():
                         raise Ours(RuntimeError(FINALIZED))

@@ -32,7 +32,7 @@ def offer(folder: Path, rank: int, watcher: threading.Thread) -> None:
     faulthandler.register(signal.SIGUSR1, file=file, all_threads=False)
 
 
-def ask(folder: Path, pids: Mapping[int, int]) -> dict[int, str]:
+def dump(folder: Path, pids: Mapping[int, int]) -> dict[int, str]:
     """Return the stacks of those ranks whose C code holds their interpreter lock."""
     holders = _holders(folder, pids) if Path("/proc/self").exists() else list(pids)
     for rank in holders:

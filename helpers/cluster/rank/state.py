@@ -6,7 +6,7 @@ file           written by                what it says
 interrupt      the notebook              its time of change: when busy ranks were asked to stop
 rank-N.json    rank N, every 0.1 s       a :class:`RankState`; an old file: the rank cannot run it
 live-N.json    rank N, every 0.2 s       the end of what a cell has printed and displayed so far
-ask-N.json     rank N                    a question to the reader, as long as it waits
+input-N.json   rank N                    what rank N asks the reader, while it waits
 answer-N.json  the notebook              the reader's last answer to rank N
 stack-N        rank N, at SIGUSR1        its stack while C code holds the lock, see :mod:`.stacks`
 exit-N         the shell around rank N   the exit code, as a decimal number
@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 EXIT = "exit-"  # and the rank: a shell writes it, see launch.RANK_SCRIPT
-Left = Literal["live", "ask", "answer"]
+Left = Literal["live", "input", "answer"]
 
 
 @dataclass(frozen=True)

@@ -272,7 +272,7 @@ class ForkedProcesses(Processes):
 
     def _kill(self, family: str) -> None:
         if not self._server.gone(family):
-            self._server.ask("kill", name=family)
+            self._server.call("kill", name=family)
             self._server.wait(family, STOP_SECONDS)
 
     def stop(self) -> None:
@@ -280,14 +280,14 @@ class ForkedProcesses(Processes):
             self._released = True
             self._close_client()
             try:
-                self._server.ask("kill", name=self._controller)
+                self._server.call("kill", name=self._controller)
                 if self._network:
                     self._network.kill(self._server)
                 self._kill(self._ranks)
                 self._server.wait(self._controller, STOP_SECONDS)
                 # in this order: a kernel that is killed in between leaves it to the other process
                 shutil.rmtree(self.folder, ignore_errors=True)
-                self._server.ask("forget", folder=str(self.folder))
+                self._server.call("forget", folder=str(self.folder))
             except StartError:
                 pass  # it has ended, and with it all that it had forked
             for family in (self._ranks, self._controller):
@@ -337,7 +337,7 @@ class ForkedNetwork:
     def kill(self, server: handle.ForkServer) -> None:
         """End the hosts."""
         if not self.gone(server):
-            server.ask("kill", name=self._family)
+            server.call("kill", name=self._family)
             server.wait(self._family, STOP_SECONDS)
 
     def options(self) -> dict:

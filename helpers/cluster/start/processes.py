@@ -131,7 +131,7 @@ class Processes(ABC):
         silent = [rank for rank in stuck.silent(self.state_dir, running, now) if rank in pids]
         if silent and self.local:
             since = {rank: now - state.confirmed(self.state_dir, rank) for rank in silent}
-            asked = stacks.ask(self.state_dir, {rank: pids[rank] for rank in silent})
+            asked = stacks.dump(self.state_dir, {rank: pids[rank] for rank in silent})
             for rank, text in asked.items():
                 waits[rank] = stuck.from_stack(text, rank, since[rank])
         names = tuple(self.host_names)

@@ -75,7 +75,7 @@ class ForkServer:
             self._hear(0)
             return self._socket.fileno() >= 0
 
-    def ask(self, do: str, **request: Any) -> dict:
+    def call(self, do: str, **request: Any) -> dict:
         """Ask for one of the server's methods ``do_...``, and wait for the answer."""
         with self._lock:
             return self.answer(self.send(do, **request))

@@ -66,7 +66,7 @@ class Told:
         return self.state in ENDED
 
 
-def ask(*command: str, seconds: float = SECONDS) -> str:
+def run(*command: str, seconds: float = SECONDS) -> str:
     """Run a program of Slurm's; return what it wrote, on either stream.
 
     Raise StartError if there is no such program, SlurmError if it failed or took longer.
@@ -111,7 +111,7 @@ def starter(n: int, library: str, mpiexec: str) -> tuple[str, str]:
     Raise StartError if this Slurm speaks no language that this MPI understands.
     """
     try:
-        offered = ask("srun", "--mpi=list").split()
+        offered = run("srun", "--mpi=list").split()
     except SlurmError as error:
         raise StartError(f"Slurm does not answer: {error}") from None
     if library.startswith("MPICH") and mpiexec:
@@ -143,7 +143,7 @@ def choose(offered: Collection[str], library: str) -> str:
 def look(job: str) -> Told:
     """Ask how a job stands."""
     try:
-        said = ask("squeue", "--noheader", f"--jobs={job}", "--states=all", "--format=%T|%r|%P")
+        said = run("squeue", "--noheader", f"--jobs={job}", "--states=all", "--format=%T|%r|%P")
     except SlurmError as error:
         if "Invalid job id" in str(error):
             return Told("GONE")
@@ -158,13 +158,13 @@ def look(job: str) -> Told:
 def place(job: str, partition: str) -> tuple[int, int] | None:
     """Return a job's place in its queue, from 1, and how many wait; None if it does not wait."""
     asked = ["--noheader", "--states=PENDING", "--sort=-p,i", "--format=%i"]
-    waiting = ask("squeue", *asked, f"--partition={partition}").split()
+    waiting = run("squeue", *asked, f"--partition={partition}").split()
     return (waiting.index(job) + 1, len(waiting)) if job in waiting else None
 
 
 def addresses() -> list[str]:
     """Return the names or addresses under which Slurm reaches the nodes, in its order."""
     try:
-        return list(dict.fromkeys(ask("sinfo", "--noheader", "--Node", "--format=%o").split()))
+        return list(dict.fromkeys(run("sinfo", "--noheader", "--Node", "--format=%o").split()))
     except SlurmError:
         return []

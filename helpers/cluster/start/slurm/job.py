@@ -74,7 +74,7 @@ class Job:
         path = folder / "ranks.sbatch"
         path.write_text(text)
         try:
-            said = commands.ask("sbatch", "--parsable", *options, str(path))
+            said = commands.run("sbatch", "--parsable", *options, str(path))
         except SlurmError as error:
             why = " ".join(line.removeprefix("sbatch: ") for line in str(error).splitlines())
             raise StartError(f"Slurm does not take the job: {why}") from None
@@ -88,14 +88,14 @@ class Job:
         """End the ranks and keep the nodes."""
         if self._at_work():
             with contextlib.suppress(SlurmError):  # it may just have ended
-                commands.ask("scancel", "--signal=HUP", self.number)
+                commands.run("scancel", "--signal=HUP", self.number)
 
     def restart(self) -> None:
         """Ask for another set of ranks; one that is there still is ended first."""
         if self._at_work():
             self.steps += 1
             with contextlib.suppress(SlurmError):
-                commands.ask("scancel", "--batch", "--signal=USR1", self.number)
+                commands.run("scancel", "--batch", "--signal=USR1", self.number)
 
     def _at_work(self) -> bool:
         """Tell whether the script runs that signals are for; before it, there are no ranks."""
@@ -108,7 +108,7 @@ class Job:
         """
         self._over.set()
         with contextlib.suppress(SlurmError, StartError):
-            commands.ask("scancel", self.number)
+            commands.run("scancel", self.number)
             if wait:
                 comes_true(self._has_left, GONE_SECONDS, LOOK_SECONDS)
 
