@@ -207,10 +207,10 @@ def _fewer_bytes(answer, cluster) -> None:
             )
         took = _steps(answer, cluster.n, seed, limit)
         if took is None:
+            more = "more are not allowed" if limit == STEPS else "more would send too many bytes"
             wrong(
-                f"yours sends {each:,.0f} bytes a step from each rank, and in training {training} "
-                f"does not reach 85 % within {limit} steps; {allowed}, in {STEPS} steps each at "
-                "most"
+                f"in training {training} yours does not reach 85 % within {limit} steps, and "
+                f"{more}: it sends {each:,.0f} bytes a step from each rank; {allowed}"
             )
         left -= took
     cluster.run(links.to_accuracy, mine, limit=10, timeout=60)  # and its codes travel

@@ -23,7 +23,10 @@ def _met(answer, period: int, steps: int, parts: int) -> list:
     values, path = np.full(4, 3.0), []
     for step in range(steps):
         values -= (rank + 1) ** 2 * np.arange(1.0, 5.0)
+        before = values.copy()
         answer(values, comm, step, period)
+        if not np.array_equal(values, before):
+            answer.attempted()
         path.append(values.tolist())
     comm.Free()
     return path
@@ -39,12 +42,18 @@ def meet(answer, *, cluster):
         moves = (np.arange(1, cluster.n + 1) ** 2)[:, None] * np.arange(1.0, 5.0)
         at = np.full((cluster.n, 4), 3.0)
         for step in range(steps):
-            at = at - moves
+            alone = at - moves
+            at = alone.copy()
             for part in range(parts if (step + 1) % period == 0 else 0):
                 at[part::parts] = at[part::parts].mean(0)
             for rank, path in enumerate(found):
                 among = "" if parts == 1 else f" (comm has {len(at[rank % parts :: parts])} ranks)"
                 what = f"H = {period}: rank {rank}'s parameters after {step + 1} steps{among}"
+                if path[step] == alone[rank].tolist() and not np.allclose(alone[rank], at[rank]):
+                    wrong(
+                        f"{what} are unchanged: assigning to a parameter's name only binds the "
+                        "name to another array"
+                    )
                 close(path[step], at[rank].tolist(), what, rtol=1e-6)
 
 
@@ -68,6 +77,15 @@ def consensus_distance(answer):
 # ------------------------------------------------------------------------------------ DiLoCo
 
 
+def _near(got: object, want: object) -> bool:
+    import numpy as np
+
+    try:
+        return np.shape(got) == np.shape(want) and np.allclose(np.asarray(got, float), want)
+    except (TypeError, ValueError):
+        return False
+
+
 @exercise
 def outer_step(answer):
     """answer(anchor, mean, velocity, rate, momentum) -> (new anchor, new velocity)."""
@@ -82,9 +100,14 @@ def outer_step(answer):
         returned = several(returned, 2, expected)
         moved = kept[0] - kept[1]
         v = momentum * kept[2] + moved
+        new = kept[0] - rate * (moved + momentum * v)
         what = f"η = {rate}, μ = {momentum}"
+        if _near(returned[0], v) and _near(returned[1], new):
+            wrong(f"{what}: both arrays are right, but in the other order")
+        if _near(returned[1], momentum * kept[2] - moved):
+            wrong(f"{what}: the velocity is right for a Δ of the other sign")
         close(returned[1], v, f"{what}: the velocity")
-        close(returned[0], kept[0] - rate * (moved + momentum * v), f"{what}: the anchor")
+        close(returned[0], new, f"{what}: the anchor")
 
 
 # ------------------------------------------------------------------------------------ gossip
@@ -97,16 +120,19 @@ def mixings_until(answer):
 
     from helpers.data_parallel.schemes.gossip import mixing, spectral_gap
 
-    cases = [(mixing(n, w), part) for n, w, part in ((4, 1 / 3, 0.01), (8, 1 / 3, 0.01),
-                                                     (16, 0.25, 0.1), (5, 0.45, 0.05))]  # fmt: skip
-    cases.append((np.full((3, 3), 1 / 3), 0.01))
-    cases.append((np.array([[0.75, 0.25], [0.25, 0.75]]), 0.25))
-    for W, part in cases:
+    cases = [
+        (f"{n} replicas on a ring, weight {w:.3g} for each neighbour", mixing(n, w), part)
+        for n, w, part in ((4, 1 / 3, 0.01), (8, 1 / 3, 0.01), (16, 0.25, 0.1), (5, 0.45, 0.05))
+    ]
+    cases.append(("3 replicas, all weights 1/3", np.full((3, 3), 1 / 3), 0.01))
+    two = np.array([[0.75, 0.25], [0.25, 0.75]])
+    cases.append(("2 replicas, whose difference halves each time", two, 0.25))
+    for of, W, part in cases:
         left = 1 - spectral_gap(W)
         want = 1 if left < 1e-9 else math.floor(math.log(part) / math.log(left)) + 1
-        halves = ", whose difference halves each time" if left == 0.5 else ""
-        what = f"{len(W)} replicas{halves}, until less than {part:g} is left: mixings"
-        equal(call(answer, W.copy(), part), want, what)
+        equal(
+            call(answer, W.copy(), part), want, f"{of}, until less than {part:g} is left: mixings"
+        )
 
 
 # ---------------------------------------------------------------------------- which H at which link
@@ -136,6 +162,7 @@ def best_period(answer):
 LINK, PACE = 10e6, 10e-3  # bit/s of each rank's link; seconds of a step's arithmetic
 TARGET, WANTED, MOST = 0.5, 3.0, 200  # test loss; seconds to it, at most; steps that are made
 EVERY = 4  # steps from one look at the loss to the next
+reached: dict = {}  # steps and seconds to the loss, of the answer that passed last
 
 
 def theirs(answer):
@@ -164,13 +191,18 @@ def _ready() -> None:
 
 def _trained(answer):
     """On every rank: one training, data sorted by class; its run, and what each call sent."""
+    import numpy as np
+
     from helpers.data_parallel.tasks import perceptron
     from helpers.tracing.activity import BYTES, KIND, NAME
 
     sent = []
 
     def watched(values, comm, made, state):
+        before = values.copy()
         answer(values, comm, made, state)
+        if state or not np.array_equal(values, before):
+            answer.attempted()
         sent.append([(call[NAME].lower(), call[KIND], call[BYTES]) for call in answer.calls])
 
     run = perceptron.train(theirs(watched), steps=MOST, sorted_share=1.0, follow=EVERY)
@@ -215,3 +247,4 @@ def slow_link(answer, *, cluster):
             f"it needs {steps} steps and sends after {met} of them: {steps * PACE:.2f} s of "
             f"arithmetic and {spent:.2f} s of messages. {total:.2f} s are more than {WANTED:g}"
         )
+    reached.update(steps=steps, seconds=total)

@@ -266,7 +266,7 @@ def place(answer):
         if not isinstance(got, tuple | list) or len(got) != 2 or not isinstance(got[0], Layout):
             wrong(f"{name}: expected a Layout and a number of micro-batches; got {got!r}")
         if got[0].shard > 1 or got[1] not in (1, 2, 4):
-            wrong(f"{name}: expected ZeRO 0 or 1, and 1, 2 or 4 micro-batches; got {got!r}")
+            wrong(f"{name}: expected ZeRO's stage 1, and 1, 2 or 4 micro-batches; got {got!r}")
         try:
             plan = planner.predict(config, got[0], machine, 16, got[1])
         except (TypeError, ValueError, ZeroDivisionError) as error:

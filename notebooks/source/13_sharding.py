@@ -198,11 +198,11 @@ for stage in zero.STAGES if check.bytes_of_a_stage.passed(my_bytes) else ():
 # %% [markdown]
 # ### Exercise 2: a step in shards
 #
-# *Difficulty ●●○, 12 minutes.* All ranks have the same `values` (a NumPy array; the number of ranks divides its length). Each rank has the `gradient` of its own samples. Cut `values` into equal shards. Rank $r$ subtracts `rate` times the mean gradient from shard $r$ only. Return all updated values on every rank. No rank may ever hold the whole mean gradient, so do not use an allreduce.
+# *Difficulty ●●○, 12 minutes.* All ranks have the same `values` (a NumPy array that you may overwrite; the number of ranks divides its length). Each rank has the `gradient` of its own samples. Cut `values` into equal shards. Rank $r$ subtracts `rate` times the mean gradient from shard $r$ only. Return all updated values on every rank. No rank may ever hold the whole mean gradient, so do not use an allreduce.
 #
 # <details><summary>Hint</summary>
 #
-# Proceed as with the four numbers above, with a shard in place of a number: `comm.Reduce_scatter_block(gradient, part)`, then `comm.Allgather(shard, whole)`.
+# Which of the calls with the four numbers above work on a shard in place of a number? What does a reduce-scatter give: a sum or a mean?
 #
 # </details>
 
@@ -302,7 +302,7 @@ _ = plots.pair(2)
 #
 # ### Exercise 3: the backward passes
 #
-# *Difficulty ●●○, 8 minutes.* Write the backward pass of $f$ and of $g$. `gradient` is the gradient of the output, as this rank has it. Return the gradient of the input. `add(x)` returns the sum of `x` over the ranks. After $g$, every rank computes the same loss from $y$.
+# *Difficulty ●●○, 8 minutes.* Write the backward pass of $f$ and of $g$. `gradient` is the gradient of the output, as this rank has it. Return the gradient of the input, and leave `gradient` unchanged. `add(x)` returns the sum of `x` over the ranks. After $g$, every rank computes the same loss from $y$.
 #
 # <details><summary>Hint</summary>
 #
@@ -637,7 +637,7 @@ ratios = [took / plan.seconds for plan, took in zip(plans, measured, strict=True
 print(f"measured ÷ predicted: from {min(ratios):.2f} to {max(ratios):.2f}")
 
 # %% [markdown] claims="13-placement"
-# The ring of eight replicas ($8 \times 1 \times 1$) sends $2 \cdot \frac78\,\Psi = 1.75\,\Psi$ numbers over the slow link. With tensor parallelism inside each host ($2 \times 1 \times 4$), four rings of two share the link, each with a quarter of the gradients: together they send about $\Psi$. A prediction is as good as its $\alpha$ and $\beta$. We measured them while eight ranks sent without pause, and the formula ignores that ranks share your cores. With few cores, diamonds and bars may rank the layouts differently.
+# The ring of eight replicas ($8 \times 1 \times 1$) sends $2 \cdot \frac78\,\Psi = 1.75\,\Psi$ numbers over the slow link. With tensor parallelism inside each host ($2 \times 1 \times 4$), each rank has a quarter of the gradients, and averages them with the one rank of the other host that has the same quarter. An allreduce between two ranks sends as many numbers as it averages, here $\Psi/4$. Four such pairs share the link, so together they send about $\Psi$. A prediction is as good as its $\alpha$ and $\beta$. We measured them while eight ranks sent without pause, and the formula ignores that ranks share your cores. With few cores, diamonds and bars may rank the layouts differently.
 #
 # Now to your prediction: the same $2 \times 1 \times 4$, recorded with the four parts of a matrix inside a host or across hosts:
 
@@ -652,11 +652,11 @@ placed
 #
 # ## Project: place it better
 #
-# *Difficulty ●●●, 30 minutes.* Write a function that chooses a layout for a machine. It returns `Layout(d, p, t, stage)`, with ZeRO's stage 0 or 1, and a number of micro-batches (1, 2 or 4). The machine has `len(machine.places)` ranks, and $d\,p\,t$ must be that number. The layout must fit into the memory of a rank, `machine.memory` bytes, and its predicted time must be within 2 % of the fastest that fits. `planner.predict(config, layout, machine, batch, micro)` returns a plan with `seconds` and `memory`; it raises ValueError for sizes that do not divide. Write the search yourself, without `planner.plans`. The cell after the check needs Lesson 3's cells: your function chooses for this notebook's model on the two hosts, with 3.1 MB on each rank. Your layout then runs, and you compare it with the five above.
+# *Difficulty ●●●, 30 minutes.* Write a function that chooses a layout for a machine. It returns `Layout(d, p, t, 1)` and a number of micro-batches (1, 2 or 4). The last 1 is ZeRO's stage: stage 1 sends as much as stage 0 and needs less memory, so stage 0 is never better. The machine has `len(machine.places)` ranks, and $d\,p\,t$ must be that number. The layout must fit into the memory of a rank, `machine.memory` bytes, and its predicted time must be within 2 % of the fastest that fits. `planner.predict(config, layout, machine, batch, micro)` returns a plan with `seconds` and `memory`; it raises ValueError for sizes that do not divide. Write the search yourself, without `planner.plans`. The cell after the check needs Lesson 3's cells: your function chooses for this notebook's model on the two hosts, with 3.1 MB on each rank. Your layout then runs, and you compare it with the five above.
 #
 # <details><summary>Hint</summary>
 #
-# You can try all combinations: loop over $d$ and $p$ ($t$ follows), the stages of ZeRO and the micro-batches. Skip plans that need too much memory.
+# There are few enough combinations to try them all. Which of $d$, $p$ and $t$ can you choose freely? What do you do with a plan that raises, and with one that needs too much memory?
 #
 # </details>
 
@@ -668,17 +668,16 @@ def my_place(config, machine, batch):
     n, best, found = len(machine.places), float("inf"), None
     for d in range(1, n + 1):
         for p in range(1, n + 1):
-            for shard in (0, 1):
-                for m in (1, 2, 4):
-                    if n % (d * p):
-                        continue
-                    layout = Layout(d, p, n // (d * p), shard)
-                    try:
-                        plan = planner.predict(config, layout, machine, batch, m)
-                    except ValueError:
-                        continue
-                    if plan.memory <= machine.memory and plan.seconds < best:
-                        best, found = plan.seconds, (layout, m)
+            for m in (1, 2, 4):
+                if n % (d * p):
+                    continue
+                layout = Layout(d, p, n // (d * p), 1)
+                try:
+                    plan = planner.predict(config, layout, machine, batch, m)
+                except ValueError:
+                    continue
+                if plan.memory <= machine.memory and plan.seconds < best:
+                    best, found = plan.seconds, (layout, m)
     return found
     # END SOLUTION
 

@@ -30,6 +30,12 @@ def of_the_world(values, comm, step, period):
     meets(values, MPI.COMM_WORLD, step, period)
 
 
+def divides_alone(values, comm, step, period):
+    """Changes the parameters, and sends nothing."""
+    if (step + 1) % period == 0:
+        values /= comm.size
+
+
 def distance(values):
     return float(np.square(values - values.mean(0)).sum(1).mean())
 
@@ -101,6 +107,16 @@ def every(period):
     return lambda values, comm, made, state: meets(values, comm, made - 1, period) if made else None
 
 
+def only_notes(values, comm, made, state):
+    """Wrong: keeps a note, and sends nothing."""
+    state["made"] = made
+
+
+def longer_steps(values, comm, made, state):
+    """Wrong: all go further alone."""
+    values *= 1.01
+
+
 def only_rank_0(values, comm, made, state):
     """Wrong: all take what rank 0 has, which has seen its own classes only."""
     if made and made % 6 == 0:
@@ -113,8 +129,9 @@ CASES = {
         also=[by_objects],
         wrong=[
             lambda *given: by_objects(*given, meets_at=0),  # one step early
-            *(changes_its_own_name, of_the_world),
+            *(divides_alone, of_the_world),
         ],
+        told={"are unchanged": changes_its_own_name},
     ),
     "consensus_distance": Case(
         right=distance,
@@ -128,14 +145,18 @@ CASES = {
             lambda *given: nesterov(*given, ahead=0),
             lambda anchor, mean, v, *more: (nesterov(anchor, mean, v, *more)[0], v),
         ],
+        told={
+            "in the other order": lambda *given: nesterov(*given)[::-1],
+            "Δ of the other sign": lambda a, mean, *more: nesterov(a, 2 * a - mean, *more),
+        },
     ),
     "mixings_until": Case(
         right=mixings,
         wrong=[
             rounded_up,
             with_the_largest,
-            lambda W, part: mixings(W, part, size=np.real),
         ],
+        told={"weight 0.45 for each": lambda W, part: mixings(W, part, size=np.real)},
     ),
     "best_period": Case(
         right=best,
@@ -149,6 +170,6 @@ CASES = {
     "slow_link": Case(
         right=outer(6, 1.0, 0.7),
         also=[outer(6, 1.0, 0.5, np.float16)],
-        wrong=[every(6), only_rank_0],
+        wrong=[only_notes, every(6), only_rank_0, longer_steps],
     ),
 }
