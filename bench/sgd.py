@@ -17,7 +17,7 @@ from helpers.records import Row
 SUITE = "sgd"
 RANKS, BATCH, STEPS, ROUNDS = 4, 8, 60, 3
 SHORT, LONG = 3, 9  # steps of the two traced runs: their difference has no beginning and no end
-PEER = "in step, mpi"
+PEER = "synchronous, mpi"
 REDUCTIONS = ("Allreduce", "Iallreduce")
 
 
@@ -40,12 +40,10 @@ def _schemes() -> dict:
 
     schemes = {}
     for scheme in (Ring, MPIAllreduce, PerTensor, DDP, Server):
-        schemes[scheme.name.replace("synchronous", "in step")] = (
-            lambda steps, comm=None, scheme=scheme: lenet.train(
-                scheme, comm, steps=steps, batch=BATCH
-            )
+        schemes[scheme.name] = lambda steps, comm=None, scheme=scheme: lenet.train(
+            scheme, comm, steps=steps, batch=BATCH
         )
-    schemes["out of step"] = lambda steps, comm=None: lenet.train(
+    schemes[Asynchronous.name] = lambda steps, comm=None: lenet.train(
         Asynchronous, comm, steps=steps * (RANKS - 1), batch=BATCH, momentum=0.0
     )
     return schemes
@@ -122,7 +120,7 @@ def _lines(rates: dict, counted: dict, size: int) -> list[dict]:
             handed, peer, predicted = "sent", "2(R−1)/R·K from each rank", 2 * (RANKS - 1) * size
         elif way == "server":
             handed, peer, predicted = "sent", "2K for each worker", 2 * (RANKS - 1) * size
-        elif way == "out of step":
+        elif way == "asynchronous":
             handed, peer, predicted = "sent", "2K", 2 * size
         line = {"name": f"{name}: bytes {handed} in one step, all ranks", "value": nbytes}
         line |= {"unit": "B", "peer": peer, "peer_value": predicted, "parameters": common}
