@@ -151,7 +151,7 @@ def plans(
     return sorted(found, key=lambda pair: pair[0].seconds)
 
 
-def crossing(layout: Layout, axis: str, places: Sequence[int]) -> int:
+def groups_per_link(layout: Layout, axis: str, places: Sequence[int]) -> int:
     """Return how many groups of an axis share a host's link; 0 if none leaves its host."""
     loads: dict[int, int] = {}
     for group in layout.groups(axis):
@@ -163,6 +163,6 @@ def crossing(layout: Layout, axis: str, places: Sequence[int]) -> int:
 
 def _seconds(sent: counts.Sent, axis: str, layout: Layout, machine: Machine) -> float:
     """What an axis's messages take, one after another."""
-    sharing = crossing(layout, axis, machine.places)
+    sharing = groups_per_link(layout, axis, machine.places)
     link = machine.between if sharing else machine.inside
     return sent.messages * link.alpha + sent.bytes * link.beta * max(1, sharing)

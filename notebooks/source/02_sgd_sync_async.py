@@ -511,7 +511,7 @@ check.predict_crossing(predict_crossing)
 by_function = []
 for points, prediction, times in zip((lenet2, wide), pays, fits, strict=True):
     ratios = [p.synchronize / p.alone for p in points]
-    found = time_model.crossing([p.batch for p in points], ratios, 2)
+    found = time_model.crossing_batch([p.batch for p in points], ratios, 2)
     if found is None:
         found = f"below {points[0].batch}" if ratios[0] < 1 else f"beyond {points[-1].batch}"
     prediction.answer(found)

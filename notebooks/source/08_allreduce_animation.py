@@ -411,10 +411,10 @@ raced = cluster.run(lambda sizes, own: race(sizes, **own), race_sizes, own)[0]
 ax = costs.times_by_size(race_sizes, raced)
 ax.figure.set_label("Tree, ring and your ring: time by size")
 costs.doubt(ax, cluster.run(measure.share)[0])
-crossing = crossover(P.ranks, busy.alpha, busy.beta)
-if crossing:
-    ax.axvline(crossing, color=style.BLACK, linestyle=":")
-    ax.annotate(" your crossover", (crossing, 0.03), xycoords=("data", "axes fraction"))
+crossover_size = crossover(P.ranks, busy.alpha, busy.beta)
+if crossover_size:
+    ax.axvline(crossover_size, color=style.BLACK, linestyle=":")
+    ax.annotate(" your crossover", (crossover_size, 0.03), xycoords=("data", "axes fraction"))
 plt.show()
 
 # %% [markdown]

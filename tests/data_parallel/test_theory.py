@@ -6,7 +6,7 @@ import pytest
 from helpers.data_parallel.schemes.gossip import mixing, spectral_gap
 from helpers.data_parallel.theory import drift
 from helpers.data_parallel.theory.order_statistics import drawn, expected, of_sample
-from helpers.data_parallel.theory.time_model import Point, crossing, fit, link_time, speedup
+from helpers.data_parallel.theory.time_model import Point, crossing_batch, fit, link_time, speedup
 
 
 def point(ranks: int, alone: float, synchronize: float) -> Point:
@@ -25,10 +25,10 @@ def test_the_inequality_says_when_the_speedup_passes_one(ranks, ratio):
 def test_crossing_lies_where_the_ratio_is_the_number_of_helpers():
     batches = [1.0, 2.0, 4.0, 8.0]
     ratios = [3 / b for b in batches]  # T_comp grows with B, T_sync does not
-    assert crossing(batches, ratios, 2) == pytest.approx(3.0)
-    assert crossing(batches, ratios, 3) == pytest.approx(1.5)
-    assert crossing(batches, ratios, 100) is None
-    assert crossing(batches, ratios, 1) is None
+    assert crossing_batch(batches, ratios, 2) == pytest.approx(3.0)
+    assert crossing_batch(batches, ratios, 3) == pytest.approx(1.5)
+    assert crossing_batch(batches, ratios, 100) is None
+    assert crossing_batch(batches, ratios, 1) is None
 
 
 @pytest.mark.parametrize("bad", [(0, 1.0, 1.0), (2, 0.0, 1.0), (2, 1.0, -1.0)])

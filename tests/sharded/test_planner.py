@@ -67,7 +67,7 @@ def test_bubble_and_messages_by_hand():
     ],
 )
 def test_groups_that_share_a_link(layout, axis, groups):
-    assert planner.crossing(layout, axis, (0, 0, 0, 0, 1, 1, 1, 1)) == groups
+    assert planner.groups_per_link(layout, axis, (0, 0, 0, 0, 1, 1, 1, 1)) == groups
 
 
 def test_plans_are_sorted_fit_the_memory_and_divide_it():

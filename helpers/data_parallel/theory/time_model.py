@@ -59,7 +59,7 @@ def speedup(ranks: int, compute: float, synchronize: float) -> float:
     return ranks * compute / (compute + synchronize)
 
 
-def crossing(batches: list[float], ratios: list[float], ranks: int) -> float | None:
+def crossing_batch(batches: list[float], ratios: list[float], ranks: int) -> float | None:
     """Find the batch size where T_sync / T_comp falls to R − 1: below it, one process is faster.
 
     Return samples, interpolated on logarithmic axes between the ascending ``batches``; None if the

@@ -79,7 +79,7 @@ export function kept(boxes, rank, chunks) {
 }
 
 // Of a layout's axis: how many of its groups share a host's link; 0 if none leaves its host.
-function crossing({ d, p, t }, axis, each) {
+function groupsPerLink({ d, p, t }, axis, each) {
   const [stride, length] = { data: [p * t, d], pipeline: [t, p], tensor: [1, t] }[axis], loads = {};
   for (let rank = 0; rank < d * p * t; rank++) {
     const place = Math.floor(rank / stride) % length, next = place + 1 < length ? rank + stride : rank - place * stride;
@@ -104,7 +104,7 @@ export function predict(model, layout, machine, batch, micro) {
   const parameters = (s) => s.blocks * block + (s.first ? part(V * C) + T * C : 0) + (s.last ? part(V * C) + 2 * C : 0);
   const activations = (s) => (s.blocks * (10 + 12 / t) * T * C + (s.last ? 2 * T * C + (2 * T * V) / t : 0)) * micro * rows;
   const takes = (axis, messages, bytes) => {
-    const sharing = crossing(layout, axis, machine.each), link = sharing ? machine.between : machine.inside;
+    const sharing = groupsPerLink(layout, axis, machine.each), link = sharing ? machine.between : machine.inside;
     return messages * link.alpha + bytes * link.beta * Math.max(1, sharing);
   };
   const ring = (elements, ranks) => ((ranks - 1) / ranks) * elements * size, ends = p > 1 ? 1 : 2;
