@@ -111,7 +111,7 @@ def function(
 
 
 @dataclass(frozen=True)
-class Event:
+class Interval:
     """Something that took time."""
 
     label: str  # an operator's name, or how many bytes were averaged
@@ -122,20 +122,20 @@ class Event:
 
 def watch(
     function: Function, *arrays: np.ndarray, line: Line | None = None
-) -> tuple[list[np.ndarray], list[Event]]:
+) -> tuple[list[np.ndarray], list[Interval]]:
     """Run a function; return its outputs, and when each operator ran, in the order of beginnings.
 
     A ``line`` is one whose reductions are to be seen too.
     """
-    events: list[Event] = []
+    events: list[Interval] = []
     known = len(line.events) if line else 0
     zero = perf_counter()
 
     def watcher(operator: Operator, begin: float, end: float) -> None:
         lane = "wait" if str(operator) == "wait" else "compute"
-        events.append(Event(str(operator), begin - zero, end - zero, lane))
+        events.append(Interval(str(operator), begin - zero, end - zero, lane))
 
     values = function(*arrays, watcher=watcher)
     for begin, end, size in line.events[known:] if line else ():
-        events.append(Event(f"{size} B", begin - zero, end - zero, "network"))
+        events.append(Interval(f"{size} B", begin - zero, end - zero, "network"))
     return values, sorted(events, key=lambda event: event.start)
