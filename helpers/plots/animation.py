@@ -138,15 +138,8 @@ def _copy(
         left = x + CARD * rank / n
         ax.add_patch(Rectangle((left, y), CARD / n, height, facecolor=colour(rank), zorder=zorder))
     full = len(held) == n
-    ax.add_patch(
-        Rectangle(
-            (x, y),
-            CARD,
-            height,
-            fill=False,
-            edgecolor="#111111" if framed or full else "#888888",
-            linestyle=(0, (3, 1.5)) if framed else "-",
-            linewidth=2.6 if framed else 1.6 if full else 0.8,
-            zorder=zorder + 0.5,
-        )
-    )
+    frame = Rectangle((x, y), CARD, height, fill=False, zorder=zorder + 0.5)
+    frame.set_edgecolor("#111111" if framed or full else "#888888")
+    frame.set_linestyle((0, (3, 1.5)) if framed else "-")
+    frame.set_linewidth(2.6 if framed else 1.6 if full else 0.8)
+    ax.add_patch(frame)

@@ -279,7 +279,7 @@ def _number(value: Any) -> str:
     try:
         number = float(value)
     except (TypeError, ValueError):
-        return str(value)
+        return _text(str(value))
     if number and (abs(number) >= 1e6 or abs(number) < 1e-3):
         return f"{number:.2e}"
     return f"{number:.0f}" if abs(number) >= 1000 else f"{number:.3g}"

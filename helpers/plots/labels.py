@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 Box = tuple[float, float, float, float]  # left, upper, right and lower edge
 Line = tuple[float, float, float, float]  # from x, y to x, y
+GAP = 12  # between a point and its name
 
 # What is wrong with a place, in units of distance.
 COVERS, NEAR, CROSSES, LEFT, ABOVE = 1000, 90, 30, 8, 14
@@ -19,13 +20,10 @@ def beside(
     height: float,
     lines: Sequence[Line] = (),
     within: Box | None = None,
-    gap: float = 12,
 ) -> list[tuple[float, float]]:
-    """Return the left end and the middle of each point's name, y downwards.
-
-    ``gap`` is between a point and its name. All lengths are in one unit.
-    """
-    marks = [_around(point, gap - 2) for point in points]
+    """Return the left end and the middle of each point's name, y downwards."""
+    near = GAP - 2
+    marks = [(x - near, y - near, x + near, y + near) for x, y in points]
     taken: list[Box] = []
     found = []
     for i, ((x, y), width) in enumerate(zip(points, widths, strict=True)):
@@ -34,9 +32,9 @@ def beside(
         for k, way in itertools.product(range(6), (-1, 1)):
             far = 0.7 * k * height
             options += [
-                (far, x + gap, y + way * far),
-                (far + LEFT, x - gap - width, y + way * far),
-                (far + ABOVE, x - width / 2, y + way * (far + gap + height / 2)),
+                (far, x + GAP, y + way * far),
+                (far + LEFT, x - GAP - width, y + way * far),
+                (far + ABOVE, x - width / 2, y + way * (far + GAP + height / 2)),
             ]
         costs = []
         for cost, left, middle in options:
@@ -78,10 +76,6 @@ def take(taken: list[Box], x: float, y: float, width: float, height: float) -> b
     if free := not any(_overlap(box, other) for other in taken):
         taken.append(box)
     return free
-
-
-def _around(point: tuple[float, float], far: float) -> Box:
-    return point[0] - far, point[1] - far, point[0] + far, point[1] + far
 
 
 def _distance(box: Box, point: tuple[float, float]) -> float:

@@ -176,15 +176,8 @@ def _column(
     for i, value in enumerate(map(float, values)):
         shade = scale(value if gate else 0.5 + value / 4)  # a state lies in [−1, 1], an input in ±2
         bottom = top - 0.1 - (i + 1) * height
-        ax.add_patch(
-            mpl.patches.Rectangle((left, bottom), 0.5, height, fc=shade, ec=style.GREY, lw=1)
-        )
-        ax.text(
-            left + 0.25,
-            bottom + height / 2,
-            f"{value:.2f}" if gate else f"{value:+.2f}",
-            ha="center",
-            va="center",
-            color=style.ink(shade),
-        )
+        cell = mpl.patches.Rectangle((left, bottom), 0.5, height, fc=shade, ec=style.GREY, lw=1)
+        ax.add_patch(cell)
+        said, ink = f"{value:.2f}" if gate else f"{value:+.2f}", style.ink(shade)
+        ax.text(left + 0.25, bottom + height / 2, said, ha="center", va="center", color=ink)
     ax.text(left + 0.25, top - 0.02, name, ha="center", va="center")

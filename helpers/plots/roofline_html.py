@@ -38,10 +38,10 @@ def interactive(
         }
         for p in points
     ]
-    return _page(peaks, bandwidths, data, *axis_range(peaks, bandwidths, points))
+    return _page(peaks, bandwidths, data, *_range(peaks, bandwidths, points))
 
 
-def axis_range(
+def _range(
     peaks: Mapping[str, float], bandwidths: Mapping[str, float], points: Sequence[Point]
 ) -> tuple[float, float]:
     """Return intensities, flop/byte, each 1, 2 or 5 times a power of ten, around all that counts.
@@ -90,11 +90,11 @@ def _page(peaks, bandwidths, data, low: float, high: float) -> HTML:
     parts, lines = [], []
     for tick in _ticks(low, high):
         parts.append(_line(x(tick), above, x(tick), above + PLOT, "#ddd", 1))
-        parts.append(_text(x(tick), above + PLOT + 20, _number(tick), "middle"))
+        parts.append(_text(x(tick), above + PLOT + 20, f"{tick:g}", "middle"))
     unit, words = (1e12, "Tflop/s") if floor >= 1e12 else (1e9, "Gflop/s")
     for tick in _ticks(floor, top):
         parts.append(_line(LEFT, y(tick), WIDTH - RIGHT, y(tick), "#ddd", 1))
-        parts.append(_text(LEFT - 6, y(tick) + 5, _number(tick / unit), "end"))
+        parts.append(_text(LEFT - 6, y(tick) + 5, f"{tick / unit:g}", "end"))
     dash_of = {}  # "1 thread" → how its lines are dashed
     said = [_two_lines(name, _flops(rate)) for name, rate in peaks.items()]
     tallest = 18 * max(map(len, said)) + 4
@@ -135,9 +135,9 @@ def _page(peaks, bandwidths, data, low: float, high: float) -> HTML:
         if math.hypot(end - cx, middle - cy) > 20:  # a line leads to a name that had to move
             parts.append(_line(cx, cy, end, middle, "#777", 1))
         parts.append(_text(left, middle + 5, name, "start", "#222"))
-    parts += [
-        _mark(*at, hollow, tip_of(d)) for d, at, hollow in zip(data, places, below_top, strict=True)
-    ]
+    for d, at, hollow in zip(data, places, below_top, strict=True):
+        fill, ring, wide = ("#fff", BLUE, 3) if hollow else (BLUE, "#fff", 1.5)
+        parts.append(_dot(*at, 7, fill, tip_of(d), f' stroke="{ring}" stroke-width="{wide}"'))
     parts.append(_text((LEFT + WIDTH - RIGHT) / 2, height - 10, "arithmetic intensity, flop/byte",
                        "middle"))  # fmt: skip
     middle = above + PLOT / 2
@@ -148,7 +148,7 @@ def _page(peaks, bandwidths, data, low: float, high: float) -> HTML:
         "y0": bottom,
         "y1": ceiling,
         "top": top,
-        "memory": _memory(bandwidths),
+        "memory": bandwidths.get("memory", min(bandwidths.values())),
         "box": [WIDTH, height, LEFT, BOTTOM, RIGHT, above],
     }
     still = (
@@ -203,11 +203,6 @@ def tip_of(d: Mapping) -> str:
     )
 
 
-def _memory(bandwidths: Mapping[str, float]) -> float:
-    """The rate of "memory", or the lowest where none has that name."""
-    return bandwidths.get("memory", min(bandwidths.values()))
-
-
 def _line(x1, y1, x2, y2, stroke, width, dash="") -> str:
     dashes = f' stroke-dasharray="{dash}"' if dash else ""
     return (
@@ -223,19 +218,10 @@ def _text(x, y, text, anchor, fill="#444", extra="") -> str:
     )
 
 
-def _dot(x, y, r, fill, tip) -> str:
+def _dot(x, y, r, fill, tip, extra="") -> str:
     return (
-        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{r}" fill="{fill}">'
+        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{r}" fill="{fill}"{extra}>'
         f"<title>{html.escape(tip)}</title></circle>"
-    )
-
-
-def _mark(x: float, y: float, hollow: bool, tip: str) -> str:
-    """A kernel: its name stands beside it."""
-    fill, ring = ("#fff", BLUE) if hollow else (BLUE, "#fff")
-    return (
-        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="7" fill="{fill}" stroke="{ring}" '
-        f'stroke-width="{3 if hollow else 1.5}"><title>{html.escape(tip)}</title></circle>'
     )
 
 
@@ -256,7 +242,3 @@ def _ticks(low: float, high: float) -> list[float]:
     if len(ticks) > 2:
         return ticks
     return [tick for e in powers for k in (1, 2, 5) if low <= (tick := k * 10.0**e) <= high]
-
-
-def _number(value: float) -> str:
-    return f"{value:g}"

@@ -10,12 +10,6 @@ from helpers.plots.animation import draw_state
 from helpers.plots.style import colour
 
 
-def test_bars_are_bytes_over_k(ax):
-    assert costs.bytes_by_rank({"ring": [15, 15], "chain": [10, 20]}, K=10, ax=ax) is ax
-    assert [bar.get_height() for bar in ax.patches] == [1.5, 1.5, 1.0, 2.0]
-    assert [label.get_text() for label in ax.get_xticklabels()] == ["ring", "chain"]
-
-
 def test_measured_and_predicted_share_a_colour(ax):
     sizes = [10, 100]
     costs.times_by_size(sizes, {"ring": [1, 2], "MPI": [3, 4]}, {"ring": [1.5, 2.5]}, ax)
@@ -93,12 +87,3 @@ def test_a_busy_machine_is_said_in_the_picture(ax):
     assert ax.get_title() == ""
     costs.doubt(ax, 0.6)
     assert ax.get_title().startswith("Other programs had 40 % of the cores")
-
-
-def test_bars_have_their_prediction_and_the_least_time():
-    ax = costs.bars({"tree": 40.0, "two_level": 20.0}, {"tree": 30.0, "two_level": 22.0}, 10, "ms")
-    assert [bar.get_height() for bar in ax.patches] == [40.0, 20.0]
-    predicted, least = ax.lines
-    assert list(predicted.get_ydata()) == [30.0, 22.0]
-    assert set(least.get_ydata()) == {10}
-    assert [label.get_text() for label in ax.get_xticklabels()] == ["tree", "two\nlevels"]

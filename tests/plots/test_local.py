@@ -1,13 +1,11 @@
 """Pictures of notebook 10: what they say is what they are given."""
 
-import json
-import re
-
 import numpy as np
 import pytest
 
 from helpers.plots import local as draw
 from helpers.plots.local import replicas
+from tests.plots.embedded import values
 
 
 def test_the_fastest_is_ringed():
@@ -43,10 +41,9 @@ def test_the_plane_keeps_what_lies_in_it():
 
 
 def test_the_page_holds_every_path():
-    html = replicas(plane()[1], {"a": range(2, 5, 2)}).data
-    values = json.loads(re.search(r"data-values='([^']*)'", html)[1].replace("&amp;", "&"))
-    assert {name: np.shape(run) for name, run in values["paths"].items()} == {
+    data = values(replicas(plane()[1], {"a": range(2, 5, 2)}).data)
+    assert {name: np.shape(run) for name, run in data["paths"].items()} == {
         "a": (3, 5, 2),
         "b": (3, 3, 2),
     }
-    assert values["met"] == {"a": [2, 4]}
+    assert data["met"] == {"a": [2, 4]}

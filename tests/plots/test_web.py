@@ -7,7 +7,6 @@ import pytest
 
 from helpers.collectives.schedule import model
 from helpers.pagerank.graphs import random_links
-from helpers.plots import pagerank
 from helpers.plots.animation import animate
 from helpers.plots.pagerank import neighbourhood
 from helpers.plots.roofline import interactive
@@ -98,13 +97,12 @@ CROSSED = """() => {
 
 
 @pytest.mark.browser
-def test_no_name_lies_on_another_or_on_a_circle_or_beyond_the_frame(show, monkeypatch):
-    monkeypatch.setattr(pagerank, "MOST", 55)
-    matrix = random_links(400, 0.05, seed=1).incoming.T.tocsr()
+def test_no_name_lies_on_another_or_on_a_circle_or_beyond_the_frame(show):
+    matrix = random_links(400, 0.02, seed=1).incoming.T.tocsr()
     names = [f"python3-package{i}"[: 6 + i % 12] for i in range(400)]
     scores = 1 / np.arange(1, 401)  # few are large, as ranks are
     page = show(neighbourhood(matrix, names, scores / scores.sum(), centre=3).data)
-    assert page.locator("svg text").count() > 55
+    assert page.locator("svg text").count() == 28
     assert page.evaluate(CROSSED) == {"met": 0, "out": 0}
 
 

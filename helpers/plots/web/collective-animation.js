@@ -1,4 +1,4 @@
-import { draw, make } from "./dom.js";
+import { draw, make, slider } from "./dom.js";
 import { player } from "./player.js";
 
 // The player of a collective's schedules: a menu of collectives, sliders for ranks and pieces, a card for each rank.
@@ -17,7 +17,7 @@ export function start(root, data) {
     select.style.display = "none";
     make("strong", {}, top, data.titles[names[0]]);
   }
-  const ranks = slider("ranks", "ranks"), pieces = slider("chunks", "pieces");
+  const [ranks, pieces] = [["ranks", "ranks"], ["chunks", "pieces"]].map(([text, id]) => slider(top, "animation-" + id, text, { style: "width:110px" }));
   const origin = make("span", { class: "origin", "data-testid": "animation-origin" }, top);
   for (const [node, event] of [[select, "change"], [ranks.input, "input"], [pieces.input, "input"]]) node.addEventListener(event, pick);
 
@@ -27,26 +27,16 @@ export function start(root, data) {
   root.append(stage);
   new ResizeObserver(() => { if (stage.clientWidth) { fit(); paint(control.frame, 0); } }).observe(stage);
 
-  // A slider over a list of values: what it shows is the value, not its place in the list.
-  function slider(text, id) {
-    const label = make("label", {}, top, text + " ");
-    const input = make("input", { type: "range", min: 0, step: 1, "data-testid": "animation-" + id, "aria-label": text, style: "width:110px" }, label);
-    return { label, input, output: make("output", {}, label), values: [] };
-  }
-
   function set(slider, values, value) {
-    slider.values = values;
-    slider.input.max = values.length - 1;
-    slider.input.value = Math.max(0, values.indexOf(value));
-    slider.input.setAttribute("aria-valuetext", String(value));
+    slider.load(values, (all) => all.indexOf(value));
     slider.output.textContent = " " + value;
-    slider.label.style.display = values.length > 1 ? "" : "none";
+    slider.label.style.display = slider.values.length > 1 ? "" : "none";
   }
 
   // The schedule for what the controls say, or the nearest that there is.
   function pick() {
     const of = data.schedules.filter((s) => s.name === select.value);
-    const wanted = ranks.values[ranks.input.value], cut = pieces.values[pieces.input.value];
+    const wanted = ranks.value(), cut = pieces.value();
     const distance = (s) => 100 * Math.abs(s.ranks - wanted) + Math.abs(s.pieces - cut);
     choose(of.reduce((best, s) => (distance(s) < distance(best) ? s : best)));
     control.load({ steps: shown.steps.length });
@@ -56,10 +46,9 @@ export function start(root, data) {
     shown = { ...s, ...history(s) };
     fit();
     const of = data.schedules.filter((other) => other.name === s.name);
-    const sorted = (values) => [...new Set(values)].sort((a, b) => a - b);
     select.value = s.name;
-    set(ranks, sorted(of.map((o) => o.ranks)), s.ranks);
-    set(pieces, sorted(of.filter((o) => o.ranks === s.ranks).map((o) => o.pieces)), s.pieces);
+    set(ranks, of.map((o) => o.ranks), s.ranks);
+    set(pieces, of.filter((o) => o.ranks === s.ranks).map((o) => o.pieces), s.pieces);
     pieces.output.textContent = " " + s.chunks;
     pieces.input.setAttribute("aria-valuetext", s.chunks + " chunks");
     origin.textContent = s.origin === "trace" ? "recorded: " + s.ranks + " real ranks" : "model: " + s.ranks + " ranks";

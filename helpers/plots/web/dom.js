@@ -18,6 +18,50 @@ export function draw(tag, attributes, parent, text) {
   return fill(document.createElementNS(SVG, tag), attributes, parent, text);
 }
 
+// A button with a name that is read aloud.
+export function press(parent, id, sign, label, action) {
+  const node = make("button", { type: "button", "data-testid": id, "aria-label": label, title: label }, parent, sign);
+  node.addEventListener("click", action);
+  return node;
+}
+
+// A menu of names.
+export function choice(parent, id, label, names) {
+  const node = make("select", { "data-testid": id, "aria-label": label }, parent);
+  for (const name of names) make("option", { value: name }, node, name);
+  return node;
+}
+
+// A slider over a list of values: what it shows is the value, not its place in the list.
+export function slider(parent, id, text, attributes) {
+  const label = make("label", {}, parent, `${text} `);
+  const input = make("input", { type: "range", min: 0, step: 1, "data-testid": id, "aria-label": text, ...attributes }, label);
+  const output = make("output", {}, label), part = { label, input, output, values: [], value: () => part.values[input.value], load };
+  function load(values, at) {
+    part.values = [...new Set(values)].sort((a, b) => a - b);
+    input.max = part.values.length - 1;
+    input.value = at(part.values);
+    output.textContent = part.value();
+    input.setAttribute("aria-valuetext", part.value());
+  }
+  return part;
+}
+
+// What colours mean: boxes with words, in a row.
+export function key(svg, x, y, entries) {
+  for (const [look, words] of entries) {
+    draw("rect", { x, y: y - 11, width: 14, height: 12, ...look }, svg);
+    draw("text", { x: x + 20, y }, svg, words);
+    x += 40 + 8 * words.length;
+  }
+}
+
+// An SVG's mark is an image that is called what its title says.
+export function speak(mark) {
+  mark.setAttribute("role", "img");
+  mark.setAttribute("aria-label", mark.textContent);
+}
+
 // A hex colour, mixed with white: `share` 1 is the colour itself.
 export function pale(hex, share) {
   const part = (i) => Math.round(255 - share * (255 - parseInt(hex.slice(i, i + 2), 16)));

@@ -1,4 +1,4 @@
-import { make, rove } from "./dom.js";
+import { make, press, rove, speak } from "./dom.js";
 
 // A graph to look around in: zoom by buttons or Ctrl and the wheel (the wheel alone scrolls the page), move by dragging,
 // walk from node to node with the arrow keys. The view stays within the whole picture, and names keep their size, so that
@@ -9,14 +9,9 @@ export function start(root) {
   const svg = root.querySelector("svg"), box = svg.viewBox.baseVal;
   const whole = [box.x, box.y, box.width, box.height];
   const bar = make("div", { class: "bar", role: "group", "aria-label": "view" });
-  const button = (id, sign, label, action) => {
-    const made = make("button", { type: "button", "data-testid": `neighbourhood-${id}`, "aria-label": label, title: label }, bar, sign);
-    made.addEventListener("click", action);
-    return made;
-  };
-  const closer = button("closer", "+", "closer", () => zoom(1 / 1.3));
-  const farther = button("farther", "−", "farther away", () => zoom(1.3));
-  const all = button("all", "all", "the whole picture", () => zoom(CLOSEST));
+  const closer = press(bar, "neighbourhood-closer", "+", "closer", () => zoom(1 / 1.3));
+  const farther = press(bar, "neighbourhood-farther", "−", "farther away", () => zoom(1.3));
+  const all = press(bar, "neighbourhood-all", "all", "the whole picture", () => zoom(CLOSEST));
   make("small", {}, bar, "Ctrl and the wheel: zoom. Drag: move. Point at a circle, or Tab to it and press an arrow key: its rank.");
   const said = make("div", { "data-testid": "neighbourhood-said", "aria-live": "polite", style: "min-height:1.4em" });
   svg.before(bar, said);
@@ -55,10 +50,7 @@ export function start(root) {
   });
   for (const end of ["pointerup", "pointercancel"]) svg.addEventListener(end, () => { from = null; });
 
-  for (const mark of svg.querySelectorAll("circle")) {
-    mark.setAttribute("role", "img");
-    mark.setAttribute("aria-label", mark.textContent);
-  }
+  svg.querySelectorAll("circle").forEach(speak);
   rove(svg, "circle");
   root.addEventListener("focusin", ({ target }) => {
     if (!target.matches("circle")) return;

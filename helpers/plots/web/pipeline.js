@@ -1,4 +1,4 @@
-import { draw, make } from "./dom.js";
+import { choice, draw, key, make, slider } from "./dom.js";
 import { player } from "./player.js";
 
 // Steps of pipelines: a menu of schedules, sliders for ranks, micro-batches and memory; a lane for each rank, and how
@@ -9,15 +9,8 @@ export function start(root, data) {
   let run = null, held = []; // none yet while the controls are made
   root.textContent = "";
   const bar = make("div", { class: "bar" }, root);
-  const menu = make("select", { "data-testid": "pipeline-schedule", "aria-label": "schedule" }, bar);
-  for (const name of [...new Set(runs.map((run) => run.name))]) make("option", { value: name }, menu, name);
-  const slider = (id, text) => {
-    const label = make("label", {}, bar, `${text} `);
-    const input = make("input", { type: "range", min: 0, step: 1, "data-testid": `pipeline-${id}`, "aria-label": text }, label);
-    const output = make("output", {}, label);
-    return { input, output, values: [] };
-  };
-  const ranks = slider("ranks", "ranks"), micro = slider("micro", "micro-batches"), memory = slider("memory", "room for");
+  const menu = choice(bar, "pipeline-schedule", "schedule", new Set(runs.map((run) => run.name)));
+  const [ranks, micro, memory] = [["ranks", "ranks"], ["micro", "micro-batches"], ["memory", "room for"]].map(([id, text]) => slider(bar, `pipeline-${id}`, text));
   const origin = make("div", { class: "origin", "data-testid": "pipeline-origin" }, root);
   const said = make("div", { class: "status", "data-testid": "pipeline-status", "aria-live": "polite" });
   const control = player(root, { steps: FRAMES, draw: paint, label: told, seconds: 0.22, id: "pipeline", name: "the step of training", status: said });
@@ -25,31 +18,23 @@ export function start(root, data) {
   menu.addEventListener("change", choose);
   for (const part of [ranks, micro]) part.input.addEventListener("input", choose);
   memory.input.addEventListener("input", () => { limits(); paint(control.frame); });
-  fill(ranks, runs.map((r) => r.ranks), data.ranks);
+  ranks.load(runs.map((r) => r.ranks), nearest(data.ranks));
   choose();
 
-  function fill(part, values, wanted) {
-    part.values = [...new Set(values)].sort((a, b) => a - b);
-    part.input.max = part.values.length - 1;
-    let best = 0;
-    part.values.forEach((value, k) => { if (Math.abs(value - wanted) < Math.abs(part.values[best] - wanted)) best = k; });
-    part.input.value = best;
-    part.output.textContent = part.values[best];
-    part.input.setAttribute("aria-valuetext", part.values[best]);
+  function nearest(wanted) {
+    return (values) => values.reduce((best, value, k) => (Math.abs(value - wanted) < Math.abs(values[best] - wanted) ? k : best), 0);
   }
-
-  function value(part) { return part.values[Number(part.input.value)]; }
 
   function choose() {
     const named = runs.filter((r) => r.name === menu.value);
-    fill(ranks, named.map((r) => r.ranks), value(ranks));
-    const sized = named.filter((r) => r.ranks === value(ranks));
-    fill(micro, sized.map((r) => r.micro), micro.values.length ? value(micro) : data.micro);
-    run = sized.find((r) => r.micro === value(micro));
+    ranks.load(named.map((r) => r.ranks), nearest(ranks.value()));
+    const sized = named.filter((r) => r.ranks === ranks.value());
+    micro.load(sized.map((r) => r.micro), nearest(micro.value() || data.micro));
+    run = sized.find((r) => r.micro === micro.value());
     held = Array.from({ length: run.ranks }, () => []);
     const changes = run.boxes.filter((b) => b[1] !== 2).map((b) => [b[5], b[0], (b[1] === 0 ? 1 : -1) / run.chunks]).sort((a, b) => a[0] - b[0]);
     for (const [t, r, change] of changes) held[r].push([t, (held[r].length ? held[r][held[r].length - 1][1] : 0) + change]);
-    fill(memory, Array.from({ length: run.micro }, (_, k) => k + 1), memory.values.length ? value(memory) : run.micro);
+    memory.load(Array.from({ length: run.micro }, (_, k) => k + 1), nearest(memory.value() || run.micro));
     limits();
     origin.textContent = run.recorded ? `recorded on ${run.ranks} ranks; ${run.note}` : `model of ${run.ranks} ranks, not recorded: all stages alike, messages take no time`;
     origin.style.color = run.recorded ? "#00664b" : "#555";
@@ -58,8 +43,8 @@ export function start(root, data) {
   }
 
   function limits() {
-    memory.output.textContent = value(memory);
-    memory.input.setAttribute("aria-valuetext", `${value(memory)} micro-batches on a rank`);
+    memory.output.textContent = memory.value();
+    memory.input.setAttribute("aria-valuetext", `${memory.value()} micro-batches on a rank`);
   }
 
   function most(r) { return Math.max(0, ...held[r].map((h) => h[1])); }
@@ -72,7 +57,7 @@ export function start(root, data) {
 
   function told() {
     if (!run) return "";
-    const over = held.map((_, r) => r).filter((r) => most(r) > value(memory));
+    const over = held.map((_, r) => r).filter((r) => most(r) > memory.value());
     const room = over.length ? `Too little room on rank${over.length > 1 ? "s" : ""} ${over.join(", ")}.` : "It fits on every rank.";
     return `${run.name}: ranks are idle ${(100 * run.idle).toFixed(0)} % of the time; rank 0 keeps ${+most(0).toFixed(2)} of ${run.micro} micro-batches at most. ${room}`;
   }
@@ -87,7 +72,7 @@ export function start(root, data) {
     svg.setAttribute("aria-label", said.textContent);
     draw("text", { x: WIDTH - RIGHT + 12, y: 16 }, svg, "kept (frame: at most)");
     for (let r = 0; r < run.ranks; r++) {
-      const y = TOP + lane * r, peak = most(r), kept = now(r, t), over = peak > value(memory);
+      const y = TOP + lane * r, peak = most(r), kept = now(r, t), over = peak > memory.value();
       draw("text", { x: LEFT - 8, y: y + lane / 2 + 5, "text-anchor": "end" }, svg, `rank ${r}`);
       draw("rect", { x: WIDTH - RIGHT + 12, y: y + lane * 0.2, width: unit * peak, height: lane * 0.6, fill: "none", stroke: over ? "#B84300" : "#111", "stroke-width": over ? 3 : 1, "stroke-dasharray": over ? "5 3" : "none" }, svg);
       draw("rect", { x: WIDTH - RIGHT + 12, y: y + lane * 0.2, width: unit * kept, height: lane * 0.6, fill: "#1C97FB" }, svg);
@@ -101,20 +86,8 @@ export function start(root, data) {
       if (w > 13 && lane > 17) draw("text", { x: x((begin + end) / 2), y: y + lane * 0.42 + 5, "text-anchor": "middle", style: `fill:${done ? inks[kind] : "#111"}` }, svg, i);
     }
     draw("line", { x1: x(t), x2: x(t), y1: TOP - 4, y2: height + 2, stroke: "#111", "stroke-width": 1.5 }, svg);
-    key(height + 22);
-  }
-
-  function key(y) {
-    let at = LEFT;
-    const used = new Set(run.boxes.map((b) => b[1]));
-    for (const kind of [...used].sort()) {
-      draw("rect", { x: at, y: y - 11, width: 14, height: 12, fill: colours[kind], stroke: edges[kind], "stroke-width": 0.8 }, svg);
-      draw("text", { x: at + 20, y }, svg, names[kind]);
-      at += 40 + 8 * names[kind].length;
-    }
-    if (run.chunks > 1) {
-      draw("rect", { x: at, y: y - 3, width: 14, height: 4, fill: "#111" }, svg);
-      draw("text", { x: at + 20, y }, svg, "through the rank's second chunk");
-    }
+    const used = [...new Set(run.boxes.map((b) => b[1]))].sort(), entries = used.map((kind) => [{ fill: colours[kind], stroke: edges[kind], "stroke-width": 0.8 }, names[kind]]);
+    if (run.chunks > 1) entries.push([{ y: height + 19, height: 4, fill: "#111" }, "through the rank's second chunk"]);
+    key(svg, LEFT, height + 22, entries);
   }
 }

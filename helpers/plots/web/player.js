@@ -1,4 +1,4 @@
-import { make } from "./dom.js";
+import { make, press } from "./dom.js";
 
 // A player of any picture that has steps: first, back, play, step, last, a scrubber, and a sentence.
 //
@@ -26,11 +26,7 @@ export function player(root, options) {
   const reduced = matchMedia("(prefers-reduced-motion: reduce)");
 
   const bar = make("div", { class: "bar", role: "group", "aria-label": o.name }, root);
-  const button = (id, sign, label, action) => {
-    const node = make("button", { type: "button", "data-testid": `${o.id}-${id}`, "aria-label": label, title: label }, bar, sign);
-    node.addEventListener("click", action);
-    return node;
-  };
+  const button = (id, sign, label, action) => press(bar, `${o.id}-${id}`, sign, label, action);
   const first = button("first", "|◀", "to the beginning", () => go(0));
   const back = button("back", "◀", "one step back", () => go(control.frame - 1));
   const play = button("play", "▶ play", "play", toggle);

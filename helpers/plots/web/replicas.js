@@ -1,4 +1,4 @@
-import { draw, make } from "./dom.js";
+import { choice, draw, make } from "./dom.js";
 import { player } from "./player.js";
 
 // Replicas on a plane through their paths: the loss as colour, a line and a mark for each replica, a cross for their mean.
@@ -6,9 +6,7 @@ export function start(root, data) {
   const WIDTH = 900, HEIGHT = 470, LEFT = 12, TOP = 8, W = 760, H = 440;
   root.textContent = "";
   const bar = make("div", { class: "bar" }, root);
-  const label = make("label", {}, bar, "run ");
-  const menu = make("select", { "data-testid": "replicas-run", "aria-label": "which run" }, label);
-  for (const name of Object.keys(data.paths)) make("option", { value: name }, menu, name);
+  const menu = choice(make("label", {}, bar, "run "), "replicas-run", "which run", Object.keys(data.paths));
   const svg = draw("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img" });
   const { x: xs, y: ys } = data, cols = xs.length, rows = ys.length;
   const sx = (v) => LEFT + (W * (v - xs[0])) / (xs[cols - 1] - xs[0]);
@@ -36,6 +34,7 @@ export function start(root, data) {
 
   const run = () => data.paths[menu.value];
   const at = (path, step, part) => path[step].map((v, k) => v + part * ((path[Math.min(step + 1, path.length - 1)] || path[step])[k] - v));
+  const mean = (now) => [0, 1].map((k) => now.reduce((sum, point) => sum + point[k], 0) / now.length);
   function paint(step, part) {
     layer.textContent = "";
     const now = run().map((path) => at(path, step, part));
@@ -45,14 +44,13 @@ export function start(root, data) {
       draw("polyline", { points, fill: "none", stroke: data.colours[r % 4], "stroke-width": 2 }, layer);
     });
     now.forEach(([a, b], r) => draw("path", { d: shapes[r % 4], transform: `translate(${sx(a)} ${sy(b)})`, fill: data.colours[r % 4], stroke: "#111", "stroke-width": 1.5 }, layer));
-    const mean = [0, 1].map((k) => now.reduce((sum, point) => sum + point[k], 0) / now.length);
-    draw("path", { d: "M-7 -7L7 7M7 -7L-7 7", transform: `translate(${sx(mean[0])} ${sy(mean[1])})`, stroke: "#fff", "stroke-width": 5 }, layer);
-    draw("path", { d: "M-7 -7L7 7M7 -7L-7 7", transform: `translate(${sx(mean[0])} ${sy(mean[1])})`, stroke: "#111", "stroke-width": 2.4 }, layer);
+    const [a, b] = mean(now), cross = { d: "M-7 -7L7 7M7 -7L-7 7", transform: `translate(${sx(a)} ${sy(b)})` };
+    for (const [stroke, wide] of [["#fff", 5], ["#111", 2.4]]) draw("path", { ...cross, stroke, "stroke-width": wide }, layer);
     svg.setAttribute("aria-label", sentence(step));
   }
   function sentence(step) {
-    const now = run().map((path) => path[step]), mean = [0, 1].map((k) => now.reduce((s, p) => s + p[k], 0) / now.length);
-    const far = Math.max(...now.map((p) => Math.hypot(p[0] - mean[0], p[1] - mean[1])));
+    const now = run().map((path) => path[step]), [a, b] = mean(now);
+    const far = Math.max(...now.map((p) => Math.hypot(p[0] - a, p[1] - b)));
     const met = (data.met[menu.value] || []).includes(step) ? " All replicas have just been set to their mean." : "";
     return `${menu.value}, after ${step} steps: in this plane the farthest replica is ${far.toPrecision(2)} from the mean.${met}`;
   }

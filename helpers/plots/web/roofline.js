@@ -1,4 +1,4 @@
-import { draw, make, rove } from "./dom.js";
+import { draw, make, rove, speak } from "./dom.js";
 
 // The roofline: its marks tell about themselves, and a form adds kernels of the reader's own.
 export function start(root, data) {
@@ -17,11 +17,6 @@ export function start(root, data) {
   const said = make("div", { class: "status", "data-testid": "roofline-said", "aria-live": "polite" }, root);
 
   const tell = (mark) => { said.textContent = mark.textContent; };
-  const speak = (mark) => {
-    mark.setAttribute("role", "img");
-    mark.setAttribute("aria-label", mark.textContent);
-    mark.setAttribute("tabindex", -1);
-  };
   const marks = svg.querySelectorAll("circle");
   marks.forEach(speak);
   if (marks.length) rove(svg, "circle");
@@ -41,6 +36,7 @@ export function start(root, data) {
       `${(100 * p / roof).toFixed(0)} % of its roof` + (x !== across || y !== up ? ", beyond the picture" : ""));
     draw("text", { x: x + 10, y: y + 5, fill: "#111", "aria-hidden": true }, svg, name.value);
     speak(mark);
+    mark.setAttribute("tabindex", -1);
     tell(mark);
   });
 }

@@ -1,4 +1,4 @@
-import { draw, make } from "./dom.js";
+import { choice, draw, make } from "./dom.js";
 import { player } from "./player.js";
 
 // Steps of a scan in shared memory, a row for each: who adds what to what. A menu chooses the scan.
@@ -6,8 +6,7 @@ export function start(root, data) {
   const LEFT = 130, CELL = Math.min(88, 760 / data.runs[0].rows[0].length), HIGH = 34, GAP = 34, TOP = 8;
   root.textContent = "";
   const bar = make("div", { class: "bar" }, root);
-  const menu = make("select", { "data-testid": "scan-choice", "aria-label": "scan" }, bar);
-  data.runs.forEach((run, number) => make("option", { value: number }, menu, run.name));
+  const menu = choice(bar, "scan-choice", "scan", data.runs.map((run) => run.name));
   const svg = draw("svg", { role: "img", "aria-label": "the numbers after each step" });
   let run = data.runs[0];
   const middle = (place) => LEFT + (place + .5) * CELL;
@@ -32,7 +31,7 @@ export function start(root, data) {
 
   const options = () => ({ steps: run.rows.length - 1, draw: show, label: (frame) => run.labels[frame] });
   const control = player(root, { ...options(), seconds: 1.6, id: "scan", name: "steps of the scan" });
-  menu.addEventListener("change", () => { run = data.runs[Number(menu.value)]; control.load(options()); control.go(run.rows.length - 1); });
+  menu.addEventListener("change", () => { run = data.runs[menu.selectedIndex]; control.load(options()); control.go(run.rows.length - 1); });
   root.append(svg);
   control.go(run.rows.length - 1);  // the whole scan; the buttons play it
 }

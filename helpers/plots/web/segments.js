@@ -1,4 +1,4 @@
-import { draw, make } from "./dom.js";
+import { choice, draw, key, make, slider } from "./dom.js";
 
 // A chain's schedule: time to the right, a row for each x, a bar while it is held; below, how many are held.
 export function start(root, data) {
@@ -6,24 +6,17 @@ export function start(root, data) {
   const { held, forward, backward } = data.colours;
   root.textContent = "";
   const bar = make("div", { class: "bar" }, root);
-  const way = make("select", { "data-testid": "segments-way", "aria-label": "what is kept" }, bar);
-  for (const name of Object.keys(data.ways)) make("option", { value: name }, way, name);
+  const way = choice(bar, "segments-way", "what is kept", Object.keys(data.ways));
   if (way.options.length < 2) way.style.display = "none";
-  const label = make("label", {}, bar, "how many ");
-  const slider = make("input", { type: "range", step: 1, "data-testid": "segments-count", "aria-label": "how many" }, label);
-  const shown = make("output", {}, label);
+  const many = slider(bar, "segments-count", "how many");
   const said = make("div", { class: "status", "data-testid": "segments-said", "aria-live": "polite" }, root);
   const svg = draw("svg", { viewBox: `0 0 ${WIDTH} ${TOP + ROWS + GAP + MEMORY + 40}`, role: "img" }, root);
-  let counts = [];
-  way.addEventListener("change", () => choose(counts[slider.value]));
-  slider.addEventListener("input", paint);
+  way.addEventListener("change", () => choose(many.value()));
+  many.input.addEventListener("input", paint);
   choose(data.first);
 
   function choose(wanted) {
-    counts = Object.keys(data.ways[way.value]).map(Number).sort((a, b) => a - b);
-    slider.min = 0;
-    slider.max = counts.length - 1;
-    slider.value = Math.max(0, counts.findIndex((c) => c >= wanted));
+    many.load(Object.keys(data.ways[way.value]).map(Number), (counts) => Math.max(0, counts.findIndex((c) => c >= wanted)));
     paint();
   }
 
@@ -48,11 +41,11 @@ export function start(root, data) {
   }
 
   function paint() {
-    const count = counts[slider.value], f = follow(data.ways[way.value][count]);
+    const count = many.value(), f = follow(data.ways[way.value][count]);
     const x = (t) => LEFT + (WIDTH - LEFT - RIGHT) * t / f.time, row = ROWS / n, y = (i) => TOP + ROWS - row * (i + 0.5);
     const floor = TOP + ROWS + GAP + MEMORY, high = (units) => floor - MEMORY * units / n;
-    shown.textContent = count;
-    slider.setAttribute("aria-valuetext", `${count}`);
+    many.output.textContent = count;
+    many.input.setAttribute("aria-valuetext", count);
     const passes = (f.forwards / n).toFixed(2);
     said.textContent = `${way.value}: ${count}. At most ${f.most} of ${n} results are held at a time; ${f.forwards} steps forward, ${passes} passes.`;
     svg.textContent = "";
@@ -65,7 +58,7 @@ export function start(root, data) {
       else draw("path", { d: `M${x(t)} ${y(i - 1) - row / 2}h${w}L${x(t) + w / 2} ${y(i - 1) + row / 2}z`, fill: backward, stroke: "#111", "stroke-width": 0.4 }, svg);
     }
     for (const i of [0, Math.round(n / 2), n - 1]) draw("text", { x: LEFT - 8, y: y(i) + 5, "text-anchor": "end" }, svg, "x" + String(i).replace(/\d/g, (d) => "₀₁₂₃₄₅₆₇₈₉"[d]));
-    key();
+    key(svg, LEFT, TOP + ROWS + 18, [[{ fill: held }, "held"], [{ fill: forward }, "a step forward"], [{ fill: backward }, "a step back"]]);
     draw("path", { d: f.counts.map(([t, units], k) => (k ? `H${x(t)}` : `M${x(t)}`) + ` ${k ? "V" : ""}${high(units)}`).join(""), fill: "none", stroke: held, "stroke-width": 2.4 }, svg);
     draw("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: high(f.most), y2: high(f.most), stroke: "#111", "stroke-dasharray": "6 4" }, svg);
     draw("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: floor, y2: floor, stroke: "#111" }, svg);
@@ -75,15 +68,5 @@ export function start(root, data) {
     draw("text", { x: LEFT - 8, y: high(n) + 5, "text-anchor": "end" }, svg, f.most < 0.8 * n ? n : "");
     draw("text", { x: LEFT + 4, y: floor - MEMORY - 6 }, svg, `results held, of ${n}`);
     draw("text", { x: WIDTH - RIGHT, y: floor + 20, "text-anchor": "end" }, svg, `time: ${f.time} steps forward and back`);
-  }
-
-  function key() {
-    const top = TOP + ROWS + 18, parts = [[held, "held"], [forward, "a step forward"], [backward, "a step back"]];
-    let at = LEFT;
-    for (const [fill, text] of parts) {
-      draw("rect", { x: at, y: top - 11, width: 14, height: 12, fill }, svg);
-      draw("text", { x: at + 20, y: top }, svg, text);
-      at += 40 + 8 * text.length;
-    }
   }
 }
