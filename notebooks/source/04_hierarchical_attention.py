@@ -142,11 +142,11 @@ print("what a model reads:", *sample.sentences[0])
 #
 # ### Exercise 1: hold out
 #
-# *Difficulty ●○○, 5 minutes.* The validation documents need the same care. `sources` has one entry for each document: the name of its source package. Choose the fraction `share` of the distinct sources at random, and hold out all their documents.
+# *Difficulty ●○○, 5 minutes.* The validation documents need the same care. `sources` has one entry for each document: the name of its source package. Choose the fraction `share` of the *distinct sources* at random, rounded to a whole number of sources, and hold out all their documents.
 #
 # <details><summary>Hint</summary>
 #
-# `random.sample(names, k)` chooses `k` different ones.
+# In `random`, some functions choose `k` names with repetition, others without. Which do you need?
 #
 # </details>
 
@@ -173,7 +173,7 @@ check.held_out_sources(hold_out)
 
 # %%
 baseline = Prediction("accuracy of counted words", None)  # your number for None, such as 0.5
-twins = Prediction("what twins add to it", None)  # such as 0.1
+twins = Prediction("accuracy that twins add", None)  # such as 0.1
 
 # %% claims="04-twins"
 words_right = counted(counting.KINDS[0])  # (documents held out), bool
@@ -245,7 +245,7 @@ else:
 # > **Predict.** With $u_w=(2, 1)$ and the states $(0.1, 0)$, $(0.9, 0.8)$, $(-0.5, 0.2)$: how much of the total weight does the second word get?
 
 # %%
-second = Prediction("weight of the second word", None)  # your number for None
+second = Prediction("share of the weight on the second word", None)  # your number for None
 
 # %%
 h = torch.tensor([[0.1, 0.0], [0.9, 0.8], [-0.5, 0.2]])  # three words, two units
@@ -264,7 +264,7 @@ second.answer(alpha[1].item())
 #
 # ### Exercise 3: attention pooling
 #
-# *Difficulty ●●○, 10 minutes.* The rows of `h`, $(n, H)$, are the states of one sentence, here of $H$ numbers; `W` is $(H, H)$, `b` and `u` are $(H)$. Return the summary $s$ and the weights $\alpha$.
+# *Difficulty ●●○, 10 minutes.* The arguments are tensors. The rows of `h`, $(n, H)$, are the states of one sentence, here of $H$ numbers; `W` is $(H, H)$, `b` and `u` are $(H)$. Return the summary $s$ and the weights $\alpha$, as tensors too, so that gradients can flow back.
 #
 # <details><summary>Hint</summary>
 #
@@ -341,11 +341,11 @@ check.mask_from_lengths(make_mask)
 # %% [markdown]
 # ### Exercise 5: a softmax that does not see padding
 #
-# *Difficulty ●●○, 5 minutes.* From scores and a mask `keep`, both $(N, L)$, make weights that in each row sum to 1 over the words and are 0 at the padding. Gradients must flow back to the scores.
+# *Difficulty ●●○, 5 minutes.* From scores and a mask `keep`, both $(N, L)$, make weights that in each row sum to 1 over the words and are 0 at the padding. The scores at the padding can be anything, even far above the words' scores. Gradients must flow back to the scores.
 #
 # <details><summary>Hint</summary>
 #
-# $e^{-\infty}=0$. If you multiply by the mask *after* the softmax, the weights sum to less than 1.
+# Which score gives a weight of exactly 0? If you multiply by the mask *after* the softmax, what do the weights sum to? Can you still divide by that sum if a score at the padding is 900?
 #
 # </details>
 
@@ -649,11 +649,11 @@ def gradient_scores(p, vectors):
 check.gradient_times_input(gradient_scores)
 
 # %% [markdown]
-# > **Predict.** By how much does the mean probability of the model's answer fall if we hide the four most attended words of each document? And the four with the largest gradient × input?
+# > **Predict.** By how much does the mean probability of the model's answer fall if we hide the four most attended words of each document? Does it fall more or less if we hide the four words with the largest gradient × input?
 
 # %%
-by_weight = Prediction("lost by hiding the four most attended words", None)  # such as 0.5
-by_slope = Prediction("lost by hiding four by gradient × input", None)
+by_weight = Prediction("probability lost without the four most attended", None)  # such as 0.5
+by_slope = Prediction("with gradient × input it falls", None)  # "more" or "less"
 
 
 # %%
@@ -682,8 +682,9 @@ print(f"{len(explained)} documents of {size:.0f} words on average")
 curves = explain.deletion(net, explained, hidden, rankings)
 draw.deletion(curves, hidden)
 plt.show()
-by_weight.answer(curves["most attended"][0] - curves["most attended"][3])
-by_slope.answer(curves["gradient × input"][0] - curves["gradient × input"][3])
+lost = {name: curve[0] - curve[hidden.index(4)] for name, curve in curves.items()}
+by_weight.answer(lost["most attended"])
+by_slope.answer("more" if lost["gradient × input"] > lost["most attended"] else "less")
 
 # %% [markdown] claims="04-attention-points 04-gradient-explains"
 # The lower a curve, the better the ranking finds the words that decide. The gap between random and attention shows how much attention says about the decision. The gap between attention and the lowest curve shows how much attention misses. The records have five splits, with 200 documents of each:

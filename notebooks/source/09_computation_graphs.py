@@ -233,21 +233,23 @@ def softplus(x):
 #
 # `autodiff.topological([y])` lists the operators so that each comes after everything it reads. Walk this list *backwards*. When you reach an operator, you have passed all readers of its result, so $g_y$ is complete.
 #
-# > **Predict.** $y=\sum\tanh(x)$ is three operators here: tanh, a sum that leaves an axis of length 1, and a reshape that removes this axis. The derivative of tanh is $1-\tanh^2$. How many operators does `gradients` add?
+# > **Predict.** $y=\sum\tanh(x)$ is three operators here: tanh, a sum that leaves an axis of length 1, and a reshape that removes this axis. The derivative of tanh is $1-\tanh^2$. Which of these three results does the gradient read?
 
 # %%
-guess["operators added"] = ...
+guess["results that the gradient reads"] = ...  # such as "tanh, sum"
 
 # %%
 x = autodiff.variable("x", shape=(3,))
 y = autodiff.sum(autodiff.tanh(x))
-before = len(autodiff.topological([y]))
+forward = {node.output for node in autodiff.topological([y])}
 (gx,) = autodiff.gradients(y, [x])
 print(autodiff.listing([x], [y, gx]))
-guess.answer("operators added", len(autodiff.topological([y, gx])) - before)
+added = [node for node in autodiff.topological([gx]) if node.output not in forward]
+read = forward.intersection(v for node in added for v in node.inputs)
+guess.answer("results that the gradient reads", {str(v.maker.operator) for v in read})
 
 # %% [markdown]
-# Each line is one operator: what it reads, and the type of its result. Lines `a` to `c` compute $y$. Lines `d` to `i`, plus the constant 1 that `d` reads, are the gradient: $g\,(1-\tanh^2x)$, where $g$ is $\partial y/\partial y=1$, broadcast to $x$'s shape. The rule of tanh reads the *result* of tanh. That is why frameworks keep results until the backward pass has used them, and why lesson 3 exists.
+# Each line is one operator: what it reads, and the type of its result. Lines `a` to `c` compute $y$. Lines `d` to `i`, plus the constant 1 that `d` reads, are the gradient: $g\,(1-\tanh^2x)$, where $g$ is $\partial y/\partial y=1$, broadcast to $x$'s shape. The gradient reads one result of the forward pass: the rule of tanh needs the *result* of tanh (`a`), while a sum and a reshape need only shapes. Such reads are why frameworks keep results until the backward pass has used them, and why lesson 3 exists.
 #
 # ### Exercise 3: extend the graph
 #
@@ -563,7 +565,7 @@ segments(ways, n, first=6)
 #
 # <details><summary>Hint</summary>
 #
-# Put the borders at `steps * k // segments`. First go forward to the beginning of the last segment, and forget every $x_{i-1}$ behind you that is not a border. Then take the segments from last to first: forward to one step before the segment's end, then backward, forgetting $x_{i-1}$ after each `backward`.
+# Draw $n=9$, $m=3$. Which results must exist when the first `backward` comes, and which can you forget on the way there? When you reach a segment from the right, which of its steps must run forward again, and does its last step? After `backward` $i$, who still needs $x_{i-1}$? If $m$ does not divide $n$, where are the borders?
 #
 # </details>
 
@@ -634,7 +636,7 @@ for name, schedule in schedules.items():
 #
 # ### The best schedule, and the article's 10 000
 #
-# Equal segments are not optimal. With $c$ results kept and each step run forward at most $r$ times, a chain of up to $\binom{c+r}{c}$ steps can be differentiated, and no schedule does more (Griewank and Walther 2000). The best schedule keeps *one* result at the best place. It treats the part to the right in the same way with $c-1$ kept results, and then the part to the left with $c$. While a step runs, two more results exist: the one it reads and the one it makes. So the peak is $c+2$.
+# Equal segments are not optimal. Suppose that we keep at most $c$ results and run each step forward at most $r$ times. Then the longest chain that we can differentiate has $\binom{c+r}{c}$ steps (Griewank and Walther 2000). The best schedule keeps *one* result at the best place. It treats the part to the right in the same way with $c-1$ kept results, and then the part to the left with $c$. While a step runs, two more results exist: the one it reads and the one it makes. So the peak is $c+2$.
 
 # %%
 N, MiB = P.chain, P.unit
