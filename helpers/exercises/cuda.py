@@ -172,56 +172,6 @@ def my_scan(answer):
                 )
 
 
-@kernel_exercise
-def block_histogram(answer):
-    """block_histogram(x, bins, n): 256 bins counted in shared memory, then added to all."""
-    rng = np.random.default_rng(13)
-    with compiled(answer) as module:
-        for n, grid, block, values in ((1000, 2, 64, 256), (777, 3, 256, 3), (2000, 6, 128, 256),
-                                       (1, 1, 32, 9), (3000, 1, 512, 256)):  # fmt: skip
-            x = rng.integers(256 - values, 256, n).astype(np.uint8)
-            bins, what = np.zeros(256, np.uint32), f"{n} bytes, {grid} blocks of {block}"
-            record = run(module, "block_histogram", grid, block, x, bins, n, record=True,
-                         behind=_behind)  # fmt: skip
-            equal(bins, np.bincount(x, minlength=256).astype(np.uint32), f"bins for {what}")
-            asked = record.count(array="bins")
-            if asked > 512 * grid or record.count(array="bins", kind="atomic") > 256 * grid:
-                wrong(
-                    f"{what}: the bins are right, but bins in global memory is accessed {asked} "
-                    "times: each block adds each of its own 256 counts to it once"
-                )
-            shared_out(record, "x", "read", 2 * -(-n // (grid * block)), what)
-            shared_out(record, "bins", "atomic", -(-256 // block), what)
-            zeros = record.picked(kind="write", space="shared", block=0)
-            most = int(np.bincount(zeros["thread"], minlength=1).max())
-            if 2 * most > len(zeros):
-                wrong(
-                    f"{what}: the bins are right, but one thread makes {most} of its block's "
-                    f"{len(zeros)} writes to shared memory: the threads of a block share all work"
-                )
-
-
-def _behind(error, source: str, block: int) -> str:
-    """Say what a histogram lacks that has this fault."""
-    from helpers import cuda
-
-    if isinstance(error, cuda.UninitialisedError):
-        return (
-            f"\nAll 256 counts of a block, which has {block} threads, must be zero before any of "
-            "these counts."
-        )
-    if not isinstance(error, cuda.RaceError):
-        return ""
-    if "two blocks" in str(error):
-        return "\nBlocks do not wait for each other: add to bins by an atomic operation."
-    if "atomic" in source.splitlines()[(error.line or 1) - 1]:
-        return "\nBetween zeroing, counting and adding up all threads of a block must have met."
-    return (
-        "\nMany threads may add to one count at a time: to read it, add and write it must be one "
-        "step."
-    )
-
-
 @exercise
 def wavefronts(answer):
     """answer(columns) -> wavefronts in which 32 lanes read a column of tile[32][columns]."""

@@ -44,8 +44,8 @@ def renamed(module, name: str) -> str:
     return next((each for each in there if re.fullmatch(rf"{name}_[a-z]{{2}}", each)), name)
 
 
-def run(module, name: str, grid, block, *arguments, record: bool = False, behind=None):
-    """Launch one of the reader's kernels; a fault is a wrong answer, with what is ``behind`` it."""
+def run(module, name: str, grid, block, *arguments, record: bool = False):
+    """Launch one of the reader's kernels; a fault is a wrong answer."""
     from helpers import cuda
 
     base, instance, rest = name.partition("<")
@@ -62,8 +62,7 @@ def run(module, name: str, grid, block, *arguments, record: bool = False, behind
         wrong(f"{name} does not compile: {error}")
     except cuda.CudaError as error:
         what = f"{name} with" if instance else "with"
-        why = behind(error, module.source, block) if behind else ""
-        wrong(f"{what} grid {grid} and block {block}: {error}{why}")
+        wrong(f"{what} grid {grid} and block {block}: {error}")
 
 
 def shared_out(record, array: str, kind: str, most: int, what: str) -> None:

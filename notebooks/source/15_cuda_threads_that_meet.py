@@ -9,10 +9,10 @@
 # - predict how often a warp executes a branch, and give work to threads so that few lanes idle;
 # - exchange values inside a warp by shuffles;
 # - compute all running sums of an array by a tree, and say what the tree saves and what it costs;
-# - write a histogram that needs few atomics on global memory;
+# - say how a histogram avoids most atomics on global memory;
 # - find the maximum and the sum of a softmax in one reading, and compute attention without storing its scores.
 #
-# **You need** [notebook 05](05_cuda_tiling.ipynb), and from [notebook 14](14_cuda_bytes_and_shapes.ipynb) sectors and bank conflicts. *Time:* 150 minutes, in three lessons; each runs after the set-up alone. *Cores:* any number. *GPU:* none needed; a C++ compiler is.
+# **You need** [notebook 05](05_cuda_tiling.ipynb), and from [notebook 14](14_cuda_bytes_and_shapes.ipynb) sectors and bank conflicts. *Time:* 150 minutes: 7 for this opening, 25, 48 and 70 for three lessons; each lesson runs after the set-up alone. *Cores:* any number. *GPU:* none needed; a C++ compiler is.
 #
 # ## Set-up
 
@@ -40,7 +40,7 @@ rng = np.random.default_rng(15)
 photograph = load_sample_image("china.jpg").mean(axis=2).astype(np.float32) / 255
 
 # %% [markdown]
-# Below, threads compute for each of eight numbers the sum of all numbers before it: a *[scan](glossary.md#scan)*. A single thread makes six additions, one after another; for 256 numbers it makes 254. A tree of threads takes $2 \log_2 n$ steps: six for eight numbers too, but only 16 for 256. (The picture has a seventh, which sets the last number to zero.) **Press |◀, then ▶|** to see one step after another, and choose the other scan from the menu. (It includes each number in its own sum.) Lines are reads and frames are writes; `t2` in a frame is the thread. A barrier separates each step from the next. Both scans were recorded while they ran.
+# Below, threads compute for each of eight numbers the sum of all numbers before it: a *[scan](glossary.md#scan)*. A single thread makes 254 additions for 256 numbers, one after another. A tree of threads takes 16 steps, $2 \log_2 n$. The picture shows both kinds of steps for eight numbers: three up the tree and three down, with one between them that sets the last number to zero. **Press |◀, then ▶|** to see one step after another, and choose the other scan from the menu. (It includes each number in its own sum.) Lines are reads and frames are writes; `t2` in a frame is the thread. A barrier separates each step from the next. Both scans were recorded while they ran.
 
 # %%
 eight, scans = np.array([3, 1, 7, 0, 4, 1, 6, 3], np.float32), {}
@@ -173,7 +173,7 @@ Markdown("\n".join(lines))
 # %% [markdown]
 # ## Lesson 2. Where does each thread put its result?
 #
-# *60 minutes.* **The question:** a thread's place in the output depends on what all other threads found. How do all threads find their places at once?
+# *48 minutes.* **The question:** a thread's place in the output depends on what all other threads found. How do all threads find their places at once?
 #
 # ### Scan: fewer additions, and a new cost
 #
@@ -238,7 +238,7 @@ if check.my_scan.passed(my_scan):
     print(f"{len(packed)} bright pixels of {len(pixels)}, packed by your scan")
 
 # %% [markdown]
-# > **Predict.** Both scans run on 256 numbers. How many barriers does each need, if a barrier stands before each step? In the tree's step $s = 4$, all 32 lanes of a warp have work, and they read words 8 apart. How many wavefronts does such a request take?
+# > **Predict.** Both scans run on 256 numbers. A barrier stands before each of the $\log_2 n$ or $2 \log_2 n$ steps. The tree has one more, since at the end a thread reads what other threads wrote. Exactly how many barriers does each scan need? In the tree's step $s = 4$, all 32 lanes of a warp have work, and they read words 8 apart. How many wavefronts does such a request take?
 
 # %%
 barriers_steps = Prediction("barriers of the scan in steps", None)  # your number for None
@@ -269,46 +269,21 @@ Markdown("\n".join(lines))
 #
 # How often does each of 256 values occur among $n$ bytes? Each value has a counter, its *bin*. Two threads may want one bin at once, and `bins[x[i]] += 1` is then a race. An *atomic* operation reads, adds and writes in one indivisible step:
 
-# %% language="cuda"
-# __global__ void direct_histogram(const unsigned char *x, unsigned *bins, int n) {
-#     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
-#         atomicAdd(&bins[x[i]], 1u);
-# }
+# %%
+histogram = Module("histogram.cu", device="cpu")
+Code(histogram["direct_histogram"].listing, language="c++")
 
 # %% [markdown]
 # `atomicAdd` takes an address and what to add. `gridDim.x` is the number of blocks, so the loop's stride is the number of all threads: a grid of any size handles any $n$.
 #
-# This kernel is correct, but every byte costs one global atomic. With *[privatization](glossary.md#privatization)*, each block counts in bins of its own, in shared memory, and adds them to the common bins at the end.
-#
-# ### Exercise 2: bins for each block
-#
-# *Difficulty ●●●, 20 minutes.* Write this kernel for any number of blocks and of threads in a block. `x` holds `n` bytes, and `bins` holds zeros at the start. Divide all work among the threads. With $B$ blocks, at most $256 \cdot B$ atomics may go to `bins`.
-#
-# <details><summary>Hint</summary>
-#
-# Three parts: set `own` to zero, count, add `own` to `bins`. Which part must end before the next begins? In which parts may two threads add to one bin at once? Mind blocks with fewer than 256 threads.
-#
-# </details>
+# This kernel is correct, but every byte costs one global atomic. With *[privatization](glossary.md#privatization)*, each block counts in bins of its own, in shared memory, and adds them to the common bins at the end. In the listing, look at the two barriers. What would go wrong without each?
 
-# %% language="cuda" exercise="block-histogram"
-# __global__ void block_histogram(const unsigned char *x, unsigned *bins, int n) {
-#     __shared__ unsigned own[256];
-#     // your part
-#     // BEGIN SOLUTION
-#     for (int b = threadIdx.x; b < 256; b += blockDim.x) own[b] = 0;
-#     __syncthreads();
-#     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
-#         atomicAdd(&own[x[i]], 1u);
-#     __syncthreads();
-#     for (int b = threadIdx.x; b < 256; b += blockDim.x) atomicAdd(&bins[b], own[b]);
-#     // END SOLUTION
-#     // end of your part
-# }
-
-# %% check="block-histogram" points=4
-check.block_histogram(block_histogram)
+# %%
+Code(histogram["own_histogram"].listing, language="c++")
 
 # %% [markdown]
+# Without the first barrier, a thread could count in a bin that another thread then sets to zero. Without the second, a thread could add up a bin in which others still count.
+#
 # > **Predict.** 8 blocks count 32 768 bytes. By what factor do their own bins reduce the atomics on global memory?
 
 # %%
@@ -319,45 +294,29 @@ data = {"photograph": (255 * photograph[4::8]).astype(np.uint8).ravel()[:32_768]
         "random bytes": rng.integers(0, 256, 32_768).astype(np.uint8)}  # fmt: skip
 lines = ["| bytes | kernel | atomics on global memory | lanes of a warp that want one bin |",
          "|---" * 4 + "|"]  # fmt: skip
-with Module("histogram.cu", device="cpu") as module:
-    for (name, x), bins in ((pair, b) for pair in data.items() for b in ("bins", "own")):
-        kernel = module["direct_histogram" if bins == "bins" else "own_histogram"]
-        record = kernel[8, 256].record(x, np.zeros(256, np.uint32), len(x))
-        atomics = record.count(array="bins", kind="atomic")
-        crowd = serialized(record, array=bins) / (len(x) / 32)
-        lines.append(f"| {name} | {kernel.signature.name} | {atomics} | {crowd:.1f} |")
+for (name, x), bins in ((pair, b) for pair in data.items() for b in ("bins", "own")):
+    kernel = histogram["direct_histogram" if bins == "bins" else "own_histogram"]
+    record = kernel[8, 256].record(x, np.zeros(256, np.uint32), len(x))
+    atomics = record.count(array="bins", kind="atomic")
+    crowd = serialized(record, array=bins) / (len(x) / 32)
+    lines.append(f"| {name} | {kernel.signature.name} | {atomics} | {crowd:.1f} |")
 fewer_atomics.answer(len(x) / atomics)
 Markdown("\n".join(lines))
 
 # %% [markdown] claims="15-histogram"
 # The direct kernel makes $n$ global atomics, and the kernel with private bins $256 \cdot B$. So a block saves atomics only if it counts more bytes than it has bins. An H200 counted 268 million random bytes in 69 ms with bins in global memory, and in 0.37 ms with bins for each block.
 #
-# *Within* a warp, privatization changes nothing: as many lanes want one bin as before. What does such a crowd cost? When all bytes were equal, all 32 lanes wanted one bin. Then the H200 took 196 ms with bins in global memory, nearly three times as long as for random bytes. With bins in shared memory it still took 0.37 ms. A photograph lies between: neighbouring pixels are alike, so more lanes want one bin than with random bytes. (In the table, *atomics in sequence* are these lanes, added up over all warps of a piece. It has five pieces from random places of each photograph, and some are busier than the rows above.)
+# *Within* a warp, privatization changes nothing: as many lanes want one bin as before. What does such a crowd cost? When all bytes were equal, all 32 lanes wanted one bin. Then the H200 took 196 ms with bins in global memory, nearly three times as long as for random bytes. With bins in shared memory it still took 0.37 ms. A photograph lies between: neighbouring pixels are alike, so more lanes want one bin than with random bytes. The table below has 5 pieces of 8192 bytes, from random places of two photographs. It adds the lanes up over a piece's 256 groups of 32 bytes; divide by 256 to compare with the table above.
 
 # %%
 evidence("15-histogram")
-
-# %% [markdown]
-# Your histogram can spread a photograph's grey levels. Replace each grey level by the fraction of pixels that are no brighter: an inclusive scan of the histogram, divided by the number of pixels. Common grey levels, such as the sky's, move apart:
-
-# %%
-grey, bins = (255 * photograph).astype(np.uint8), np.zeros(256, np.uint32)
-if check.block_histogram.passed(block_histogram):
-    block_histogram[32, 256](grey.ravel(), bins, grey.size)
-    share = bins.cumsum() / grey.size
-    sky = np.s_[:51]
-    print(f"contrast of the sky (standard deviation): {photograph[sky].std():.2f} before,",
-          f"{share[grey][sky].std():.2f} after")  # fmt: skip
-    plots.images({"photograph": photograph, "by your histogram": share[grey]},
-                 "With its grey levels spread, the haze of the sky has more contrast")  # fmt: skip
-    plt.show()
 
 # %% [markdown]
 # > **Answer.** A scan by a tree gives all threads their places in $2\log_2 n$ steps; one thread alone would need nearly $n$. Where many threads update one place, atomics keep the result right, and private copies keep most of the atomics out of global memory.
 #
 # ## Lesson 3. Can attention be computed without storing its scores?
 #
-# *65 minutes, of which the project takes 25.* **The question:** attention over $n$ positions has $n^2$ scores. Must they travel through global memory?
+# *70 minutes, of which the project takes 25.* **The question:** attention over $n$ positions has $n^2$ scores. Must they travel through global memory?
 #
 # ### Softmax reads its row three times
 #
@@ -371,7 +330,7 @@ if check.block_histogram.passed(block_histogram):
 #
 # $$ m = \max(m_1, m_2) \qquad l = l_1 e^{m_1 - m} + l_2 e^{m_2 - m} $$
 #
-# ### Exercise 3: softmax of a row by one warp
+# ### Exercise 2: softmax of a row by one warp
 #
 # *Difficulty ●●○, 20 minutes.* Block `b` has 32 threads and computes the softmax of row `b`, which has `n` numbers. Write the part that brings $m$ and $l$ of the whole row into every lane. It reads each number of the row once. `__shfl_xor_sync(0xffffffff, m, o)` returns the `m` of the lane whose number is this lane's number XOR `o`. After exchanges with $o = 16, 8, 4, 2, 1$, every lane has merged the results of all 32.
 #
@@ -423,7 +382,7 @@ check_attention.online_softmax(online_softmax)
 #
 # At the end, $o = s / l$. No score has to be stored.
 #
-# ### Exercise 4, the project: a thread for each query
+# ### Exercise 3, the project: a thread for each query
 #
 # *Difficulty ●●●, 25 minutes.* $D = 32$, and each thread computes the output of one query. The block loads tiles of 32 keys and values into shared memory. Write the loop over the keys of a tile: compute a key's score, then update `m`, `l` and `s`. `query` is already divided by $\sqrt{32}$. The last tile may have fewer than 32 keys.
 #

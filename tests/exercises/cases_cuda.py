@@ -172,41 +172,6 @@ BY_STEPS = """__shared__ float own[256];
     __syncthreads();"""
 
 
-HISTOGRAM = """
-__global__ void block_histogram(const unsigned char *x, unsigned *bins, int n) {
-    __shared__ unsigned own[256];
-    for (int b = threadIdx.x; b < 256; b += blockDim.x) own[b] = 0;
-    __syncthreads(); // zeroed
-    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
-        atomicAdd(&own[x[i]], 1u);
-    __syncthreads(); // counted
-    for (int b = threadIdx.x; b < 256; b += blockDim.x) atomicAdd(&bins[b], own[b]);
-}
-"""
-OF_WARPS = """
-__global__ void block_histogram(const unsigned char *x, unsigned *bins, int n) {
-    __shared__ unsigned own[16][256];
-    int t = threadIdx.x, share = (n + gridDim.x * blockDim.x - 1) / (gridDim.x * blockDim.x);
-    for (int b = t; b < 16 * 256; b += blockDim.x) own[b / 256][b % 256] = 0;
-    __syncthreads();
-    int first = (blockIdx.x * blockDim.x + t) * share;
-    for (int i = first; i < first + share && i < n; i++) atomicInc(&own[t / 32][x[i]], 0xffffffff);
-    __syncthreads();
-    for (int b = t; b < 256; b += blockDim.x) {
-        unsigned sum = 0;
-        for (int w = 0; w < 16; w++) sum += own[w][b];
-        if (sum) atomicAdd(bins + b, sum);
-    }
-}
-"""  # a piece for each thread, bins for each warp, empty ones left out
-GLOBAL_ONLY = """
-__global__ void block_histogram(const unsigned char *x, unsigned *bins, int n) {
-    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
-        atomicAdd(&bins[x[i]], 1u);
-}
-"""
-
-
 def resident(threads, registers, shared, system=1024, blocks=32):
     by_registers, by_shared = 65_536 // (threads * registers), 167_936 // (shared + system or 1)
     return min(2048 // threads, blocks, by_registers, by_shared) * threads // 32
@@ -262,30 +227,6 @@ CASES = {
             SCAN % UP_TO,
             SCAN % ALONE,
             SCAN % BY_STEPS,  # right, in 8 · 256
-        ],
-    ),
-    "block_histogram": Case(
-        right=HISTOGRAM,
-        also=[OF_WARPS],
-        wrong=[
-            GLOBAL_ONLY,
-            HISTOGRAM.replace("__syncthreads(); // counted", ""),
-            HISTOGRAM.replace("__syncthreads(); // zeroed", ""),
-            HISTOGRAM.replace(  # thread 0 zeroes alone
-                "for (int b = threadIdx.x; b < 256; b += blockDim.x) own",
-                "if (threadIdx.x == 0) for (int b = 0; b < 256; b++) own",
-            ),
-            HISTOGRAM.replace("atomicAdd(&own[x[i]], 1u)", "own[x[i]] += 1"),
-            HISTOGRAM.replace("atomicAdd(&bins[b], own[b])", "bins[b] += own[b]"),
-            HISTOGRAM.replace(  # thread 0 adds up alone
-                "for (int b = threadIdx.x; b < 256; b += blockDim.x) atomicAdd(&bins[b]",
-                "if (threadIdx.x == 0) for (int b = 0; b < 256; b++) atomicAdd(&bins[b]",
-            ),
-            HISTOGRAM.replace("i < n;", "i < n - 1;"),
-            HISTOGRAM.replace(  # block 0 counts alone
-                "int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x",
-                "int i = threadIdx.x; blockIdx.x == 0 && i < n; i += blockDim.x",
-            ),
         ],
     ),
     "wavefronts": Case(
