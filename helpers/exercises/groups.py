@@ -54,10 +54,10 @@ def on_ranks(
         groups = {wait.members for wait in error.waits if wait.call and wait.members}
         size = len(groups.pop()) if len(groups) == 1 else 0
         among = f", among {size} ranks" if size > 1 else ""
-        wrong(f"no end after {limit:g} s{among}. {_who_waits(str(error))}")
+        wrong(_who_waits(str(error), f"no end after {limit:g} s", among))
     except RankError as error:
         rank, text = next(iter(error.tracebacks.items()))
-        last = _plain(text).strip().splitlines()[-1]
+        last = _last_line(text)
         names = getattr(getattr(answer, "__code__", None), "co_names", ())
         hint = _IRECV if "irecv" in names else _TRUNCATED
         wrong(f"on rank {rank} it raised {last}{hint if 'truncated' in last else ''}")
@@ -68,7 +68,10 @@ def on_ranks(
     return [result for result, _ in replies]
 
 
-_TRUNCATED = ". What came is longer than what it was received into: was it meant for that place?"
+_TRUNCATED = (
+    ". What came is more bytes than what it was received into has: has that the right length and "
+    "type, and was the message meant for it?"
+)
 _IRECV = (
     ". If you use irecv: it has room for 32 kB, unless you hand it more, as in "
     "comm.irecv(bytearray(1 << 23), source=...)"
@@ -126,15 +129,21 @@ def _must_ask_its_comm(answer: Callable) -> None:
             )
 
 
-def _who_waits(message: str) -> str:
-    """Shorten a RankTimeoutError: the table, what became of the ranks, what one of them raised."""
+def _who_waits(message: str, no_end: str, among: str) -> str:
+    """Shorten a RankTimeoutError: what a rank raised, or else the table of who waits for whom."""
     _, _, text = _plain(message).partition("\n")
     before, raised, after = text.partition(" raised:\n")
     if not raised:
-        return f"Who waits for whom:\n{text}"
-    table, _, who = before.rpartition("\n\n")
+        return f"{no_end}{among}. Who waits for whom:\n{text}"
     *_, error, fate = after.split("\n\n")
-    return f"{who} raised {error.strip().splitlines()[-1]}\nWho waits for whom:\n{table}\n{fate}"
+    who = before.rpartition("\n\n")[2]
+    return f"on {who.lower()} it raised {_last_line(error)}; {no_end} on the others.\n{fate}"
+
+
+def _last_line(raised: str) -> str:
+    """Return the last line of a traceback, of MPI's errors without a place in MPI's own code."""
+    last = _plain(raised).strip().splitlines()[-1]
+    return re.sub(r"^(\w+|\(unknown\))\(\d*\): ", "MPI's error: ", last)
 
 
 def _plain(text: str) -> str:
@@ -167,6 +176,7 @@ class RankResult:
     pending: int  # messages that were begun and not waited for
     left_over: bool  # whether a message to this rank was never received
     changed: bool  # whether an argument is another than before
+    aliased: bool  # whether it returned memory of an argument
 
 
 def rank_results(cluster: Cluster, answer: Callable, cases: list[Case]) -> list[list[RankResult]]:
@@ -252,6 +262,8 @@ def _in_group(answer: Callable, case: Case) -> RankResult | None:
             len(pending),
             left_over=False,
             changed=not all(map(np.array_equal, given, case.arguments(group.rank))),
+            aliased=isinstance(returned, np.ndarray)
+            and any(isinstance(a, np.ndarray) and np.may_share_memory(returned, a) for a in given),
         )
     doze(world)  # now nobody sends any more
     if result is not None and emptied(group):
