@@ -230,6 +230,7 @@ def common_subexpressions(answer):
     far = autodiff.sin(autodiff.exp(x))
     for what, outputs in (
         ("exp(x) + exp(x)", [twice(lambda: autodiff.exp(x))]),
+        ("exp(x) + exp(x) + exp(x)", [twice(lambda: autodiff.exp(x)) + autodiff.exp(x)]),
         ("a product of sines, three times", [twice(lambda: autodiff.sin(x) * autodiff.sin(x))]),
         ("sums over different axes", [autodiff.sum(x, axis=0) * autodiff.sum(x, axis=1)]),
         ("x − z and z − x", [(x - z) * (z - x)]),
@@ -266,6 +267,8 @@ def _check_shared(what: str, found: Any, order: list) -> None:
             wrong(f"{what}: {node!r} does not compute what {earlier!r} computes")
         if place[earlier] > place[node]:
             wrong(f"{what}: {earlier!r} runs later than {node!r}, which is to use its result")
+        if earlier is not next(one for one in order if computes[one] == computes[node]):
+            wrong(f"{what}: {earlier!r} repeats an application, too; expected the first one")
     known: set = set()
     for node in order:
         missing = found.get(node) is None

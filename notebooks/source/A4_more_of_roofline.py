@@ -9,7 +9,7 @@
 # - explain why a language model writes an answer more slowly than it reads a prompt;
 # - judge a change of a layer by its operations *and* its bytes.
 #
-# **You need** [notebook 07](07_roofline.ipynb), lesson 1. *Time:* 70 minutes. *Cores:* one, and a C compiler. *GPU:* none.
+# **You need** [notebook 07](07_roofline.ipynb), lesson 1. *Time:* 60 minutes. *Cores:* one, and a C compiler. *GPU:* none.
 #
 # ## Set-up
 

@@ -10,7 +10,7 @@
 # - say what FlashAttention recomputes, and what that saves;
 # - average gradients over ranks by rewriting a graph.
 #
-# **You need** [notebook 09](09_computation_graphs.ipynb). *Time:* 70 minutes, exercises included. Each section runs after the set-up, without the others. *Cores:* two. *GPU:* none.
+# **You need** [notebook 09](09_computation_graphs.ipynb). *Time:* 62 minutes, exercises included. Each section runs after the set-up, without the others. *Cores:* two. *GPU:* none.
 #
 # ## Set-up
 

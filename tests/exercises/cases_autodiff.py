@@ -150,7 +150,7 @@ def shared(order, resolve=True, operands=True, fields=True):
 
 
 def shared_with_the_nearest(order):
-    """Right: of several before it the last is named, and None where there is none."""
+    """Wrong: of several before it the last is named."""
     firsts, last, found = shared(order), {}, {}
     for node in order:
         first = firsts.get(node, node)
@@ -203,7 +203,7 @@ CASES = {
     ),
     "common_subexpressions": Case(
         right=shared,
-        also=[shared_with_the_nearest],
+        also=[lambda order: {node: shared(order).get(node) for node in order}],
         wrong=[
             lambda order: shared(order, resolve=False),
             lambda order: shared(order, operands=False),
@@ -214,5 +214,6 @@ CASES = {
             lambda order: {a: b.output for a, b in shared(order).items()},
             lambda order: list(shared(order)),
         ],
+        told={"expected the first one": shared_with_the_nearest},
     ),
 }
