@@ -13,6 +13,7 @@ from helpers.exercises.core import (
     exercise,
     letters,
     several,
+    short,
     wrong,
 )
 from helpers.exercises.groups import (
@@ -32,8 +33,9 @@ BEGINS = {"isend", "issend", "ibsend", "irsend", "irecv", "start", "startall"}  
 def statements(answer, order="ABCDE"):
     """The letters of the statements that hold, such as "AB"; they may stand in another order."""
     chosen = letters(answer, order)
-    if judged_wrong := len(chosen ^ {"A", "C", "E"}):
-        wrong(f"{judged_wrong} of your 5 judgements are not right ({len(chosen)} chosen)")
+    if errors := len(chosen ^ {"A", "C", "E"}):
+        are = "is" if errors == 1 else "are"
+        wrong(f"{errors} of your 5 judgements {are} not right ({len(chosen)} chosen)")
 
 
 @exercise(time_limit=60.0)
@@ -94,7 +96,7 @@ def tree_broadcast(answer, cluster):
             wrong(f"right, but by {', '.join(used)}: do it with {n - 1} sends and receives alone")
         took = rounds(there, 0)
         if took > (n - 1).bit_length():
-            wrong(f"right, but on {n} ranks it takes {took} rounds, and a tree fewer")
+            wrong(f"right, but on {n} ranks it takes {took} steps; a tree takes fewer")
         nothing_begun(there)
 
 
@@ -149,7 +151,12 @@ def hand_out(answer, cluster):
         with in_case(f"{len(tasks)} tasks, {ranks} ranks", first=len(tasks) == 20):
             (results, _), *workers = on_ranks(cluster, _queue, answer, tasks, ranks)[:ranks]
         if results != {task: task**2 for task in tasks}:
-            wrong(f"of the tasks {tasks} it returned {results}")
+            if not isinstance(results, dict):
+                wrong(f"{len(tasks)} tasks: expected {{task: result}}, got {short(results)}")
+            missing = ", ".join(str(task) for task in tasks if task not in results)
+            if missing:
+                wrong(f"of the results of {len(tasks)} tasks, the tasks {missing} are missing")
+            wrong(f"of the tasks {tasks} it returned {dict(sorted(results.items(), key=str))}")
         for rank, (_, told) in enumerate(workers, 1):
             if not told:
                 wrong(f"{len(tasks)} tasks: rank {rank} was never told that there are no more")

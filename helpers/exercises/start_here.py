@@ -32,7 +32,7 @@ def at_least(answer):
 @exercise
 def shares(answer):
     """answer(items, ranks) -> list of the number of items for each rank, as even as can be."""
-    for items, ranks in ((8, 4), (10, 4), (7, 3), (2, 4), (0, 3), (5, 1)):
+    for items, ranks in ((8, 4), (10, 4), (7, 3), (2, 4), (0, 3), (5, 1), (11, 4)):
         what = f"{items} items on {ranks} ranks"
         parts = whole_numbers(call(answer, items, ranks), what)
         if len(parts) != ranks:

@@ -121,6 +121,12 @@ def handed_over_by_request(value, comm):
     return received
 
 
+def to_one_too_far(value, comm):
+    if comm.rank == 0:
+        comm.send(value, comm.size)
+    return comm.recv(source=0) if comm.rank == comm.size - 1 else None
+
+
 def on_the_last(value, comm):
     return value if comm.rank == comm.size - 1 else None
 
@@ -150,6 +156,11 @@ def whoever_asks_of_three(tasks, comm):
 
 def forgets_the_last_results(tasks, comm):
     return whoever_asks(tasks, comm, until_told=False)
+
+
+def without_the_last_two(tasks, comm):
+    results = whoever_asks(tasks, comm)
+    return {task: results[task] for task in results if task not in (18, 19)}
 
 
 def in_turns(tasks, comm):
@@ -217,6 +228,12 @@ def fewest(speed_up, serial):
     return math.ceil((1 - serial) / (1 / speed_up - serial) - 1e-9)
 
 
+def not_before_rounding(speed_up, serial):
+    """Right but for the last bit: 50 ranks for 49 times as fast without a serial part."""
+    rest = 1 / speed_up - serial
+    return math.ceil((1 - serial) / rest) if rest > 1e-9 else math.inf
+
+
 def not_rounded(speed_up, serial):
     rest = 1 / speed_up - serial
     return (1 - serial) / rest if rest > 1e-9 else math.inf
@@ -235,7 +252,8 @@ def through_by_a_system(small, large):
 CASES = {
     "statements": Case(
         right="ACE",
-        wrong=["ABCE", 3],
+        wrong=[3],
+        told={"1 of your 5 judgements is not right": "ABCE"},
         also=["A, C and E", {"E", "C", "A"}],
     ),
     "shift": Case(
@@ -246,7 +264,6 @@ CASES = {
         ],
         wrong=[
             lambda value, comm: comm.sendrecv(value, around(comm)[1], source=around(comm)[0]),
-            shift_by_irecv,
             lambda value, comm: comm.sendrecv(value, around(comm)[0], source=around(comm)[1]),
             lambda value, comm: comm.allgather(value)[comm.rank - 1],
             lambda value, comm: shift_by_request(value, comm, wait=False),
@@ -256,16 +273,17 @@ CASES = {
             shift_that_sends_first,
             lambda value, comm: comm.sendrecv(value, comm.rank + 1, source=comm.rank - 1),
         ],
+        told={"it raised MPI's error: Message truncated. If you use irecv": shift_by_irecv},
     ),
     "tree_broadcast": Case(
         right=as_a_tree,
         wrong=[
-            one_by_one,
             lambda value, comm: [None, as_a_tree(value, comm)][comm.rank > 0],
             lambda value, comm: one_by_one(value, comm, first=0),
             *(lambda value, comm: comm.bcast(value), to_two_children),
             lambda value, comm: as_a_tree(value, comm, begin="isend"),
         ],
+        told={"right, but on 4 ranks it takes 3 steps": one_by_one},
         also=[by_halves],
     ),
     "hand_over": Case(
@@ -276,11 +294,13 @@ CASES = {
             lambda value, comm: handed_over(value, comm, begin="isend"),
         ],
         hangs=[hands_over_and_everybody_listens],
+        told={"on rank 0 it raised MPI's error: Invalid rank": to_one_too_far},
         also=[handed_over_by_request],
     ),
     "hand_out": Case(
         right=whoever_asks,
         wrong=[in_turns, forgets_the_last_results],
+        told={"the tasks 18, 19 are missing": without_the_last_two},
         hangs=[whoever_asks_of_three],
     ),
     "life": Case(
@@ -307,7 +327,7 @@ CASES = {
     ),
     "ranks_for": Case(
         right=fewest,
-        also=[lambda s, f: float(fewest(s, f))],
+        also=[lambda s, f: float(fewest(s, f)), not_before_rounding],
         wrong=[
             *(not_rounded, rounded_down),
             lambda s, f: None if fewest(s, f) == math.inf else fewest(s, f),

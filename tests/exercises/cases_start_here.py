@@ -18,6 +18,15 @@ def rest_to_the_last(items, ranks):
     return [items // ranks] * (ranks - 1) + [items // ranks + items % ranks]
 
 
+def rest_to_both_ends(items, ranks):
+    """Even while two items at most are left over."""
+    each, left_over = divmod(items, ranks)
+    parts = [each] * ranks
+    parts[0] += left_over // 2
+    parts[-1] += left_over - left_over // 2
+    return parts
+
+
 def cut_by_borders(items, ranks):
     """Right, as a tuple, with the larger shares anywhere."""
     return tuple(items * (r + 1) // ranks - items * r // ranks for r in range(ranks))
@@ -42,7 +51,7 @@ CASES = {
     "shares": Case(
         right=even,
         wrong=[
-            *(forgetful, rest_to_the_last, lambda items, ranks: "even"),
+            *(forgetful, rest_to_the_last, rest_to_both_ends, lambda items, ranks: "even"),
         ],
         also=[cut_by_borders, lambda items, ranks: [float(n) for n in even(items, ranks)]],
     ),
