@@ -62,7 +62,7 @@ def main(arguments: list[str]) -> int:
             import torch  # noqa: F401  its versions of CUDA and cuDNN belong to the record
         command = shlex.join(["python", "-m", "bench", *arguments])
         folder = options.out or ROOT / "data" / ("gpu" if options.gpu else "bench")
-        print(f"\nwritten: {records.write(records.record(measured, command), folder)}")
+        print(f"\nwritten: {records.write(records.make(measured, command), folder)}")
     for name in broken:
         print(f"bench: suite {name} FAILED (see above)", file=sys.stderr)
     return 1 if broken or not measured else 0

@@ -279,7 +279,7 @@ def main() -> None:
     made = rows(results, options.ranks)
     print(table([row for row in made if row.value != row.peer_value]))
     command = f"python -m bench.conformance --ranks {options.ranks}"
-    written = records.write(records.record({"conformance": made}, command), BENCH_RECORDS)
+    written = records.write(records.make({"conformance": made}, command), BENCH_RECORDS)
     print("written:", written)
 
 

@@ -48,9 +48,7 @@ def main(arguments: list[str]) -> int:
             rows = [row for found in evidence for row in found.rows()]
             single = " ".join(["--record", *(found.claim.id for found in evidence)])
             command = f"python -m claims {topic[:2] if whole else single}"
-            print(
-                f"written: {records.write(records.record({topic: rows}, command), CLAIM_RECORDS)}"
-            )
+            print(f"written: {records.write(records.make({topic: rows}, command), CLAIM_RECORDS)}")
     if broken:
         print(f"claims: {', '.join(broken)}: not as the notebook says (above)", file=sys.stderr)
     return 1 if broken else 0

@@ -38,8 +38,8 @@ __all__ = [
     "Row",
     "SchemaError",
     "load",
+    "make",
     "newest",
-    "record",
     "validate",
     "write",
 ]
@@ -122,7 +122,7 @@ class Record:
         return self.machine["gpus"][0]["name"] if self.machine["gpus"] else ""
 
 
-def record(suites: Mapping[str, Iterable[Row]], command: str) -> Record:
+def make(suites: Mapping[str, Iterable[Row]], command: str) -> Record:
     """Return ``suites``, measured just now on this machine, as a Record."""
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     kept = {name: tuple(rows) for name, rows in suites.items()}

@@ -138,7 +138,7 @@ def test_a_file_that_is_no_record_is_named(tmp_path):
 
 
 def test_a_record_of_this_machine_is_valid():
-    made = records.record({"sgd": [Row("x", 1.0, "s")]}, "make bench")
+    made = records.make({"sgd": [Row("x", 1.0, "s")]}, "make bench")
     records.validate(made.as_dict())
     assert made.machine["cores"] >= 1
     assert made.machine["memory_gib"] > 0

@@ -181,7 +181,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     rows = grade_all(names)
     command = " ".join(["python -m tools.grading", *options.only])
-    written = records.write(records.record({"grading": rows}, command), options.out)
+    written = records.write(records.make({"grading": rows}, command), options.out)
     print(f"written: {written}")
     return int(not all(row.parameters["right"] for row in rows))
 

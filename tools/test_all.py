@@ -98,7 +98,7 @@ def _all(parts: list[str], asked: bool, arguments: list[str], folder: Path) -> i
         if written:
             written.unlink()
         command = " ".join(["python -m tools.test_all", *parts])
-        written = records.write(records.record({SUITE: rows}, command), folder)
+        written = records.write(records.make({SUITE: rows}, command), folder)
     return status
 
 

@@ -130,7 +130,7 @@ class Launch:
             signature, self.grid, self.block, self.shared, self._bind(arguments),
             timeout=self._limit(timeout), limit=limit,
         )  # fmt: skip
-        return warps.record(signature.name, self.grid, self.block, words, lines, module.source)
+        return warps.assemble(signature.name, self.grid, self.block, words, lines, module.source)
 
     def _run(self, arguments: tuple, timeout: float | None, **options: Any) -> AccessRecord | None:
         return self.kernel.module._backend.launch(

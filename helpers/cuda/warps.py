@@ -81,7 +81,7 @@ def working(passes: np.ndarray) -> int:
     return int(np.unpackbits(np.ascontiguousarray(passes["lanes"]).view(np.uint8)).sum())
 
 
-def record(
+def assemble(
     kernel: str,
     grid: tuple[int, int, int],
     block: tuple[int, int, int],

@@ -115,7 +115,7 @@ def test_a_claim_that_does_not_fit_is_refused(change, says):
 
 def recorded(folder, claim=CLAIM, **machine):
     found = run(claim)
-    made = records.record({"99_try": found.rows()}, "test")
+    made = records.make({"99_try": found.rows()}, "test")
     if machine:
         made = replace(made, machine={**made.machine, **machine}, date="2026-11-01T00:00:00Z")
     records.write(made, folder)

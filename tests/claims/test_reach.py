@@ -98,7 +98,7 @@ def write(folder, failed=0, date="2026-11-25T00:00:00Z", **changed):
         for topic, now in reach.fingerprints().items()
         for print_ in [{"fingerprint": changed.get(f"_{topic}", now)}]
     ]
-    made = records.record({SUITE: found}, "make test-all PART=claims")
+    made = records.make({SUITE: found}, "make test-all PART=claims")
     records.write(replace(made, date=date), folder)
 
 

@@ -32,7 +32,7 @@ def folder(tmp_path):
         Row("ring, more hosts", 10.0 * n, "ms", "predicted", 9.0 * n, given | {"hosts": n})
         for n in (3, 2)
     ]
-    records.write(records.record({"links": rows}, "test"), tmp_path)
+    records.write(records.make({"links": rows}, "test"), tmp_path)
     return tmp_path
 
 

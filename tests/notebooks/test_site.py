@@ -341,7 +341,7 @@ def test_a_librarys_page_has_the_modules_that_notebooks_import():
 def test_the_page_of_figures_has_each_setting_of_a_suite_once(tmp_path, monkeypatch):
     def wrote(command, second, value, *suites, name="passed"):
         rows = (records.Row(name, value, "tests"),)
-        now = records.record(dict.fromkeys(suites, rows), command)
+        now = records.make(dict.fromkeys(suites, rows), command)
         records.write(replace(now, date=f"2026-01-01T00:00:0{second}Z"), tmp_path)
 
     wrote("python -m bench.conformance --ranks 2", 1, 111, "conformance")

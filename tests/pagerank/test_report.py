@@ -10,7 +10,7 @@ from helpers.roofline.report import gpu_roof
 
 
 def written(folder, suite, rows):
-    made = records.record({suite: rows}, "test")
+    made = records.make({suite: rows}, "test")
     gpu = {"name": "Test GPU", "driver": "x", "memory_gib": 1.0}
     records.write(replace(made, machine=made.machine | {"gpus": [gpu]}), folder)
 

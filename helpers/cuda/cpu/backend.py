@@ -155,7 +155,7 @@ class CpuBackend:
     ) -> tuple[np.ndarray, Callable[[Sequence[int]], list[int | None]]]:
         """Run one kernel, block after block, and note each thread's way through its code.
 
-        The words are as :func:`helpers.cuda.warps.record` takes them; the callable gives lines of
+        The words are as :func:`helpers.cuda.warps.assemble` takes them; the callable gives lines of
         pieces.
         """
         self._fit(signature, shared)
