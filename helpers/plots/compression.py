@@ -9,11 +9,11 @@ import numpy as np
 from helpers.plots.style import (
     BLACK,
     BLUE,
-    MARKERS,
     ORANGE,
     VERMILION,
     colour,
     ensure_axes,
+    marker,
     note,
     panels,
 )
@@ -122,7 +122,7 @@ def links(rows: Sequence[Row], sent: Mapping[str, float], title: str, ax=None):
         shade = BLACK if name == "float32" else colour(i - 1)
         points = sorted((r.parameters["rate"], r.value) for r in mine)
         look = {"color": shade, "markersize": 10, "markeredgecolor": "white", "linewidth": 2.0}
-        look |= {"marker": MARKERS[i % len(MARKERS)], "linestyle": ("-", "--", "-.", ":")[i % 4]}
+        look |= {"marker": marker(i), "linestyle": ("-", "--", "-.", ":")[i % 4]}
         ax.plot(*zip(*points, strict=True), **look | {"linestyle": "none"})
         given = mine[0].parameters
         seconds = [given["steps"] * (given["pace"] + sent[name] / _payload(rate)) for rate in rates]
@@ -156,10 +156,8 @@ def stragglers(samples: Mapping[str, np.ndarray]):
     axes[0].figure.set_label("When each worker's gradient arrives, by step")
     for ax, (name, times) in zip(axes, samples.items(), strict=True):
         for worker, taken in enumerate(1e3 * np.asarray(times).T):
-            ax.plot(
-                taken, MARKERS[worker % len(MARKERS)], color=colour(worker), markersize=6,
-                label=f"worker {worker + 1}",
-            )  # fmt: skip
+            look = {"color": colour(worker), "marker": marker(worker), "markersize": 6}
+            ax.plot(taken, linestyle="none", label=f"worker {worker + 1}", **look)
         ax.set(xlabel="step", title=name)
     for ax in axes:  # last: a limit ends the scaling of the panels that share it
         ax.set_ylim(0, None)

@@ -10,11 +10,11 @@ from helpers.plots.description import axes
 from helpers.plots.style import (
     BLACK,
     GREY,
-    MARKERS,
     VERMILION,
     colour,
     ensure_axes,
     few_decades,
+    marker,
     note,
 )
 
@@ -55,7 +55,7 @@ def look(name: str, otherwise: int = 0) -> dict[str, Any]:
         return {"color": GREY, "marker": "X"}
     place = otherwise if (known := _place(name)) is None else known
     hollow = {"markerfacecolor": "white", "markeredgewidth": 2.0} if name.startswith("your") else {}
-    return {"color": colour(place), "marker": MARKERS[place % len(MARKERS)], **hollow}
+    return {"color": colour(place), "marker": marker(place), **hollow}
 
 
 def _legend(ax: Axes, entries: Mapping[str, dict[str, Any]], title: str | None) -> None:

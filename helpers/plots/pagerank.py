@@ -13,12 +13,12 @@ from helpers.plots.style import (
     BLACK,
     BLUE,
     GREY,
-    MARKERS,
     ORANGE,
     VERMILION,
     colour,
     ensure_axes,
     legible,
+    marker,
     note,
 )
 from helpers.plots.web.page import embed
@@ -53,10 +53,8 @@ def convergence(residuals: Mapping[str, Sequence[float]], damping: float, given:
     middle = len(steps) // 2
     note(ax, f"bound 2·{damping}ᵏ", (steps[middle], bound[middle]), (12, 6), va="center")
     for i, (name, values) in enumerate(residuals.items()):
-        ax.plot(
-            range(1, len(values) + 1), values, color=colour(i), marker=MARKERS[i % len(MARKERS)],
-            markevery=max(1, len(values) // 8), linewidth=2.5, label=name,
-        )  # fmt: skip
+        look = {"color": colour(i), "marker": marker(i), "markevery": max(1, len(values) // 8)}
+        ax.plot(range(1, len(values) + 1), values, linewidth=2.5, label=name, **look)
         ends = len(values), values[-1]
         shade = legible(colour(i))
         note(ax, f"{name}: {ends[0]}", ends, (10, 0), va="center", color=shade)
@@ -86,7 +84,7 @@ def time_against_bytes(rows: Sequence[Mapping], bandwidth: float) -> Axes:
     ax.set(xscale="log", yscale="log", xlabel="MB an iteration", ylabel="ms an iteration")
     points = [(row["bytes"] / 1e6, row["seconds"] * 1e3) for row in rows]
     for i, point in enumerate(points):
-        ax.plot(*point, MARKERS[i % len(MARKERS)], color=BLUE, markersize=11)
+        ax.plot(*point, marker(i), color=BLUE, markersize=11)
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter("{x:g}")
     ax.figure.canvas.draw()  # lays out: names go by pixels

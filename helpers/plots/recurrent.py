@@ -33,7 +33,7 @@ def norms_by_lag(
     highest, lowest = 10.0, 0.1
     for i, (name, curve) in zip(colours or range(len(curves)), curves.items(), strict=True):
         every = max(1, len(curve) // 8)
-        mark = {"marker": style.MARKERS[i % 8], "markevery": (i * every // 8, every)}
+        mark = {"marker": style.marker(i), "markevery": (i * every // 8, every)}
         ax.semilogy(curve, color=style.colour(i), label=name, **mark)
         highest = max(highest, float(curve.max()))
         lowest = min(lowest, float(curve.min()))
@@ -91,7 +91,7 @@ def accuracy_by_rate(
             curve = found[name, steps]
             means = [sum(each) / len(each) for each in curve.values()]
             number = LOOKS.get(name, names.index(name))
-            look = {"color": style.colour(number), "marker": style.MARKERS[number]}
+            look = {"color": style.colour(number), "marker": style.marker(number)}
             ax.semilogx(list(curve), means, label=name, **look)
         ax.axhline(guessing, color=style.GREY, ls=":", label="guessing", marker="")
         ax.set(xlabel="learning rate", title=f"{steps} steps")

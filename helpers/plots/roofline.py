@@ -13,11 +13,11 @@ from helpers.plots.style import (
     BLUE,
     GREEN,
     GREY,
-    MARKERS,
     ORANGE,
     VERMILION,
     colour,
     ensure_axes,
+    marker,
     note,
     panels,
     plain_ticks,
@@ -101,7 +101,7 @@ def bandwidths(rows: Sequence[Mapping]) -> Axes:
             for threads, rate in rates.items():
                 up = rate == max(rates.values())
                 ax.plot(
-                    x, rate, MARKERS[i], color=colour(i), markersize=10, markeredgewidth=2.5,
+                    x, rate, marker(i), color=colour(i), markersize=10, markeredgewidth=2.5,
                     markerfacecolor=colour(i) if threads == most else "white",
                     label=None if named or threads != most else kind,
                 )  # fmt: skip

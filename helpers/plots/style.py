@@ -69,6 +69,11 @@ def colour(index: int) -> str:
     return PALETTE[index % 6]
 
 
+def marker(index: int) -> str:
+    """Return the marker of an item, cycling after eight."""
+    return MARKERS[index % 8]
+
+
 def ink(ground: str | Sequence[float]) -> str:
     """Return the colour of text that is read best on a ground, black or white (contrast ≥ 4.58).
 

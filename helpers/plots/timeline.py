@@ -26,14 +26,8 @@ COLOURS = {
     "wait": style.ORANGE,
     "probe": style.GREY,
 }
-NAMES = {
-    "send": "send",
-    "receive": "receive",
-    "exchange": "send and receive",
-    "collective": "collective",
-    "wait": "wait or test",
-    "probe": "probe",
-}
+NAMES = {kind: kind for kind in COLOURS}
+NAMES |= {"exchange": "send and receive", "wait": "wait or test"}
 TAGS = (style.VERMILION, style.BLUE, style.BLACK, style.GREEN)  # of arrows, by their tag
 HEIGHT = 0.56  # of a lane
 LEAST = 5  # pixels: a call of a microsecond is still a box
