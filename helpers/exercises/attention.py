@@ -63,7 +63,7 @@ def masked_softmax(answer):
         leaf, weight = rows.clone().requires_grad_(), torch.randn(rows.shape)
         want = leaf.masked_fill(~kept, -torch.inf).softmax(-1)
         got = call(answer, leaf * 1, kept.clone())
-        near = {"rtol": 1e-4, "atol": 1e-6}
+        near = {"rtol": 1e-3, "atol": 1e-4}  # score − logsumexp loses digits at −1000
         close(got.detach() if isinstance(got, torch.Tensor) else got, want.detach(), what, **near)
         if not getattr(got, "requires_grad", False):
             wrong(f"{what} are right, but no gradient comes back: is it torch throughout?")

@@ -127,6 +127,11 @@ def renormalized(score, keep):
     return weight / weight.sum(-1, keepdim=True)
 
 
+def by_logsumexp(score, keep):
+    filled = score.masked_fill(~keep, -torch.inf)
+    return torch.exp(filled - torch.logsumexp(filled, -1, keepdim=True))
+
+
 def softmax_of_each_row(score, keep):
     """Right, in torch's usual dtype."""
     rows = zip(score, keep, strict=True)
@@ -186,7 +191,7 @@ CASES = {
     ),
     "masked_softmax": Case(
         right=lambda score, keep: score.masked_fill(~keep, -torch.inf).softmax(-1),
-        also=[softmax_in_place, softmax_of_each_row],
+        also=[softmax_in_place, softmax_of_each_row, by_logsumexp],
         told={"the padding scores 900": renormalized},
         wrong=[zeros_after, minus_100, softmax_by_loops],
     ),
