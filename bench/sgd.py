@@ -50,9 +50,9 @@ def _schemes() -> dict:
 
 
 def _rank_main() -> None:
-    from helpers.data_parallel.tasks import world
+    from helpers.data_parallel.tasks import init_distributed
 
-    comm = world()
+    comm = init_distributed()
     rates: dict[str, tuple[float, float]] = {}
     for turn in range(ROUNDS + 1):
         for name, call in _schemes().items():

@@ -51,11 +51,11 @@ def _in_double(n: int, batch: int, steps: int, seed: int, rate: float, momentum:
     from helpers.data_parallel import Replica, train
     from helpers.data_parallel.scheme import Scheme
     from helpers.data_parallel.schemes import MPIAllreduce
-    from helpers.data_parallel.tasks import lenet, world
+    from helpers.data_parallel.tasks import init_distributed, lenet
     from helpers.data_parallel.tasks.sampling import batches
     from helpers.models.lenet import LeNet
 
-    rank, data = world().Get_rank(), lenet.digits()
+    rank, data = init_distributed().Get_rank(), lenet.digits()
     if rank >= n:
         return None
     made = MPIAllreduce(MPI.COMM_WORLD) if n > 1 else Scheme(MPI.COMM_SELF)

@@ -19,9 +19,9 @@ from helpers.exercises.groups import more_ranks, on_ranks
 
 def _ready() -> None:
     """Load torch and make the process group: not the answer's time."""
-    from helpers.data_parallel.tasks import world
+    from helpers.data_parallel.tasks import init_distributed
 
-    world()
+    init_distributed()
 
 
 def _renew() -> None:
@@ -57,9 +57,9 @@ def _gradients(answer, factor: float, counts: list[int] | None = None) -> tuple[
     """Call the answer with a model whose gradients differ everywhere; look at what it left."""
     import torch
 
-    from helpers.data_parallel.tasks import world
+    from helpers.data_parallel.tasks import init_distributed
 
-    rank = world().Get_rank()
+    rank = init_distributed().Get_rank()
     model, addresses = _model(rank, factor)
     before = [parameter.detach().clone() for parameter in model.parameters()]
     gradients = [parameter.grad.clone() for parameter in model.parameters()]
@@ -119,15 +119,6 @@ def sync_gradients(answer, *, cluster):
     with more_ranks(2, "torch") as two:  # a number of ranks that nobody wrote down
         if two:
             _compare(on_torch_ranks(two, _gradients, answer, 1.0), [0.5, 0.5], 1.0)
-
-
-@exercise(time_limit=60)
-def sync_weighted(answer, *, cluster):
-    """answer(model, count) -> model, the mean over all *samples* in every gradient."""
-    for counts, factor in ((range(2, 2 + cluster.n), 1.0), (range(cluster.n, 0, -1), -0.5)):
-        counts = list(counts)
-        replies = on_torch_ranks(cluster, _gradients, answer, factor, counts)
-        _compare(replies, [count / sum(counts) for count in counts], factor)
 
 
 @exercise
@@ -214,7 +205,7 @@ def _pull(answer, period: int, pull: float, steps: int) -> dict:
     model = torch.nn.Linear(2, 1, bias=False)
     replica = Replica(model, lambda x, y: x.sum(), torch.optim.SGD(model.parameters(), lr=1.0))
     slope = torch.tensor([[1.0, -2.0]]) * (comm.rank + 1)  # the gradient, in every step
-    places = []
+    places, values = [], replica.flat.values
     after = scheme.after_step
 
     def noted(replica, step):
@@ -223,17 +214,22 @@ def _pull(answer, period: int, pull: float, steps: int) -> dict:
 
     scheme.after_step = noted
     begun: list = []
+    shared: list = []
     begin = scheme.begin
+
+    def named():
+        return getattr(scheme, "centre", getattr(scheme, "c", ()))
 
     def noting(replica):
         begin(replica)
         begun.append(replica.flat.values.tolist())
+        shared.append(torch.as_tensor(named()).data_ptr() == values.data_ptr())
 
     scheme.begin = noting
     train(replica, [(slope, None)] * steps, scheme, steps=steps)
-    centre = getattr(scheme, "centre", getattr(scheme, "c", None))
-    centre = None if centre is None else [float(value) for value in centre]
-    return {"kind": "scheme", "begin": begun[0], "places": places, "centre": centre}
+    reply = {"kind": "scheme", "begin": begun[0], "places": places, "shared": shared[0]}
+    bound = replica.flat.values.data_ptr() != values.data_ptr()
+    return reply | {"bound": bound, "centre": [float(value) for value in named()]}
 
 
 @exercise(time_limit=60)
@@ -246,20 +242,30 @@ def elastic(answer, *, cluster):
         replies = on_ranks(cluster, _pull, answer, period, pull, steps)
         if any(reply["kind"] != "scheme" for reply in replies):
             wrong("the class should be a Scheme: class Elastic(Scheme)")
-        if any(reply["centre"] is None for reply in replies):
+        if not all(reply["centre"] for reply in replies):
             raise NotAttempted("the scheme has no `centre`")
+        if any(reply["shared"] for reply in replies):
+            wrong("the centre is the same tensor as the parameters, and moves with them: clone it")
+        if any(reply["bound"] for reply in replies):
+            wrong(
+                "replica.flat.values became another tensor, which the model does not use: change "
+                "it in place"
+            )
         values = np.array([reply["begin"] for reply in replies])
         if np.ptp(values, axis=0).max() > 0:
             wrong("the replicas do not begin equal: does begin call super().begin(replica)?")
         centre, slope = values[0].copy(), np.array([1.0, -2.0])
         for step in range(steps):
-            values = values - slope * np.arange(1, cluster.n + 1)[:, None]
+            before = values = values - slope * np.arange(1, cluster.n + 1)[:, None]
             if (step + 1) % period == 0:
                 apart = pull * (values - centre)
                 values, centre = values - apart, centre + apart.sum(axis=0)
             for rank, reply in enumerate(replies):
                 what = f"period {period}, pull {pull}: rank {rank}'s parameters after {step + 1}"
-                close(reply["places"][step], values[rank], f"{what} steps", rtol=1e-4, atol=1e-5)
+                place = reply["places"][step]
+                if values is not before and np.allclose(place, before[rank]):
+                    wrong(f"{what} steps: no pull moved them; is the tensor changed in place?")
+                close(place, values[rank], f"{what} steps", rtol=1e-4, atol=1e-5)
         for rank, reply in enumerate(replies):
             what = f"period {period}, pull {pull}: the centre on rank {rank} after {steps} steps"
             close(reply["centre"], centre, what, rtol=1e-4, atol=1e-5)

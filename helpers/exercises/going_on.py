@@ -43,9 +43,9 @@ def _accumulated(answer, count: int, batch: int) -> dict:
     """On every rank: call the answer, and look at what it did with its batches."""
     from mpi4py import MPI
 
-    from helpers.data_parallel.tasks import world
+    from helpers.data_parallel.tasks import init_distributed
 
-    comm = world()
+    comm = init_distributed()
     comm = comm.Split(0, comm.Get_rank())  # without what an earlier attempt left over
     model, events = _model(), []
 

@@ -53,10 +53,10 @@ import torch
 import torch.distributed as dist
 from torch.nn.functional import cross_entropy, max_pool2d, relu
 
-from helpers.data_parallel.tasks import lenet, world
+from helpers.data_parallel.tasks import init_distributed, lenet
 from helpers.models.lenet import LeNet
 
-world()  # torch.distributed begins, over MPI
+init_distributed()  # torch.distributed begins, over MPI
 torch.manual_seed(0)
 x, y = torch.rand(8, 1, 28, 28), torch.randint(10, (8,))
 

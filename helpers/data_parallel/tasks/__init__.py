@@ -26,7 +26,7 @@ def ranks() -> Intracomm:
     return MPI.COMM_WORLD
 
 
-def world() -> Intracomm:
+def init_distributed() -> Intracomm:
     """Return all ranks, with ``torch.distributed`` begun on their communicator."""
     import torch.distributed as dist
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from helpers.data_parallel.history import History, Stop
-from helpers.data_parallel.tasks import world
+from helpers.data_parallel.tasks import init_distributed
 from helpers.data_parallel.theory.time_model import Point
 from helpers.datasets import mnist
 
@@ -80,7 +80,7 @@ def train(
     from helpers.data_parallel.tasks.sampling import batches
     from helpers.models.lenet import LeNet
 
-    comm = world() if comm is None else comm
+    comm = init_distributed() if comm is None else comm
     rank, made = comm.Get_rank(), scheme(comm)
     model = LeNet(seed=seed + rank)  # replicas begin different, as if nobody had fixed the seed
     flat = Flat(model)
@@ -130,7 +130,7 @@ def alone(**settings: Any) -> History | None:
 
     from helpers.data_parallel.scheme import Scheme
 
-    if world().Get_rank():
+    if init_distributed().Get_rank():
         return None
     history = train(Scheme, MPI.COMM_SELF, **settings)
     history.scheme = "one process"
@@ -156,7 +156,7 @@ def computing(scheme: type[Scheme], **settings: Any) -> list[tuple[float, float]
             if self.serves:
                 noted.clear()
 
-    comm = world()
+    comm = init_distributed()
     train(Watched, comm, **settings)
     mine = [(begin, end) for begin, end in (span for span in noted if len(span) == 2)]
     first = min(begin for spans in comm.allgather(mine) for begin, _ in spans)
@@ -191,7 +191,7 @@ def time_model(
             f"expected one of {', '.join(NETWORKS)} over one of {', '.join(LINKS)}; "
             f"got {network!r} over {link!r}"
         )
-    comm = world()
+    comm = init_distributed()
     here = comm.Get_rank() < ranks
     part = cast("Intracomm", comm.Split(0 if here else 1))
     group = None
