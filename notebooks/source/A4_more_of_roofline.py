@@ -15,6 +15,7 @@
 
 # %% tags=["parameters"]
 import math
+import time
 
 import torch
 
@@ -35,6 +36,20 @@ torch.set_num_threads(1)  # one core, so that one roof holds for every point
 machine = ceilings()  # measured in less than a minute, once; the result is kept
 one_core, one_memory = machine.roof(1)
 peak, roof = {"peak, one core": one_core}, {"memory": one_memory}
+
+
+# %%
+def clocks():
+    """Return the time, and how long this process has had a core, in seconds."""
+    return time.perf_counter(), time.process_time()
+
+
+def doubt(begun):
+    """Warn if other programs had the core for a tenth of the time since `begun`."""
+    passed, had = (now - then for now, then in zip(clocks(), begun, strict=True))
+    if had < 0.9 * passed:
+        print(f"BUSY MACHINE: do not believe it ({1 - had / passed:.0%} of a core was lost)")
+
 
 # %% [markdown]
 # ## From which batch size on does arithmetic limit a layer?
@@ -65,10 +80,11 @@ def batch(n, ridge, weight, value):
 check.compute_bound_batch(batch)
 
 # %%
-least, layers = batch(1024, one_core / one_memory, 4, 4), []
+begun, least, layers = clocks(), batch(1024, one_core / one_memory, 4, 4), []
 for rows in sorted({1, 4, 16, 64, 256, least} - {None, math.inf}):
     name, *layer = kernels.layer(rows, 1024)
     layers.append(place(name + ", yours" * (rows == least), *layer, time_limit=0.5))
+doubt(begun)
 draw.interactive(peak, roof, layers)
 
 # %% [markdown]
@@ -110,6 +126,7 @@ if found[0]:
 halves = Prediction("batch of 64: time in float32 ÷ in bfloat16", None)  # your number for None
 
 # %%
+begun = clocks()
 for rows, n in ((1, 4096), (64, 512)):
     taken = {}
     for dtype in (torch.float64, torch.float32, torch.bfloat16, torch.float16):
@@ -119,6 +136,7 @@ for rows, n in ((1, 4096), (64, 512)):
               f" {p.performance / 1e9:6.1f} Gflop/s {p.bandwidth / 1e9:5.1f} GB/s")  # fmt: skip
 errors = (f"{str(d)[6:]} {kernels.layer_error(64, 512, d):.0e}" for d in list(taken)[1:])
 print("errors:", ", ".join(errors))
+doubt(begun)
 halves.answer(taken[torch.float32] / taken[torch.bfloat16])
 
 # %% [markdown] claims="A4-half-the-bytes"
@@ -173,6 +191,7 @@ last = decode(block, prompt[:, -1:], keys.clone(), values.clone())
 print(f"largest difference: {(last - block(prompt)[:, -1:]).abs().max():.0e}")
 
 # %%
+begun = clocks()
 work = T * (24 * C**2 + 2 * T * C)  # causal: half of the T × T pairs
 phases = [place("prefill", lambda: block(prompt), work, 4 * (12 * C**2 + 2 * T * C), time_limit=1)]
 for B in (1, 4, 16, 64):
@@ -180,6 +199,7 @@ for B in (1, 4, 16, 64):
     work, moved = B * (24 * C**2 + 4 * T * C), 4 * (12 * C**2 + 2 * T * C * B)
     call = lambda x=x, cache=cache: decode(block, x, *cache)  # noqa: E731
     phases.append(place(f"decode, {B}", call, work, moved, time_limit=1))
+doubt(begun)
 for p in phases:
     print(f"{p.name:10} {p.intensity:6.2f} flop/byte {p.performance / 1e9:6.1f} Gflop/s")
 at_most.answer((24 * C**2 + 4 * T * C) / (8 * T * C))
@@ -197,6 +217,7 @@ base = Layer()
 print(f"base: 128 channels in and out, 56 × 56 positions, kernel of side 3, "
       f"{base.flops / 1e6:.0f} Mflop, {base.bytes / 1e6:.1f} MB")  # fmt: skip
 module, x = base.build()
+begun = clocks()
 base_time = measure(lambda: module(x), repeats=25, time_limit=1.5).best
 print(f"{'':13} {'source':>8} {'flops':>8} {'params':>8} {'output':>7} {'bytes':>6} {'time':>6}"
       "   flop/byte")  # fmt: skip
@@ -211,6 +232,7 @@ for name, (layer, words, _) in variants(base).items():
 grouped, x = variants(base)["4 groups"][0].build()
 served = measure(lambda: grouped(x), repeats=25, time_limit=1).best
 moved = measure(lambda: shuffle(x, 4), repeats=25, time_limit=1).best
+doubt(begun)
 print(f"shuffle: 0 operations, {seconds(moved)}, {moved / served:.0%} of the grouped layer's time")
 
 # %% [markdown]

@@ -47,15 +47,6 @@ def scaled(model, by):
     return model
 
 
-def weighted(model, count):
-    import torch
-    import torch.distributed as dist
-
-    total = torch.tensor([float(count)])
-    dist.all_reduce(total)
-    return mean(scaled(model, count / total.item()), 1)
-
-
 def from_one_source(comm, layers):
     from mpi4py import MPI
 
@@ -112,6 +103,8 @@ def _elastic(
     leaves_a_message=False,
     by_messages=False,
     one_is_missing=False,
+    cloned=True,
+    bound=None,
 ):
     """Make a class of elastic averaging, right or with one fault."""
 
@@ -126,13 +119,16 @@ def _elastic(
                     super().begin(replica)
                 if leaves_a_message and self.comm.Get_rank():
                     self.comm.send("nobody takes this", 0)
-                self.centre = replica.flat.values.clone()
+                self.centre = replica.flat.values.clone() if cloned else replica.flat.values
 
             def after_step(self, replica, step):
                 if (step + 1) % period and not all_steps:
                     return
                 apart = pull * (replica.flat.values - self.centre)
-                replica.flat.values -= apart
+                if bound:
+                    setattr(replica.flat, bound, replica.flat.values - apart)
+                else:
+                    replica.flat.values -= apart
                 total = apart.numpy().copy()
                 if by_messages and self.comm.Get_rank():
                     self.comm.send(total, 0)
@@ -166,10 +162,6 @@ CASES = {
             rebinds,
         ],
         hangs=[only_rank_0],
-    ),
-    "sync_weighted": Case(
-        right=weighted,
-        wrong=[lambda model, count: mean(model)],
     ),
     "more_bytes_from": Case(
         right=lambda width, parameters: parameters // (2 * width) + 1,
@@ -209,5 +201,10 @@ CASES = {
             _elastic("leaves_a_message", all_steps=True, leaves_a_message=True),
         ],
         hangs=[_elastic("one_is_missing", one_is_missing=True)],
+        told={
+            "the same tensor as": _elastic("is_no_clone", cloned=False),
+            "another tensor": _elastic("binds_the_values", bound="values"),
+            "is the tensor changed in place": _elastic("binds_a_name", bound="some"),
+        },
     ),
 }
