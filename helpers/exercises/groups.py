@@ -54,13 +54,10 @@ def on_ranks(
         groups = {wait.members for wait in error.waits if wait.call and wait.members}
         size = len(groups.pop()) if len(groups) == 1 else 0
         among = f", among {size} ranks" if size > 1 else ""
-        wrong(_who_waits(str(error), f"no end after {limit:g} s", among))
+        wrong(_who_waits(answer, str(error), f"no end after {limit:g} s", among))
     except RankError as error:
         rank, text = next(iter(error.tracebacks.items()))
-        last = _last_line(text)
-        names = getattr(getattr(answer, "__code__", None), "co_names", ())
-        hint = _IRECV if "irecv" in names else _TRUNCATED
-        wrong(f"on rank {rank} it raised {last}{hint if 'truncated' in last else ''}")
+        wrong(f"on rank {rank} it raised {_last_line(answer, text)}")
     except RankDiedError as error:
         wrong(_plain(str(error)))
     if not any(attempted for _, attempted in replies):
@@ -129,7 +126,7 @@ def _must_ask_its_comm(answer: Callable) -> None:
             )
 
 
-def _who_waits(message: str, no_end: str, among: str) -> str:
+def _who_waits(answer: Callable, message: str, no_end: str, among: str) -> str:
     """Shorten a RankTimeoutError: what a rank raised, or else the table of who waits for whom."""
     _, _, text = _plain(message).partition("\n")
     before, raised, after = text.partition(" raised:\n")
@@ -137,13 +134,18 @@ def _who_waits(message: str, no_end: str, among: str) -> str:
         return f"{no_end}{among}. Who waits for whom:\n{text}"
     *_, error, fate = after.split("\n\n")
     who = before.rpartition("\n\n")[2]
-    return f"on {who.lower()} it raised {_last_line(error)}; {no_end} on the others.\n{fate}"
+    return (
+        f"on {who.lower()} it raised {_last_line(answer, error)}; {no_end} on the others.\n{fate}"
+    )
 
 
-def _last_line(raised: str) -> str:
+def _last_line(answer: Callable, raised: str) -> str:
     """Return the last line of a traceback, of MPI's errors without a place in MPI's own code."""
     last = _plain(raised).strip().splitlines()[-1]
-    return re.sub(r"^(\w+|\(unknown\))\(\d*\): ", "MPI's error: ", last)
+    names = getattr(getattr(answer, "__code__", None), "co_names", ())
+    hint = _IRECV if "irecv" in names else _TRUNCATED
+    shown = re.sub(r"^(\w+|\(unknown\))\(\d*\): ", "MPI's error: ", last)
+    return f"{shown}{hint if 'truncated' in last else ''}"
 
 
 def _plain(text: str) -> str:

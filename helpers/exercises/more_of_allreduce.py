@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from helpers.exercises.collectives import PICKLE, is_array
+from helpers.exercises.collectives import PICKLE, is_array, of_type
 from helpers.exercises.core import NotAttempted, call, close, exercise, wrong
 from helpers.exercises.groups import Case, nothing_begun, rank_results
 
@@ -27,7 +27,7 @@ def long_broadcast(answer, cluster):
 
     trials = [
         *((4, 8, "float64"), (4, 100_000, "float64"), (3, 6, "float64"), (2, 2, "float64")),
-        *((1, 3, "float64"), (4, 12, "float32")),
+        *((1, 3, "float64"), (4, 16, "float32")),
     ]
     cases = [
         Case(n, partial(work, length, kind), f"{length} numbers of {kind}")
@@ -42,7 +42,8 @@ def long_broadcast(answer, cluster):
         for rank, result in enumerate(there):
             where = f"on rank {rank} of {n}, {length} numbers of {kind}"
             is_array(result.returned, where)
-            close(result.returned, _part(0, length), where)
+            with of_type(kind):
+                close(result.returned, _part(0, length), where)
         if sum(result.bytes for result in there) < (n - 1) * whole:  # each must hear it all
             wrong(
                 f"right, but {n} ranks sent too little by messages for all to hear it: do it with "
@@ -68,6 +69,7 @@ def rate_for(answer):
         (0.05, 8, 102_000_000, 5e-6, 128 / 130),
         (3.0, 64, 64_000, 0.02, 0.8),
         (0.01, 4, 1_000, 0.002, 1.0),  # six latencies take 12 ms
+        (0.5, 2, 1_000, 0.25, 1.0),  # and here two take all of the time
         (2.0, 1024, 8, 1e-3, 0.9),  # the latencies of one way would leave half of the time
     ):
         what = f"{seconds:g} s, N={N}, K={K}, alpha={alpha:g} s, data={data:.4g}"

@@ -40,17 +40,16 @@ cluster = Cluster(n=P.ranks)
 animate(schedules(cluster.run(record, ["ring"], (P.ranks,))))
 
 # %% [markdown]
-# A column is a *rank*, one of the four processes. A box is a **chunk** of the rank's array. A box has one **stripe for each rank**: a coloured stripe means that this rank's numbers are in the chunk's sum. A border marks a complete sum. Below each rank you read how much it has sent, in multiples of the array's size $K$. A green label means that these messages were recorded on your ranks. A grey label means that the algorithm was simulated. The picture draws all messages as if they took equally long.
+# A column is a *rank*, one of the four processes. A box is a **chunk** of the rank's array. A box has one **stripe for each rank**: a coloured stripe means that this rank's numbers are in the chunk's sum. A border marks a complete sum. Below each rank you read how much it has sent, in multiples of the array's size $K$. All messages are drawn as if they took equally long.
 #
 # **You will be able to**
 #
-# - write a ring allreduce from two loops, and say why chunk $i$ is complete on rank $i$;
-# - count the steps and the bytes of five allreduce algorithms;
+# - write a ring allreduce from two loops, and count its steps and bytes;
 # - predict the time of an allreduce from three numbers that you measure, and say how far to trust the prediction;
 # - say what two levels save between hosts, and choose an algorithm for thousands of GPUs;
 # - judge the sentence "the cost of a ring allreduce does not depend on the number of workers".
 #
-# **You need** ranks, send and receive, latency and bandwidth from notebook [01](01_mpi_basics.ipynb). *Time:* 150 minutes: three lessons, a project of 35 minutes, and five minutes for what breaks. Each lesson runs after the cells above, without the other lessons. *Cores:* two are enough. *GPU:* none.
+# **You need** ranks, send and receive, latency and bandwidth from notebook [01](01_mpi_basics.ipynb). *Time:* 150 minutes: five for this page, three lessons of 50, 35 and 20, a project of 35 minutes, and five for what breaks. Each lesson runs after the cells above, without the other lessons. *Cores:* two are enough. *GPU:* none.
 #
 # | symbol | meaning | unit |
 # |---|---|---|
@@ -59,12 +58,11 @@ animate(schedules(cluster.run(record, ["ring"], (P.ranks,))))
 # | $\alpha$ | [latency](glossary.md#latency): time of a message of no bytes | s |
 # | $\beta$ | time for each further byte; $1/\beta$ is the [bandwidth](glossary.md#bandwidth) | s/B |
 # | $\gamma$ | time to add one byte's worth of numbers | s/B |
-# | $G$, $M$ | ranks (GPUs) in a node, number of nodes; $N = G M$ | |
 
 # %% [markdown]
 # ## Lesson 1. How do ranks add up their arrays?
 #
-# *55 minutes.* Four workers each have a gradient of 100 MB, and all of them need the sum. One way is a chain. Worker 0 sends to worker 1, which adds its own gradient and sends the result to worker 2, and so on. Worker 3 then has the sum, and sends it back along the chain to all others. Is there a better way?
+# *50 minutes.* Four workers each have a gradient of 100 MB, and all of them need the sum. One way is a chain. Worker 0 sends to worker 1, which adds its own gradient and sends the result to worker 2, and so on. Worker 3 then has the sum, and sends it back along the chain to all others. Is there a better way?
 #
 # > **Predict.** How many MB does the busiest worker of the chain send? Can it be done so that no worker sends more than 150 MB ("yes" or "no")? A thousand workers share the load evenly: how many MB must each of them send at least? Type your answers in place of the dots.
 
@@ -82,16 +80,14 @@ guess["MB sent by each of a thousand, at least"] = ...
 # %%ranks
 import numpy as np
 
-from helpers.waiting import meet
-
 x = 10.0 * rank + np.arange(4)
 reference = np.empty(4)
 comm.Allreduce(x, reference)
-chunks = [np.full(500_000, value) for value in x]  # each number as 4 MB: messages that last
+chunks = np.split(x.copy(), size)  # here each chunk is one number
 print(*x.astype(int), "->", *reference.astype(int))
 
 # %% [markdown]
-# Now by hand. Put the ranks on a ring, on which each rank sends only to its right neighbour, rank $r+1$ (ranks and chunks count modulo $N$). In every step every rank sends **one chunk**, and adds what it receives to its own chunk of the same number. Rank $r$ first sends chunk $r-1$. After that it always sends the chunk to which it has just added. (Each chunk is one of the four numbers, repeated to fill 4 MB.) The picture shows the first step halfway; the four chunks in dashed frames are on their way:
+# Now by hand. Put the ranks on a ring, on which each rank sends only to its right neighbour, rank $r+1$ (ranks and chunks count modulo $N$). In every step every rank sends **one chunk**, and adds what it receives to its own chunk of the same number. Rank $r$ first sends chunk $r-1$. After that it always sends the chunk to which it has just added. The picture shows the first step halfway; the four chunks in dashed frames are on their way:
 
 # %%
 from helpers.plots.animation import draw_state
@@ -100,12 +96,11 @@ draw_state(model("ring", P.ranks), step=0, part=0.5, ring=True)
 plt.show()
 
 # %%
-# %%ranks --trace by_hand
-meet(comm)
+# %%ranks
 right, left = (rank + 1) % size, (rank - 1) % size
-theirs = np.empty(500_000)
 for step in range(size - 1):
     give, take = (rank - step - 1) % size, (rank - step - 2) % size
+    theirs = np.empty_like(chunks[take])
     comm.Sendrecv(chunks[give], right, 0, theirs, left, 0)
     chunks[take] += theirs
     mine = [int(chunk[0]) for chunk in chunks]
@@ -115,15 +110,6 @@ assert mine[rank] == reference[rank]
 # %% [markdown]
 # Compare with the sums above: after three steps chunk $r$ on rank $r$ is complete. The other chunks are partial sums. This half of the ring is called *reduce-scatter*. Why is chunk $i$ complete on rank $i$? It starts on rank $i+1$ and moves one rank to the right in each of $N-1$ steps: $i + 1 + (N - 1) = i + N$, which is rank $i$ again.
 #
-# In the timeline every rank has a box in every step. Hatching means that the rank waits for its left neighbour. In the gaps it adds, or waits for a core.
-
-# %%
-from helpers.plots.timeline import timeline
-
-timeline(by_hand, labels=False, title="Reduce-scatter by hand: three steps, all ranks in each")
-plt.show()
-
-# %% [markdown]
 # The second half, *allgather*, sends the complete chunks round the ring once more. You write it.
 #
 # ### Exercise 1: what to send
@@ -151,7 +137,7 @@ check.chunk_to_send(chunk_to_send)
 # %% [markdown]
 # ### Exercise 2: the whole ring
 #
-# *Difficulty ●●○, 20 minutes.* Join both halves: `ring_allreduce(x, comm)` returns the sums over all ranks as a new array. It must work for vectors `x` of *any* length, even below $N$ or not divisible by $N$, for any type of number (gradients are `float32`), and for $N = 1$. Lesson 2 races it.
+# *Difficulty ●●○, 25 minutes.* Join both halves: `ring_allreduce(x, comm)` returns the sums over all ranks as a new array. It must work for vectors `x` of *any* length, even below $N$ or not divisible by $N$, for any type of number (gradients are `float32`), and for $N = 1$. Lesson 2 races it.
 #
 # <details><summary>Hint</summary>
 #
@@ -193,13 +179,13 @@ check.ring_allreduce(ring_allreduce, cluster=cluster)
 # | ring | $N$ chains at once, one for each chunk | $2(N-1)$ |
 # | halving and doubling | partners exchange *halves*, then quarters, and so on, until each rank has one complete chunk; then the same way back | $2\log_2 N$ |
 #
-# Choose an algorithm from the menu, and press ▶|. Which algorithms keep every column busy? What does the busiest rank send with 4 ranks, and with 8? Give the chain 4 chunks: they follow one another like the wagons of a train, so more ranks work at once.
+# Choose one algorithm after another from the menu, and press ▶|, with 4 ranks first. Which algorithms keep every column busy? Then set the tree and the ring to 8 ranks: how much more does the busiest rank send? (A green label means that these messages were recorded on your ranks, a grey one that they were simulated.)
 
 # %%
 FOUR = ["chain", "tree", "recursive_doubling", "ring"]
-plans = schedules(cluster.run(record, FOUR, (4, 3, 2), (1, 4)))
-plans += [model(name, n) for name in FOUR for n in (8, 16)]
-animate([*plans, *(halving.schedule(n) for n in (4, 8, 16))])
+plans = schedules(cluster.run(record, FOUR, (P.ranks,)))
+plans += [model(name, 8) for name in FOUR]
+animate([*plans, *(halving.schedule(n) for n in (4, 8))])
 
 # %% [markdown]
 # ### Bytes for each rank
@@ -220,37 +206,12 @@ print(f"in a ring of four, each worker sends {most:g} MB; of a thousand, {100 * 
 guess.answer("MB sent by each of a thousand, at least", 100 * thousand)
 
 # %% [markdown]
-# Chain and tree load some ranks more than others. The ring loads all ranks equally, and its busiest rank sends least. Can any algorithm send less? To complete one sum, all ranks but one must send their part of it. For all sums together, that makes $(N-1)K$ bytes. Then $N-1$ ranks lack each sum and must receive it: another $(N-1)K$. Shared evenly over $N$ ranks, that is $2(N-1)K/N$ each, which is what the ring sends (full proof: Patarasuk and Yuan 2009).
+# In the chain, the busiest rank sends $2K$ bytes for any $N$ above 2: the array once in each direction. In the tree, it sends $\log_2 N\cdot K$ (for $N$ a power of two): rank 0 sends in every step on the way back. In the ring, every rank sends a chunk of $K/N$ bytes in each of $2(N-1)$ steps.
+#
+# Can any algorithm send less than the ring? To complete one sum, all ranks but one must send their part of it. For all sums together, that makes $(N-1)K$ bytes. A complete sum must then reach the $N-1$ ranks that do not have it. For all sums, that makes another $(N-1)K$ bytes. Shared evenly over $N$ ranks, each sends $2(N-1)K/N$, exactly what a rank of the ring sends (full proof: Patarasuk and Yuan 2009).
 #
 # *In-network reduction* gets below this bound. In NVIDIA's SHARP the switches add: each rank sends its array once and receives the sums once, $K$ bytes each way.
 #
-# ### Exercise 3: the busiest rank
-#
-# *Difficulty ●●○, 8 minutes.* Write the formula for the bytes that the busiest rank sends: for `"chain"`, `"tree"` and `"ring"`, with $N$ a power of two and at least 4. Step through the animation with 4, 8 and 16 ranks, and read the numbers below the columns.
-#
-# <details><summary>Hint</summary>
-#
-# In the tree, rank 0 sends only while the sum comes back, once in every step. In the ring, every rank sends one chunk in every step.
-#
-# </details>
-
-
-# %% exercise="bytes-sent"
-def bytes_sent(algorithm, N, K):
-    """Return the bytes that the busiest of N ranks sends to allreduce K bytes."""
-    # BEGIN SOLUTION
-    if algorithm == "chain":
-        return 2 * K
-    if algorithm == "tree":
-        return (N.bit_length() - 1) * K
-    return 2 * (N - 1) * K / N
-    # END SOLUTION
-
-
-# %% check="bytes-sent" points=2
-check.bytes_sent(bytes_sent)
-
-# %% [markdown]
 # **Answer.** Cut the array into $N$ chunks, and let $N$ chains run at once: a ring. Every rank sends $2(N-1)K/N$ bytes. Unless switches add, every algorithm has a rank that sends at least as much. Halving and doubling sends as little in fewer steps. *Evidence: your ranks counted the bytes that the formula predicts.*
 
 # %% [markdown]
@@ -360,7 +321,7 @@ for name, place in (("1 KB", 0), ("4 MB", 4)):
 # %% [markdown]
 # A model of three numbers knows nothing of caches, of the change from [eager](glossary.md#eager) to [rendezvous](glossary.md#rendezvous), or of ranks that share cores. For such a model a ratio between a half and two is good. The ring hardly tests the model, since α and β were fitted to ring steps. Tree and recursive doubling do test it. With four ranks on two cores the measured order may differ from the predicted one.
 #
-# ### Exercise 4: where ring and tree cross
+# ### Exercise 3: where ring and tree cross
 #
 # *Difficulty ●●○, 10 minutes.* Take $N$ a power of two and ignore γ. From which size $K$ on is the ring faster than the tree? Solve $T_\text{tree} = T_\text{ring}$ for $K$.
 #
@@ -438,7 +399,7 @@ guess["ms for 1.5 MB on one link"] = ...
 guess["fastest between hosts"] = ...
 
 # %% [markdown]
-# To predict, we need α and β twice. Between hosts we fit them to ring steps, with all ranks at work, as in Lesson 2. Inside a host we fit them to a ping-pong. We predict that each step takes as long as its slowest part: a message inside a host, or all the bytes that leave or enter one host through its one link.
+# To predict, we need α and β twice. Between hosts we fit them to ring steps, with all ranks at work, as in Lesson 2. Inside a host we fit them to a ping-pong. In a step, some messages stay inside a host, and others cross links. A link's time counts all the bytes that leave its host in this step, or all that enter it. We predict that the step takes as long as its slowest message or link.
 
 # %%
 network = Network(hosts=4, rate=100e6)  # bit/s; two ranks on each, side by side: 0 and 1, 2 and 3

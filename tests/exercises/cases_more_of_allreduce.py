@@ -114,14 +114,20 @@ def ring_time_of_the_schedule(hosts, K, alpha, payload):
 CASES = {
     "long_broadcast": Case(
         right=scatter_and_allgather,
-        also=[scatter_and_allgather_by_pickles, scatter_and_open_ring],
+        also=[
+            *(scatter_and_allgather_by_pickles, scatter_and_open_ring),
+            lambda work, comm: scatter_and_allgather(work.copy(), comm),
+        ],
         wrong=[
             *(broadcast_along_a_chain, lambda work, comm: (comm.Bcast(work), work)[1]),
             scatter_alone,
-            # right as long as the numbers are float64
-            lambda work, comm: allgather(scatter_alone(work, comm, kind=float), comm),
             lambda work, comm: by_requests(scatter_alone(work, comm), comm, wait=False),
         ],
+        told={
+            "float64 was right": lambda work, comm: allgather(
+                scatter_alone(work, comm, kind=float), comm
+            ),
+        },
         hangs=[broadcast_that_raises_alone],
     ),
     "rate_for": Case(
@@ -129,6 +135,11 @@ CASES = {
         also=[lambda *asked: np.asarray(rate(*asked))],
         wrong=[
             lambda s, N, K, alpha, data: 8 * K / N / data / (s / (2 * (N - 1)) - alpha),  # below 0
+            lambda s, N, K, alpha, data: (  # divides by 0 where the latencies take all of s
+                math.inf
+                if s < 2 * (N - 1) * alpha
+                else 8 * K / N / data / (s / (2 * (N - 1)) - alpha)
+            ),
             lambda *asked: None if rate(*asked) == math.inf else rate(*asked),
             lambda seconds, *asked: rate(2 * seconds, *asked),  # of one way
             lambda seconds, N, K, alpha, data: rate(seconds, N, K, 0.0, data),
