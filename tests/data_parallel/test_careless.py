@@ -13,7 +13,7 @@ from torch.utils.data.distributed import DistributedSampler
 
 from helpers.data_parallel import Replica, train
 from helpers.data_parallel.schemes import Asynchronous, MPIAllreduce, Server
-from helpers.data_parallel.tasks import ranks as world
+from helpers.data_parallel.tasks import ranks
 from tests.data_parallel.test_loop import batches_that_end, of_a_line
 from tests.mpi.runner import RankError, run_ranks
 from tests.mpi.several import on_ranks
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.mpi
 
 def by_a_loader(epochs: int) -> dict[str, object]:
     """Someone else's model, optimizer and DataLoader, by three schemes."""
-    comm = world()
+    comm = ranks()
     x = torch.linspace(-1, 1, 48).reshape(48, 1)
     data = TensorDataset(x, x**2)
     found: dict[str, object] = {}
@@ -62,7 +62,7 @@ TOLD = {
 
 def careless(cases: list[str]) -> list[list[str]]:
     """Train a line on every rank with one thing wrong: the error, or how it ended."""
-    rank, one = world().Get_rank(), torch.ones(4, 1)
+    rank, one = ranks().Get_rank(), torch.ones(4, 1)
 
     class Stream(IterableDataset):
         def __iter__(self):
@@ -89,7 +89,7 @@ def careless(cases: list[str]) -> list[list[str]]:
             "a stream": (DataLoader(Stream(), batch_size=4), 2),
         }[case]
         try:
-            history = of_a_line(MPIAllreduce(world()), batches, steps=steps)
+            history = of_a_line(MPIAllreduce(ranks()), batches, steps=steps)
         except (ValueError, RuntimeError, OSError) as error:
             return [f"{type(error).__name__}: {error}"]
         return [history.ended, *history.report]

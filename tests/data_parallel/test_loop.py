@@ -15,8 +15,7 @@ from helpers.data_parallel.schemes import (
     Stop,
     Unannounced,
 )
-from helpers.data_parallel.tasks import lenet
-from helpers.data_parallel.tasks import ranks as world
+from helpers.data_parallel.tasks import lenet, ranks
 from helpers.models.lenet import LeNet
 from tests.mpi.several import on_ranks, told
 
@@ -34,7 +33,7 @@ def of_a_line(scheme, batches, **how):
 
 def all_again() -> list[str]:
     """How runs of one scheme and replica ended, each with or without a stop; both stay."""
-    replica, batches, again = line(), [(torch.ones(4, 1),) * 2] * 5, MPIAllreduce(world())
+    replica, batches, again = line(), [(torch.ones(4, 1),) * 2] * 5, MPIAllreduce(ranks())
     before = [dict(vars(each)) for each in (replica, again)]
     ended = [train(replica, batches, again, stop=stop).ended for stop in (Stop(updates=3), None)]
     assert [vars(replica), vars(again)] == before
@@ -43,16 +42,16 @@ def all_again() -> list[str]:
 
 def batches_that_end(scheme: str, listed: tuple[int, ...]) -> tuple[str, int]:
     """Batches of which nobody knows the number, but on the ranks ``listed``; each has others."""
-    rank = world().Get_rank()
+    rank = ranks().Get_rank()
     mine = [(torch.ones(4, 1),) * 2] * (10 + 5 * rank)
-    made, stop = getattr(schemes, scheme)(world()), schemes.Stop(seconds=60)
+    made, stop = getattr(schemes, scheme)(ranks()), schemes.Stop(seconds=60)
     history = of_a_line(made, mine if rank in listed else iter(mine), stop=stop)
     return history.ended, history.updates
 
 
 def a_stop_that_cannot_be() -> str:
     unannounced = functools.partial(Unannounced, receive=print)
-    return told(lambda: lenet.train(unannounced, world(), stop=Stop(loss=1.0)))
+    return told(lambda: lenet.train(unannounced, ranks(), stop=Stop(loss=1.0)))
 
 
 def rebound() -> str:
@@ -62,7 +61,7 @@ def rebound() -> str:
         model.third.weight.grad = model.third.weight.grad / 2
 
     scheme = functools.partial(ByFunction, function=sync_gradients)
-    return told(lambda: lenet.train(scheme, world(), steps=2))
+    return told(lambda: lenet.train(scheme, ranks(), steps=2))
 
 
 LISTED = (), (0,), (1,)
@@ -108,12 +107,12 @@ def hooks() -> list[str]:
         heard.append("loss")
         return (z - y).square().mean()
 
-    train(line(loss), [(torch.ones(4, 1),) * 2] * 2, Told(world()))
+    train(line(loss), [(torch.ones(4, 1),) * 2] * 2, Told(ranks()))
     return heard
 
 
 def bad_calls() -> list[str]:
-    comm, replica = world(), Replica(LeNet(), None, None)
+    comm, replica = ranks(), Replica(LeNet(), None, None)
     return [
         told(call)
         for call in (

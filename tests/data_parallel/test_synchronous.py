@@ -16,8 +16,7 @@ from helpers.data_parallel.schemes import (
     Ring,
     Server,
 )
-from helpers.data_parallel.tasks import lenet
-from helpers.data_parallel.tasks import ranks as world
+from helpers.data_parallel.tasks import lenet, ranks
 from helpers.data_parallel.tasks.lenet import digits, judged_once
 from helpers.data_parallel.tasks.sampling import batches, from_shards, positions
 from helpers.datasets import mnist
@@ -45,22 +44,22 @@ def _mean_by_hand(model):
 
 
 def with_server(steps: int, batch: int) -> np.ndarray:
-    return lenet.train(Server, world(), steps=steps, batch=batch, rate=0.02).weights
+    return lenet.train(Server, ranks(), steps=steps, batch=batch, rate=0.02).weights
 
 
 def same_and_divided(steps: int):
     """Weights of replicas that see the same batches, or parts of them; and of one process."""
-    same = lenet.train(MPIAllreduce, world(), steps=steps, batch=8, divide=False).weights
-    divided = lenet.train(MPIAllreduce, world(), steps=steps, batch=8).weights
+    same = lenet.train(MPIAllreduce, ranks(), steps=steps, batch=8, divide=False).weights
+    divided = lenet.train(MPIAllreduce, ranks(), steps=steps, batch=8).weights
     return same, divided, lenet.alone(steps=steps, batch=8)
 
 
 def judged() -> tuple[float, float]:
     """Of weights that are rank 0's but on rank 2: the accuracy as told, and as counted here."""
     weights = torch.cat([p.detach().flatten() for p in LeNet(seed=1).parameters()]).numpy()
-    if world().Get_rank() == 2:
+    if ranks().Get_rank() == 2:
         weights[-10:] = 1e3 * np.arange(10)  # it takes every digit for a nine
-    return judged_once(weights, world()), accuracy_of(weights, digits())
+    return judged_once(weights, ranks()), accuracy_of(weights, digits())
 
 
 @pytest.fixture(scope="module")
