@@ -43,7 +43,7 @@ def _listed(mapper):
 
 
 def _told(answer, rank: int, line: str, left: dict, waiting: list, size: int) -> dict:
-    """Ask the answer; return who was told what, each text taken apart."""
+    """Ask the answer; return who was told what."""
     from helpers.first_words import words
 
     try:
@@ -54,23 +54,25 @@ def _told(answer, rank: int, line: str, left: dict, waiting: list, size: int) ->
         raise
     if not isinstance(told, dict) or not all(isinstance(text, str) for text in told.values()):
         wrong(f"to {line!r} of rank {rank}: expected a dictionary {{rank: text}}, got {told!r}")
-    return {other: words(text) for other, text in told.items()}
+    return told
 
 
 def _only(told: dict, rank: int, line: str, command: str) -> dict:
-    """Return what the rank that asked was told; nobody else may be."""
+    """Return what the rank that asked was told, taken apart; nobody else may be told anything."""
+    from helpers.first_words import words
+
     if set(told) != {rank}:
         wrong(f"{line!r} of rank {rank}: told were {sorted(told)}, and it was that rank that asked")
-    found = told[rank]
+    found = words(told[rank])
     if found.get("cmd") != command or found.get("rc") != "0":
-        wrong(f"{line!r}: expected an answer that begins cmd={command} rc=0, got {found}")
+        wrong(f"{line!r}: expected an answer that begins cmd={command} rc=0, got {told[rank]!r}")
     return found
 
 
 @exercise
 def serve(answer):
     """answer(rank, request, words, waiting, size) -> {rank: text}, and real ranks come to life."""
-    from helpers.first_words import SILENT, start
+    from helpers.first_words import SILENT, start, words
 
     for size in (3, 2, 1):
         left: dict = {}
@@ -81,29 +83,36 @@ def serve(answer):
                 told = _told(answer, sender, line, left, waiting, size)
                 _only(told, sender, line, "put_result")
         for turn, last in enumerate((size - 1, 0)):
+            full = (
+                f"; `waiting` still held {waiting} from barrier {turn}: empty that list itself, "
+                "since `waiting = []` makes another one"
+            )
+            full = full if waiting else ""
             order = [rank for rank in range(size) if rank != last] + [last]
             for rank in order[:-1]:
                 told = _told(answer, rank, "cmd=barrier_in", left, waiting, size)
                 if told:
                     wrong(
                         f"barrier {turn + 1} of {size} ranks: rank {rank} came, and {sorted(told)} "
-                        "were answered while others were still on their way"
+                        f"were answered while others were still on their way{full}"
                     )
             told = _told(answer, last, "cmd=barrier_in", left, waiting, size)
             if sorted(told) != list(range(size)):
                 wrong(
                     f"barrier {turn + 1} of {size} ranks: the last one came, and {sorted(told)} "
-                    "were answered"
+                    f"were answered{full}"
                 )
-            if any(text.get("cmd") != "barrier_out" for text in told.values()):
+            if any(words(text).get("cmd") != "barrier_out" for text in told.values()):
                 wrong(f"barrier {turn + 1}: expected answers cmd=barrier_out rc=0, got {told}")
         for reader in range(size):
             for sender in range(size):
                 line = f"cmd=get key=name-{sender}"
                 told = _told(answer, reader, line, left, waiting, size)
-                value = _only(told, reader, line, "get_result").get("value")
-                if value != f"n{sender}":
-                    wrong(f"rank {sender} put n{sender}; rank {reader} asked, and was told {value}")
+                if _only(told, reader, line, "get_result").get("value") != f"n{sender}":
+                    wrong(
+                        f"rank {sender} put n{sender}; rank {reader} asked, expected an answer "
+                        f"that ends in value=n{sender}, without a blank, got {told[reader]!r}"
+                    )
     born = start(3, answer, hosts=3)
     if born.trouble and born.trouble != SILENT:  # the answers are right, whoever asks for them
         wrong(f"three ranks were started, and did not come to life with it: {born.trouble}")

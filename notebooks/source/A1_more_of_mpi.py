@@ -3,7 +3,7 @@
 #
 # You will answer the first questions of four new ranks, write two functions for a MapReduce framework, and see whether ranks can compute while their messages travel.
 #
-# **You need** notebook [01](01_mpi_basics.ipynb). *Time:* 50 minutes, exercises included. Each section needs only the set-up; take them in any order. *Cores:* two or more. *GPU:* none.
+# **You need** notebook [01](01_mpi_basics.ipynb). *Time:* 55 minutes, exercises included. Each section needs only the set-up; the last table needs *MPI or MapReduce?* too. Take the sections in any order. *Cores:* two or more. *GPU:* none.
 #
 # ## Set-up
 
@@ -171,11 +171,11 @@ print(f"{len(documents)} documents, {sum(map(len, documents)) / 1000:.0f} kB of 
 print(documents[0][:200])
 
 # %% [markdown]
-# > **Predict.** Four ranks count. In the MPI program rank 0 adds up the counts of all ranks: how many messages does this take? In MapReduce ranks 1 to 3 ask rank 0 for one document at a time: how many requests and answers does this take together?
+# > **Predict.** Four ranks count. In the MPI program rank 0 adds up the counts of all ranks: how many messages does this take? In MapReduce ranks 1 to 3 ask rank 0 for one document at a time. Each document takes a request and an answer. How many further messages are there?
 
 # %%
 guess["messages, MPI"] = ...
-guess["messages, MapReduce"] = ...
+guess["further messages, MapReduce"] = ...
 
 # %% [markdown]
 # **MPI**: you decide which rank counts what, which rank adds up, and who sends what to whom.
@@ -211,10 +211,11 @@ counted, again = cluster.run(lambda: (counts, reduced))[0]
 print(f"{len(counted)} different words; both ways count the same: {counted == again}")
 print(", ".join(f"{word}: {n}" for word, n in counted.most_common(6)))
 guess.answer("messages, MPI", len(by_mpi.messages))
-guess.answer("messages, MapReduce", len(by_mapreduce.messages))
+further = len(by_mapreduce.messages) - 2 * len(documents)
+guess.answer("further messages, MapReduce", further)
 
 # %% [markdown]
-# In the MPI program ranks 1 to 3 send one message each: their counts. In MapReduce each document takes a request and an answer, and each worker asks once more to learn that none is left. Then a collective (not counted) brings all pairs of a word to one rank. Because workers ask, all are busy while documents are left, and a failed task can be repeated:
+# In the MPI program ranks 1 to 3 send one message each: their counts. In MapReduce each worker asks once more after the last document, and is told that none is left: a request and an answer for each of three workers. Then a collective (not counted) brings all pairs of a word to one rank. Because workers ask, all are busy while documents are left, and a failed task can be repeated:
 
 
 # %%
@@ -296,11 +297,11 @@ else:
 # - start the exchange, compute, and wait for its end with `Waitall`;
 # - do the same, but after each of eight pieces of work ask with `Testall` whether the messages have arrived.
 #
-# > **Predict.** Divide the time of `Waitall` by the time of the exchange alone: the ratio is about 0 if the bytes moved before `Waitall`, about 1 if they did not. What is it in the second way, and in the third?
+# > **Predict.** How much of the time of the exchange is left for `Waitall`: "most" (more than half) or "little"? It is most if the bytes wait for `Waitall`, and little if they have moved before. Answer for the second way, and for the third.
 
 # %%
-guess["Waitall ÷ exchange"] = ...
-guess["Waitall ÷ exchange, with Testall"] = ...
+guess["left for Waitall"] = ...
+guess["left for Waitall, after Testall"] = ...
 
 
 # %%
@@ -336,8 +337,8 @@ both = cluster.run(lambda: (ways, rounds) if rank < 2 else None)
 best = 1e3 * np.min([rounds for _, rounds in both[:2]], axis=(0, 1))
 table = ["| way | exchange or Waitall [ms] | everything [ms] |", "|---|---|---|"]
 table += [f"| {way} | {a:.2f} | {b:.2f} |" for way, (a, b) in zip(both[0][0], best, strict=True)]
-guess.answer("Waitall ÷ exchange", float(best[1, 0] / best[0, 0]))
-guess.answer("Waitall ÷ exchange, with Testall", float(best[2, 0] / best[0, 0]))
+for name, way in (("left for Waitall", 1), ("left for Waitall, after Testall", 2)):
+    guess.answer(name, "most" if best[way, 0] > best[0, 0] / 2 else "little")
 Markdown("\n".join([*table, "", "(the best of 15 rounds)"]))
 
 # %% [markdown]

@@ -3,7 +3,7 @@
 #
 # You will watch six of MPI's collectives, write a broadcast for long arrays, order a link for an allreduce, and predict what a bad placement of ranks costs.
 #
-# **You need** notebook [08](08_allreduce_animation.ipynb). *Time:* 65 minutes, exercises included. Each section needs the set-up alone; the last table needs the first two sections. *Cores:* two or more. *GPU:* none.
+# **You need** notebook [08](08_allreduce_animation.ipynb). *Time:* 73 minutes, exercises included. Each section needs the set-up alone; the last table needs the first two sections. *Cores:* two or more. *GPU:* none.
 #
 # ## Set-up
 
@@ -150,7 +150,7 @@ guess["sent by rank 0 ÷ K, in chunks"] = ...
 guess["the faster broadcast of 4 MB"] = ...
 
 # %% [markdown]
-# *Difficulty ●●○, 12 minutes.* Write the broadcast in chunks, with sends and receives alone. On rank 0 the array `work` holds the numbers; on the other ranks its content does not matter. The number of ranks, $N$, divides the length of `work`. Return `work`, filled in, on every rank. Only rank 0 may send more than $N - 1$ chunks.
+# *Difficulty ●●○, 12 minutes.* Write the broadcast in chunks, with sends and receives alone. On rank 0 the array `work` holds the numbers; on the other ranks its content does not matter. The number of ranks, $N$, divides the length of `work`. Every rank returns `work`, filled in, or a new array with rank 0's numbers. Only rank 0 may send more than $N - 1$ chunks.
 #
 # <details><summary>Hint</summary>
 #
@@ -161,7 +161,7 @@ guess["the faster broadcast of 4 MB"] = ...
 
 # %% exercise="long-broadcast"
 def long_broadcast(work, comm):
-    """Return `work` with the numbers of rank 0 on every rank: a scatter, then an allgather."""
+    """Return the numbers of rank 0 on every rank: a scatter, then an allgather."""
     # BEGIN SOLUTION
     n, rank = comm.Get_size(), comm.Get_rank()
     chunks = np.split(work, n)

@@ -54,6 +54,22 @@ def serves_the_last(rank, request, words, waiting, size):
     return {rank: told[rank]} if told else {}
 
 
+def serves_with_a_new_list(rank, request, words, waiting, size):
+    if request["cmd"] != "barrier_in":
+        return serves(rank, request, words, waiting, size)
+    waiting.append(rank)
+    if len(waiting) < size:
+        return {}
+    everybody = waiting
+    waiting = []
+    return dict.fromkeys(everybody, "cmd=barrier_out rc=0")
+
+
+def serves_after_a_blank(rank, *asked):
+    told = serves(rank, *asked)
+    return {other: text.replace("value=", "value= ") for other, text in told.items()}
+
+
 def serves_what_is_ones_own(rank, request, words, waiting, size):
     if request["cmd"] == "put":
         words[rank] = request["value"]
@@ -85,5 +101,9 @@ CASES = {
             lambda *asked: serves(*asked) or None,
             lambda rank, request, words, waiting, size: request,
         ],
+        told={
+            "`waiting = []` makes another one": serves_with_a_new_list,
+            "got 'cmd=get_result rc=0 value= n0'": serves_after_a_blank,
+        },
     ),
 }
