@@ -82,7 +82,6 @@ NUMBERS: dict[str, Numbers] = {
             ("(rank + 1)", "(rank + {by})"),
             ("(rank - 1)", "(rank - {by})"),
         ],
-        [("received from the left:", "received from {by:word} places to the left:")],
     ),
     "01 grid-sums": Numbers(
         [{"columns": 3}],

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Start here: see what your machine can do
 #
-# In twenty minutes you will have tested your machine, seen how four processes share its cores, and solved the first exercises.
+# In 25 minutes you will have tested your machine, seen how four processes share its cores, and solved the first exercises.
 #
 # The next cell starts four processes, called ranks. They pass a ball around a ring: each rank waits for a message from the rank before it, then sends one to the rank after it.
 
@@ -35,7 +35,7 @@ ring(cluster.run(pass_round, 3))
 # - see ranks take turns, and explain why four ranks on two cores take at least twice as long as one;
 # - solve an exercise, check it, and get a fresh copy of a notebook.
 #
-# **You need** some Python; nothing else. *Time:* 20 minutes, of which your machine works for less than two. *Cores:* any number. *GPU:* none.
+# **You need** some Python; nothing else. *Time:* 25 minutes, of which your machine works for less than two. *Cores:* any number. *GPU:* none.
 #
 # The [glossary](glossary.md) explains new words. Run a cell with <kbd>Shift</kbd>+<kbd>Enter</kbd>; run them all with *Run → Run All Cells*.
 
@@ -152,7 +152,7 @@ check.squares(cluster.run(lambda: mine))
 # %% [markdown]
 # ## Do they really run at the same time?
 #
-# First one process adds numbers in a loop. Then four ranks at the same time each do *as many* additions. After every 5 000 additions a process reads two clocks: the wall clock, which never stops, and the process clock, which runs only while the process has a core. If the wall clock advanced over 0.3 ms more than the process clock, the process was without a core in between. So each rank records when it *really* ran.
+# First one process adds numbers in a loop. Then four ranks at the same time each do *as many* additions. Again and again a process reads two clocks: the wall clock, which never stops, and the process clock, which stops while the process has no core. From the difference, each rank records when it *really* ran.
 #
 # > **Predict:** how many times as long as the one process will the four ranks need on your machine? Replace the dots by a number.
 
