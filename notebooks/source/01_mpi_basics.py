@@ -1066,7 +1066,7 @@ print(f"for the receive up to {max(eager):,} B, and did from {min(waited):,} B o
 guess.answer("the ring works with 8 MB", "no")
 
 # %% [markdown]
-# The program was wrong from the beginning, and eager sends hid it. To find such places, replace `Send` by `Ssend`, which is never eager: if the program still runs, it relies on no eager send. Your `shift` starts its send without blocking, so it passed with 8 MB.
+# The program was wrong from the beginning, and eager sends hid it. To find such places, replace `Send` by `Ssend`, which is never eager: if the program still runs, it relies on no eager send. Your `shift` starts its send without blocking, so it passed with 4 MB.
 #
 # **Overwrite too early.** `Isend` returns before MPI has read the array. Rank 0 changes the array at once, and rank 1 receives the wrong numbers. (The time limit restarted the ranks, so we import again.)
 

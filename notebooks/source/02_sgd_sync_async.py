@@ -11,7 +11,7 @@
 # - predict from two measured times whether a second replica pays;
 # - write the receive of an asynchronous [parameter server](glossary.md#parameter-server), and measure [staleness](glossary.md#staleness) and its price.
 #
-# **You need** notebook [01](01_mpi_basics.ipynb) (ranks, send and receive, allreduce) and how gradient descent trains a network. *Time:* 150 minutes, in three lessons; each runs after the set-up alone. *Cores:* 2 or more. *GPU:* none.
+# **You need** notebook [01](01_mpi_basics.ipynb) (ranks, send and receive, allreduce), how gradient descent trains a network, and how PyTorch does it (`backward`, `.grad`, an optimizer). *Time:* 150 minutes: 10 for the opening and *What breaks*, 140 for three lessons; each runs after the set-up alone. *Cores:* 2 or more. *GPU:* none.
 #
 # | symbol | meaning | unit |
 # |---|---|---|
@@ -29,7 +29,6 @@
 # The four ranks run until the last cell. Each uses one thread: with a thread for every core, they would compete for the cores. The data are 5 000 handwritten digits, of which 1 000 are kept for testing. The network is *LeNet*, a small convolutional network of 1998.
 
 # %%
-import inspect
 from dataclasses import dataclass
 from functools import partial
 
@@ -47,11 +46,11 @@ from helpers.data_parallel.tasks import curve, lenet
 from helpers.data_parallel.theory import time_model
 from helpers.datasets import mnist
 from helpers.exercises import data_parallel as check
+from helpers.exercises.predictions import Predictions
 from helpers.machine import usable_cores
 from helpers.models.lenet import LeNet
 from helpers.plots import data_parallel as plots
 from helpers.plots import style
-from helpers.predictions import Prediction
 from helpers.tracing.cutting import point_to_point
 
 # %% tags=["parameters"]
@@ -74,6 +73,7 @@ settings = {"batch": chosen.batch, "rate": chosen.rate, "momentum": chosen.momen
 settings |= {"seed": chosen.seed, "timeout": 120}
 cluster = Cluster(n=chosen.ranks, preload=("torch",))
 style.use()
+guess = Predictions()
 
 # %% [markdown]
 # The next cell records two short trainings and draws them. Coloured bars are gradients being computed; between them a rank waits. A gradient takes 30 ms, on rank 3 it takes 120 ms. Above, all ranks wait for each other in every step. Below, rank 0 is a server that answers each worker at once. **Click *play*.** Which of the two computes more gradients, and whose gradients are out of date when they arrive?
@@ -92,7 +92,7 @@ waiting(recorded, late=3)
 # %% [markdown]
 # ## Lesson 1. When are four replicas one process?
 #
-# *55 minutes.* **The question:** four ranks train copies of one network, each on its own samples. Which single process would compute the same parameters?
+# *50 minutes.* **The question:** four ranks train copies of one network, each on its own samples. Which single process would compute the same parameters?
 #
 # ### One process
 #
@@ -132,10 +132,10 @@ print(f"loss of the first ten batches {np.mean(losses[:10]):.2f}, last {np.mean(
 #
 # Another of these documents adds 1, 2 and 3 on three ranks with `all_reduce` and prints 0.
 #
-# > **Predict.** What is the right answer? And how can a program print 0? Look for a way before you read on.
+# > **Predict.** What is the right answer? (Type your number in place of the dots.) And how can a program print 0? Look for a way before you read on.
 
 # %%
-summed = Prediction("the sum of 1, 2 and 3 on three ranks", None)  # your number for None
+guess["the sum of 1, 2 and 3 on three ranks"] = ...
 
 # %%
 # %%ranks --timeout 120
@@ -157,7 +157,7 @@ if rank < 3:
 
 # %%
 three_summed = cluster.run(lambda: added.item())[0]
-summed.answer(three_summed)
+guess.answer("the sum of 1, 2 and 3 on three ranks", three_summed)
 
 # %% [markdown]
 # (One way to get 0: make a second tensor of zeros for the result, and print it. `all_reduce` never writes there: it writes the sum into its argument.)
@@ -179,7 +179,7 @@ gradient.item()
 # %% [markdown]
 # ### Exercise 1: `sync_gradients`
 #
-# *Difficulty ●○○, 10 minutes.* Every rank has called `backward` on its own batch. Write a function that leaves the **mean** over all ranks in every parameter's `.grad`, on any number of ranks, and returns the model. You will train with this function. On the ranks your function can use `dist`, `comm`, `rank` and `size`. If ranks wait for each other for ever, the attempt ends after a few seconds, with a table of who waits for whom.
+# *Difficulty ●○○, 12 minutes.* Every rank has called `backward` on its own batch. Write a function that leaves the **mean** over all ranks in the `.grad` of every parameter in `model.parameters()`, on any number of ranks, and returns the model. You will train with this function. On the ranks your function can use `dist`, `comm`, `rank` and `size`. If ranks wait for each other for ever, the attempt ends after a few seconds, with a table of who waits for whom.
 #
 # <details><summary>Hint</summary>
 #
@@ -219,34 +219,6 @@ print(f"plain mean {mean.item():.3f}, weighted {weighted.item():.3f}")
 # %% [markdown]
 # The plain mean gives each of rank 0's samples half the weight of the others. Language models meet this in every step: their loss is a mean over *tokens*, and ranks hold texts of different lengths.
 #
-# ### Exercise 2: unequal parts
-#
-# *Difficulty ●●○, 10 minutes.* Now each rank passes its own number of samples, `count`, and its gradients are the mean over these samples. Leave the mean over **all samples of all ranks** in every `.grad`, and return the model.
-#
-# <details><summary>Hint</summary>
-#
-# Weight before you add: $\alpha_r = |D_r| / \sum_s |D_s|$. The sum in the denominator needs a message too.
-#
-# </details>
-
-
-# %% exercise="sync-weighted"
-def sync_weighted(model, count):
-    """Leave the mean over all samples of all ranks in the gradients; return the model."""
-    # BEGIN SOLUTION
-    everything = torch.tensor(float(count))
-    dist.all_reduce(everything)
-    for parameter in model.parameters():
-        parameter.grad *= count / everything.item()
-        dist.all_reduce(parameter.grad)
-    return model
-    # END SOLUTION
-
-
-# %% check="sync-weighted" points=2
-check.sync_weighted(sync_weighted, cluster=cluster)
-
-# %% [markdown]
 # ### Begin equal, stay equal
 #
 # Replicas that begin equal and move by the same gradient stay equal. So rank 0 sends its initial parameters to all ranks, once. (`dist.broadcast` does the same in fewer messages.)
@@ -278,13 +250,12 @@ show("after: ")
 # > **Predict.** After 40 steps, what is the largest difference between a parameter of a replica and the same parameter of the one process? And between two replicas?
 
 # %%
-from_one = Prediction("largest difference from one process", None)  # your number for None
-between = Prediction("largest difference between replicas", None)
+guess["largest difference from one process"] = ...
+guess["largest difference between replicas"] = ...
 
 # %%
 from helpers.data_parallel.schemes import DDP, ByFunction, PerTensor, Ring
 
-print(inspect.getsource(ByFunction.after_backward))
 short = {"steps": 40, **settings}
 ways = {"mpi": MPIAllreduce, "ring": Ring, "torch": PerTensor, "ddp": DDP}
 ways["yours"] = partial(ByFunction, function=sync_gradients)
@@ -297,8 +268,8 @@ for way, everyone in trained.items():
     print(f"{way:8s}{apart:17.1g}{spread:19.1g}")
     if way == "mpi":
         as_one, equals = apart, spread
-from_one.answer(as_one)
-between.answer(equals)
+guess.answer("largest difference from one process", as_one)
+guess.answer("largest difference between replicas", equals)
 
 # %% [markdown] claims="02-one-larger-batch-double"
 # Within each way, all replicas have *the same bits*: the last column is 0. (If your line differs, your function does not yet pass the check.) They differ from one process only by rounding, since the same numbers were added in another order: in double precision the difference stays below $10^{-12}$ in every recorded run.
@@ -314,7 +285,7 @@ claims.evidence("02-one-larger-batch-double")
 # > **Predict.** For how many of three networks do the two gradients differ by more than rounding: a plain one, one with BatchNorm, and one with dropout?
 
 # %%
-broken = Prediction("networks of three that break it", None)  # your number for None
+guess["networks of three that break it"] = ...
 
 
 # %%
@@ -337,7 +308,7 @@ for name, layer in (
     apart = ((sum(parts) / 4 - whole).norm() / whole.norm()).item()
     exceptions += apart > 1e-6
     print(f"{name:10s} relative difference {apart:.0e}")
-broken.answer(exceptions)
+guess.answer("networks of three that break it", exceptions)
 
 # %% [markdown]
 # **BatchNorm** subtracts the mean *of the batch*, so a sample's loss depends on the rest of its batch, and a replica has a smaller batch. (`SyncBatchNorm` averages over all replicas.) **Dropout** draws a mask for each sample; other processes draw other masks, so the gradients agree only on average. The third exception is unequal parts: `DistributedDataParallel` takes the plain mean.
@@ -346,7 +317,7 @@ broken.answer(exceptions)
 #
 # Each replica also needs its own samples. In each [epoch](glossary.md#epoch), `train` shuffles all samples with one seed on all ranks, and each rank takes its part.
 #
-# ### Exercise 3: a part of the data for each rank
+# ### Exercise 2: a part of the data for each rank
 #
 # *Difficulty ●●○, 10 minutes.* Write this division. There are `count` samples, numbered from 0, and `size` ranks. Return the numbers of the samples that `rank` processes in `epoch`, in order, as a list or an array.
 #
@@ -385,14 +356,6 @@ print(f"accuracy {four.accuracy:.1%} after {four.updates} updates")
 # %% [markdown]
 # PyTorch's `DistributedSampler` does this if your loop calls `set_epoch(epoch)`. If you forget it, every epoch has the order of epoch 0, without a warning.
 #
-# What if every rank reads *the same* batches? The mean of four equal gradients is the same gradient, so four processes do the work of one, to the last bit:
-
-# %%
-same = cluster.run(lenet.train, MPIAllreduce, divide=False, **short)[0]
-single = cluster.run(lenet.alone, **short)[0]
-print("the bits of one process with B = 8:", np.array_equal(same.weights, single.weights))
-
-# %% [markdown]
 # ### Another batch, another rate
 #
 # Four replicas are one process *with four times the batch*. One process with $B = 8$ and the same rate, trained on as many samples, ends elsewhere:
@@ -403,7 +366,7 @@ for run in (four, alone):
     print(f"{run.scheme:17s}{run.updates:4d} updates, accuracy {run.accuracy:.1%}")
 
 # %% [markdown] claims="02-own-rate"
-# The one process makes four times as many updates, each with a noisier gradient, at a rate that suits batches of 32. In the record, after 1 500 gradients at this rate, its accuracy is 15 points below the replicas'. Of five rates, 0.02 is the best for the replicas, and 0.005 for the one process. With the best rate for each, the mean difference is below one point, and five other seeds do not decide:
+# The one process makes four times as many updates, each with a noisier gradient, at a rate that suits batches of 32. In the record, after 1 500 gradients at this rate, its accuracy is 15 points below the replicas'. Of five rates, 0.02 is the best for the replicas, and 0.005 for the one process. With each at its best rate, their accuracies differ by less than one point, and which is ahead changes with the seed:
 
 # %%
 claims.evidence("02-own-rate")
@@ -416,7 +379,7 @@ claims.evidence("02-own-rate")
 # %% [markdown]
 # ## Lesson 2. When does a second replica pay?
 #
-# *40 minutes.* **The question:** $R$ replicas compute $R$ batches at a time, but they also have to average their gradients. From which batch size on are they faster than one process?
+# *35 minutes.* **The question:** $R$ replicas compute $R$ batches at a time, but they also have to average their gradients. From which batch size on are they faster than one process?
 #
 # ### By hand
 #
@@ -431,9 +394,7 @@ claims.evidence("02-own-rate")
 # > **Predict.** Sending all gradients to each of the three other ranks takes $3 \cdot 246\,824$ bytes. In a [ring allreduce](08_allreduce_animation.ipynb) a rank sends a quarter of the gradients at a time: three times as partial sums, then three times as finished sums. How many thousand bytes leave the rank?
 
 # %%
-ring_sends = Prediction(
-    "bytes that leave a rank in the ring, in thousands", None
-)  # your number for None
+guess["bytes that leave a rank in the ring, in thousands"] = ...
 
 # %%
 # %%ranks --trace ring_trace --timeout 60
@@ -448,7 +409,7 @@ sent = [m for m in point_to_point(ring_trace).messages if m.source == 0]
 ring_steps, ring_bytes = len(sent), sum(message.bytes for message in sent)
 to = ", ".join(str(dest) for dest in {message.dest for message in sent})
 print(f"rank 0: {ring_steps} messages, {ring_bytes:,} bytes, all to rank {to}")
-ring_sends.answer(ring_bytes / 1000)
+guess.answer("bytes that leave a rank in the ring, in thousands", ring_bytes / 1000)
 
 # %% [markdown]
 # Each rank sends $2(R-1) = 6$ messages of a quarter of the gradients, which makes $2(R-1)/R = 1.5$ times all gradients. The batch does not appear: $T_\text{sync}$ stays the same while $T_\text{comp} = a + bB$ grows with $B$. So replicas pay from some batch size on.
@@ -479,12 +440,11 @@ for points, (fixed, per_sample, synchronize) in zip((lenet2, wide), fits, strict
 # > **Predict.** With the numbers above: from which $B$ on do two replicas pay, for each network?
 
 # %%
-pays = [
-    Prediction(f"the batch from which {name} pays", None) for name in ("LeNet", "the perceptron")
-]
+guess["the batch from which LeNet pays"] = ...
+guess["the batch from which the perceptron pays"] = ...
 
 # %% [markdown]
-# ### Exercise 4: predict the crossing
+# ### Exercise 3: predict the crossing
 #
 # *Difficulty ●●○, 10 minutes.* Let $T_\text{comp} = a + bB$ (`fixed` and `per_sample`, in ms), and let $T_\text{sync}$ be `synchronize` (in ms). Return the smallest whole batch size $B \ge 1$ at which $R$ replicas (`ranks`) are faster than one process.
 #
@@ -509,16 +469,16 @@ check.predict_crossing(predict_crossing)
 
 # %%
 by_function = []
-for points, prediction, times in zip((lenet2, wide), pays, fits, strict=True):
+for points, name, times in zip((lenet2, wide), ("LeNet", "the perceptron"), fits, strict=True):
     ratios = [p.synchronize / p.alone for p in points]
     found = time_model.crossing_batch([p.batch for p in points], ratios, 2)
-    if found is None:
-        found = f"below {points[0].batch}" if ratios[0] < 1 else f"beyond {points[-1].batch}"
-    prediction.answer(found)
+    if found is None:  # no crossing: they pay from the smallest batch on, or with none
+        found = points[0].batch if ratios[0] < 1 else f"beyond {points[-1].batch}"
+    guess.answer(f"the batch from which {name} pays", found)
     crossed = predict_crossing(*(1e3 * t for t in times), 2)
     by_function.append(f"B = {crossed} for {points[0].name}")
 print("your function:", "; ".join(by_function))
-_ = plots.crossing(lenet2 + lenet4 + wide, usable_cores(), crossed)
+_ = plots.crossing(lenet2 + lenet4 + wide, usable_cores(), None if crossed == 1 else crossed)
 plt.show()
 
 # %% [markdown]
@@ -527,16 +487,12 @@ plt.show()
 # %%
 points = lenet2 + lenet4 + wide
 right = sum((p.synchronize / p.alone < p.ranks - 1) == (p.measured > 1) for p in points)
-print(f"the inequality was right about {right} of {len(points)} points, {usable_cores()} cores\n")
-print("network, link      R    B   predicted speed-up   measured   T_comp together / alone")
-for p in points:
-    print(
-        f"{p.name:17s}{p.ranks:3d}{p.batch:5d}{p.predicted:20.2f}{p.measured:11.2f}"
-        f"{p.compute / p.alone:17.2f}"
-    )
+print(f"the inequality was right about {right} of {len(points)} points, {usable_cores()} cores")
+together = max(p.compute / p.alone for p in lenet4)
+print(f"four ranks together need up to {together:.1f} times T_comp of one alone")
 
 # %% [markdown]
-# The first line counts how often the measured and the predicted speed-up lie on the same side of 1. The last column tests an assumption: the formula uses the same $T_\text{comp}$ alone and together. Where ranks share cores, the column rises towards $R$ / cores, and the predicted speed-up is out of reach.
+# The formula uses the same $T_\text{comp}$ alone and together. Where ranks share cores, this is wrong: $T_\text{comp}$ rises by up to $R$ / cores, and the predicted speed-up is out of reach.
 #
 # ### A core for each rank, and a link between them
 #
@@ -545,7 +501,7 @@ for p in points:
 # > **Predict.** Two ranks, 10 Mbit/s: what is $T_\text{sync}/T_\text{comp}$, with $2(R-1)/R$ times 65.6 kB to send?
 
 # %%
-slow_link = Prediction("T_sync/T_comp at 10 Mbit/s", None)  # your number for None
+guess["T_sync/T_comp at 10 Mbit/s"] = ...
 
 # %%
 print("link          T_sync/T_comp   predicted   measured speed-up")
@@ -562,12 +518,12 @@ for rate in (1e9, 100e6, 10e6):
         print(f"{line} {one / two:10.2f}")
     except StartError as error:
         print(f"{line}   no hosts here ({error})")
-slow_link.answer(ratio)  # of the last link
+guess.answer("T_sync/T_comp at 10 Mbit/s", ratio)  # of the last link
 if np.median([p.share for p in lenet2 + lenet4]) < 0.9:
     print("BUSY MACHINE: do not believe the last column")
 
 # %% [markdown] claims="02-link-speed"
-# $R - 1$ is 1 here, so two ranks should lose on the slowest link and win on the other two (last column). In the record, two paced replicas reach the predicted speed-up $R/(1 + T_\text{sync}/T_\text{comp})$ within the claim's margin of 15 % on all three links. Eight replicas miss it on the two faster links. There, two cores compute and send for eight ranks, and the formula has no term for that. With a pace of 80 ms they reach it.
+# $R - 1$ is 1 here, so two ranks should lose on the slowest link and win on the other two (last column). In the record, two paced replicas reach the predicted speed-up $R/(1 + T_\text{sync}/T_\text{comp})$ within the claim's margin of 15 % on all three links. Eight replicas miss it on the two faster links. There, two cores compute and send for eight ranks, and the formula has no term for that. With a pace of 80 ms they come within 12 % of it.
 
 # %%
 claims.evidence("02-link-speed")
@@ -575,12 +531,11 @@ claims.evidence("02-link-speed")
 # %% [markdown]
 # ### Send during the backward pass
 #
-# The backward pass reaches the last layer first. Its gradient could travel while earlier layers still compute. `DistributedDataParallel` does this with [buckets](glossary.md#bucket) of gradients. With a perfect *overlap*, a step takes $\max(T_\text{comp}, T_\text{sync})$ in place of the sum. Here a backward pass has eight layers. Each takes 5 ms and has 33 kB of gradients to send, over 100 Mbit/s:
+# The backward pass reaches the last layer first. `DistributedDataParallel` sends its gradient in [buckets](glossary.md#bucket) while earlier layers still compute. With a perfect *overlap*, a step takes $\max(T_\text{comp}, T_\text{sync})$ in place of the sum. Below, each of eight layers computes for 5 ms (it sleeps) and has 33 kB of gradients to send, over 100 Mbit/s. Only the gradient of the layer that is computed last has no computation to overlap with. (A processor that computes for real and also moves the bytes gains less.)
 
 
 # %%
 def step(overlap):
-    """Seconds of a backward pass of eight layers and the average of their gradients."""
     import time
 
     gradients, under_way = np.ones((8, 8192), np.float32), []
@@ -589,48 +544,34 @@ def step(overlap):
     for layer, gradient in enumerate(gradients, start=1):
         while time.perf_counter() < began + layer * 5e-3:  # this layer's backward pass
             time.sleep(2e-4)
-            for request in under_way:
-                request.Test()  # MPI moves bytes only while somebody calls it
+            [request.Test() for request in under_way]  # MPI moves bytes only in its calls
         if overlap:
             under_way.append(comm.Iallreduce(MPI.IN_PLACE, gradient))
     for gradient in [] if overlap else gradients:
         comm.Allreduce(MPI.IN_PLACE, gradient)
-    for request in under_way:
-        request.Wait()
+    [request.Wait() for request in under_way]
     return time.perf_counter() - began
 
 
-# %%
-overlapped = Prediction("ms of a step with overlap", None)  # 40 ms to compute; how long in all?
-
-# %%
 try:
     with Cluster(n=2, network=Network(2, rate=100e6), preload=("torch",)) as hosts:
         after, during = (min(max(hosts.run(step, o)) for _ in range(5)) for o in (False, True))
-    print(f"sent after the backward pass {1e3 * after:.0f} ms, during it {1e3 * during:.0f} ms")
-    overlapped.answer(1e3 * during)
+    print(f"sent after the backward pass {1e3 * after:.0f} ms, during it {1e3 * during:.0f} ms;")
+    print("40 ms of both are computation")
 except StartError as error:
     print(f"no hosts here ({error})")
 
 # %% [markdown]
-# Nearly all messages travelled while the ranks "computed"; only the gradient that is computed last has no computation left to hide behind. (Here computing is sleeping. A processor that computes for real and also moves the bytes gains less.)
-#
 # ### The same batch, more ranks
 #
-# So far each replica kept its $B$, and $R$ replicas made a batch of $R \cdot B$ (*weak scaling*). In *strong scaling* the whole batch stays the same: of 64 samples, each replica gets $64/R$. Then $T_\text{comp}$ shrinks to $a + 64\,b/R$, but $a$ and $T_\text{sync}$ stay. The table takes the points measured above:
+# So far each replica kept its $B$, so $R$ replicas made a batch of $R \cdot B$ (*weak scaling*). In *strong scaling* the whole batch stays the same: of 64 samples, each replica gets $64/R$. $T_\text{comp}$ shrinks to $a + 64\,b/R$, but $a$ and $T_\text{sync}$ stay, so the speed-up stays below $R$:
 
 # %%
 whole = next(p.alone for p in lenet2 if p.batch == 64)
-print("replicas   B of each   step (ms)   speed-up   without T_sync, a core for each")
-print(f"{1:8d}{64:12d}{1e3 * whole:12.1f}{1:10.2f}")
 for p in (lenet2[3], lenet4[2]):
-    print(
-        f"{p.ranks:8d}{p.batch:12d}{1e3 * p.step:12.1f}{whole / p.step:10.2f}{whole / p.alone:12.2f}"
-    )
+    print(f"{p.ranks} replicas, {p.batch} samples each: {whole / p.step:.2f} times as fast as one")
 
 # %% [markdown]
-# The last column leaves out $T_\text{sync}$ and, with more ranks than cores, the wait for a core; there only the fixed part $a$ limits the speed-up.
-#
 # > **Answer.** $R$ replicas pay if $T_\text{sync}/T_\text{comp} < R - 1$ and each rank has a core. The batch size from which they pay follows from $a$, $b$ and $T_\text{sync}$. *Evidence: the points above, and the record on three links.*
 
 # %% [markdown]
@@ -674,7 +615,7 @@ plt.show()
 # > **Predict.** Two workers push at once, each a gradient of four layers, layer by layer. The server takes every layer from *anyone* (`MPI.ANY_SOURCE`) and so fills two gradients. How many of the two mix layers of both workers?
 
 # %%
-mixed = Prediction("gradients of two that mix layers of both workers", None)  # 0, 1 or 2
+guess["gradients of two that mix layers of both workers"] = ...
 
 # %%
 # %%ranks --timeout 60
@@ -698,18 +639,20 @@ for from_whom in ("anyone", "the first one's source"):
     comm.Barrier()
 
 # %%
-mixed.answer(cluster.run(lambda: mixtures)[0]["anyone"])
+guess.answer(
+    "gradients of two that mix layers of both workers", cluster.run(lambda: mixtures)[0]["anyone"]
+)
 
 # %% [markdown]
 # The numbers are the ranks that the layers came from. A mixture is not a gradient of the loss: its layers belong to different parameters and different data. In the second line, where only the first layer may come from anyone, the gradients are whole. MPI guarantees that messages from *one* source with one tag never overtake each other ([01](01_mpi_basics.ipynb)), so the other layers of the same source follow in order.
 #
-# ### Exercise 5: the server's receive
+# ### Exercise 4: the server's receive
 #
 # *Difficulty ●●○, 12 minutes.* Workers push their gradients layer by layer, in the order of `layers`, without asking first. `layers` are the server's arrays, one for each layer. Fill them with the gradient of **one** worker: the worker whose first layer arrives first. Return this worker's rank.
 #
 # <details><summary>Hint</summary>
 #
-# `comm.Recv(array, source, tag, status)`: afterwards `status.Get_source()` tells the source. `MPI.Status()` makes a status; the ranks know `MPI`.
+# `status = MPI.Status()` makes a status; after `comm.Recv(array, source=..., status=status)`, `status.Get_source()` tells the source.
 #
 # </details>
 
@@ -735,7 +678,6 @@ check.receive_gradient(receive_gradient, cluster=cluster)
 # %%
 from helpers.data_parallel.schemes import Unannounced
 
-print(inspect.getsource(Unannounced.after_backward))
 fair = settings | {"rate": 0.05, "momentum": 0.0}
 by_you = partial(Unannounced, receive=receive_gradient)
 own = cluster.run(lenet.train, by_you, steps=200, **(fair | {"timeout": 30}))[0]
@@ -771,7 +713,7 @@ ax.figure.set_label("Rank 0 answers each worker on its own, while the others com
 plt.show()
 
 # %% [markdown]
-# Follow one worker: hello (dotted), ready (dash-dotted), g, θ, and then it computes while others are served. No worker waits until another has computed. The table asks four questions about three schemes:
+# Follow one worker: hello (dotted), ready (dash-dotted), g, θ, and then it computes while others are served. (In its first round a worker only fetches: it sends no g.) No worker waits until another has computed. The table asks four questions about three schemes:
 #
 # | question | synchronous, no server | synchronous, a server | asynchronous |
 # |---|---|---|---|
@@ -780,7 +722,7 @@ plt.show()
 # | what *must* a worker store? | $\theta$, $g_r$, $v$ | $\theta$, $g_r$ | $\theta$, $g_r$, the count at its last fetch |
 # | what is sent in a step? | gradients, summed on the way | $g_r$ to the server, $\theta$ back | hello and ready; $g_r$ to the server, $\theta$ back |
 #
-# ### Exercise 6: staleness by hand
+# ### Exercise 5: staleness by hand
 #
 # *Difficulty ●●○, 8 minutes.* The list `workers` says whose gradient made each update. All workers began with the parameters of update 0, and each fetches new parameters right after its own update. For each gradient, how many updates old were its parameters? `staleness_of([1, 2, 1])` is `[0, 1, 1]`: rank 2's gradient misses the update by rank 1, and rank 1's second gradient misses the update by rank 2.
 #
@@ -816,19 +758,19 @@ if counted is not None:
 #
 # To see the price of staleness alone, change nothing else. One process and the asynchronous server use the same rate and the same batch, without momentum, and make the same number of updates. Beside them, four replicas make half as many updates, each with the mean of four gradients.
 #
-# > **Predict.** Three workers push, all equally fast. How many updates old is a gradient, on average? And after 320 updates, is the asynchronous loss "lower", "equal" or "higher" than the one process's?
+# > **Predict.** Three workers push, all equally fast. How many updates old is a gradient, on average? And after 320 updates, is the asynchronous loss "lower" or "higher" than the one process's?
 
 # %%
-mean_age = Prediction("mean staleness of three workers", None)  # your number for None
-dearer = Prediction("the asynchronous loss is", None)  # your word for None
+guess["mean staleness of three workers"] = ...
+guess["the asynchronous loss is"] = ...
 
 # %%
 single = cluster.run(lenet.alone, steps=320, **fair)[0]
 together = cluster.run(lenet.train, MPIAllreduce, steps=160, **fair)[0]
 free = cluster.run(lenet.train, Asynchronous, steps=320, **fair)[0]
-mean_age.answer(float(np.mean(free.staleness)))
+guess.answer("mean staleness of three workers", float(np.mean(free.staleness)))
 stale, fresh = free.smooth(60)[-1], single.smooth(60)[-1]
-dearer.answer("higher" if stale > fresh else "lower")
+guess.answer("the asynchronous loss is", "higher" if stale > fresh else "lower")
 _ = plots.losses([single, together, free])
 plt.show()
 
@@ -856,7 +798,7 @@ display(claims.evidence("02-stale-update"), claims.evidence("02-mean-staleness")
 #
 # So far all workers were equally fast, so not waiting could gain little. Now rank 3 becomes a *[straggler](glossary.md#straggler)*, $k$ times slower than the others. All ranks are [paced](glossary.md#paced): after its arithmetic a rank sleeps until 30 ms have passed, rank 3 until $30\,k$ ms have passed. So each behaves like a device of its own.
 #
-# ### Exercise 7: what a straggler costs
+# ### Exercise 6: what a straggler costs
 #
 # *Difficulty ●●○, 8 minutes.* Each of `workers` workers needs `compute` seconds for a gradient and `rest` seconds for everything else between two gradients (messages, waiting to be served, the update). One worker is slow: it needs `k` times `compute`, and the same `rest`. Return two numbers, the gradients per second of all workers together: **synchronous**, where every step lasts until the slow worker has finished, and **asynchronous**, where each works at its own pace.
 #
@@ -882,11 +824,12 @@ from helpers.exercises import going_on as check_on
 check_on.with_a_straggler(with_a_straggler)
 
 # %% [markdown]
-# > **Predict.** Rank 3 is four times slower. By what factor does each scheme slow down? And does the *mean* staleness become "larger", "smaller", or does it stay "the same"?
+# > **Predict.** Rank 3 is four times slower. By what factor does each scheme slow down? And what does the *mean* staleness become?
 
 # %%
-slowed = [Prediction(f"{name}, times slower", None) for name in ("synchronous", "asynchronous")]
-older = Prediction("the mean staleness is", None)
+guess["synchronous, times slower"] = ...
+guess["asynchronous, times slower"] = ...
+guess["mean staleness with a slow rank"] = ...
 
 # %%
 runs_at = {}
@@ -897,9 +840,11 @@ for k in (1, 4):
     runs_at[k] = waiting, pushing
 speeds = {k: [run.gradients / run.seconds[-1] for run in pair] for k, pair in runs_at.items()}
 ages = {k: float(np.mean(pair[1].staleness)) for k, pair in runs_at.items()}
-for prediction, before, now in zip(slowed, speeds[1], speeds[4], strict=True):
-    prediction.answer(before / now)
-older.answer("the same" if abs(ages[4] - ages[1]) < 0.2 else f"{ages[4]:.1f}, from {ages[1]:.1f}")
+if speeds[1][0] < 0.75 * 4 / 30e-3:  # four gradients in hardly more than 30 ms
+    print("BUSY MACHINE: do not believe these times")
+for name, before, now in zip(("synchronous", "asynchronous"), speeds[1], speeds[4], strict=True):
+    guess.answer(f"{name}, times slower", before / now)
+guess.answer("mean staleness with a slow rank", ages[4])
 _ = plots.staleness(pushing)
 plt.show()
 
@@ -911,7 +856,7 @@ if check_on.with_a_straggler.passed(with_a_straggler):
         said = with_a_straggler(4, workers, compute, rest)[place]
         print(f"{scheme}: your function {said:.0f} gradients/s, measured {speeds[4][place]:.0f}")
 else:
-    print("Exercise 7 first")
+    print("Exercise 6 first")
 
 # %% [markdown]
 # The picture shows the ages at $k = 4$. Their mean is still $W - 1$, but rank 3's few gradients are much older, and the other workers' gradients are fresher. The synchronous step takes as long as the straggler. (Your function uses the `rest` that was measured at $k = 1$.)
@@ -926,8 +871,8 @@ else:
 # > **Predict.** Replicas that begin with *different* parameters average their *gradients*: how far apart are they after 40 steps, as a share of the distance at the start? And what is the loss after 100 steps with $\lambda = 0.05$ and $\mu = 0.9$ if you forget to divide the sum by $R$?
 
 # %%
-kept = Prediction("distance after 40 steps ÷ at the start", None)  # your number for None
-undivided = Prediction("loss with the sum in place of the mean", None)
+guess["distance after 40 steps ÷ at the start"] = ...
+guess["loss with the sum in place of the mean"] = ...
 
 # %% [markdown]
 # **A rank that skips the collective.** Rank 2 has nothing to do in this step and continues. The others wait for it for ever. The cell ends after 3 seconds, and the table says for whom they wait. The cure: take part with zeros.
@@ -958,7 +903,10 @@ def distance(weights):
 drawn = [LeNet(seed=chosen.seed + r).parameters() for r in range(chosen.ranks)]
 begun = [torch.cat([p.detach().flatten() for p in each]).numpy() for each in drawn]
 everyone = cluster.run(lenet.train, NeverEqual, **short)
-kept.answer(float(distance([each.weights for each in everyone]) / distance(begun)))
+guess.answer(
+    "distance after 40 steps ÷ at the start",
+    float(distance([each.weights for each in everyone]) / distance(begun)),
+)
 
 # %% [markdown]
 # All replicas subtract the same $\lambda v$, so their difference stays. Equal gradients *keep* replicas equal; they do not *make* them equal.
@@ -981,7 +929,7 @@ for name, scheme in (
 ):
     run = cluster.run(lenet.train, scheme, **faster)[0]
     print(f"{name:5s} loss {np.mean(run.losses[80:]):.2f}, accuracy {run.accuracy:.1%}")
-undivided.answer(float(np.mean(run.losses[80:])))
+guess.answer("loss with the sum in place of the mean", float(np.mean(run.losses[80:])))
 
 # %% [markdown]
 # A loss of $\ln 10 = 2.30$ is guessing. With the rate $\lambda / R$ the sum would train as the mean does, but each $R$ would need its own rate.
