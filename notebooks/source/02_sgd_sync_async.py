@@ -863,7 +863,7 @@ else:
 #
 # > **Answer.** Without waiting, a straggler slows down only its own contribution. The price: gradients are $W - 1$ updates old on average. After 200 updates at the rate that is best for both, the loss is 1.3 or more instead of 0.8. *Evidence: the measured rates and losses of this lesson, and the two records.*
 #
-# Notebook [12](12_large_batches_and_compression.ipynb) measures two cures for old gradients: a rate divided by $\tau$, and elastic averaging.
+# Notebook [12](12_large_batches_and_compression.ipynb) names two cures for old gradients: a rate divided by $\tau$, and elastic averaging.
 
 # %% [markdown]
 # ## What breaks
