@@ -62,7 +62,9 @@ def _legend(ax: Axes, entries: Mapping[str, dict[str, Any]], title: str | None) 
     from matplotlib.lines import Line2D
 
     handles = [Line2D([], [], label=name, **entry) for name, entry in entries.items()]
-    legend = ax.legend(handles=handles, fontsize=12, title=title, handlelength=3.2)
+    # measured times of a busy machine lie anywhere
+    place = {"loc": "upper left", "bbox_to_anchor": (1, 1)} if title else {}
+    legend = ax.legend(handles=handles, fontsize=12, title=title, handlelength=3.2, **place)
     legend.get_title().set_fontsize(12)
     legend._legend_box.align = "left"
 
@@ -162,7 +164,7 @@ def _times(
         if name in measured:
             marks = entry if predicted is None else entry | {"linestyle": "none"}
             ax.plot(xs, measured[name], label=shown(name), zorder=3, **marks)
-    _legend(ax, entries, "marks: measured, lines: predicted" if predicted else None)
+    _legend(ax, entries, "marks: measured\nlines: predicted" if predicted else None)
 
 
 def bars(
