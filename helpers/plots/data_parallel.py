@@ -111,8 +111,9 @@ def crossing(points, cores: int, predicted: float | None = None):
         axes[1].plot(batch, [p.predicted for p in chosen], label="predicted", **look)
     if predicted is not None:
         axes[0].axvline(predicted, color=BLACK, linestyle=":", linewidth=1.8)
-        at = predicted, 0.93
-        note(axes[0], f"your B = {predicted:g}", at, (5, 0), xycoords=("data", "axes fraction"))
+        at, inside = (predicted, 0.93), 1 if predicted < 8 else -1  # of the panel
+        note(axes[0], f"your B = {predicted:g}", at, (5 * inside, 0),
+             xycoords=("data", "axes fraction"), ha="left" if inside > 0 else "right")  # fmt: skip
     for ax in axes:
         ax.axhline(1.0, color=GREY, linewidth=1.6)
         ax.set_xscale("log", base=2)
@@ -153,8 +154,9 @@ def schemes():
             continue
         _box(ax, left + 1.85, 2.75, "rank 0: server", ORANGE)
         for number, x in enumerate(spots):
-            talks = block == 1 or number == 1
-            look = {"ends": "-|>", "width": 1.8, "alpha": 1.0 if talks else 0.25}
+            if block == 2 and number != 1:
+                continue  # only one worker talks at a time
+            look = {"ends": "-|>", "width": 1.8}
             top = left + 1.25 + 0.6 * number
             arrow(ax, (x - 0.12, 1.25), (top - 0.12, 2.4), VERMILION, **look)
             arrow(ax, (top + 0.12, 2.4), (x + 0.12, 1.25), BLUE, linestyle="--", **look)

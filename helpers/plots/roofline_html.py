@@ -110,12 +110,15 @@ def _page(peaks, bandwidths, data, low: float, high: float) -> HTML:
     like = {name: dash_of.get(name.rpartition(", ")[2]) for name in bandwidths}
     others = itertools.cycle(DASHES[2:] if any(d is not None for d in like.values()) else DASHES)
     for k, (name, rate) in enumerate(bandwidths.items()):
-        start, ridge, ink = max(low, floor / rate), x(top / rate), INK[k % 3]
+        threads = name.rpartition(", ")[2]
+        own = [peak for known, peak in peaks.items() if known.rpartition(", ")[2] == threads]
+        peak = max(own, default=top)  # of as many threads
+        start, ridge, ink = max(low, floor / rate), x(peak / rate), INK[k % 3]
         dash = next(others) if like[name] is None else like[name]
-        lines.append((x(start), y(rate * start), ridge, y(top)))
+        lines.append((x(start), y(rate * start), ridge, y(peak)))
         parts.append(_line(*lines[-1], ink, 2.5, dash))
-        tip = f"{name}: {rate / 1e9:.1f} GB/s, ridge at {top / rate:.3g} flop/byte"
-        parts.append(_dot(ridge, y(top), 4, ink, tip))
+        tip = f"{name}: {rate / 1e9:.1f} GB/s, ridge at {peak / rate:.3g} flop/byte"
+        parts.append(_dot(ridge, y(peak), 4, ink, tip))
         # The name goes on where its line ends: above the highest peak there are no kernels.
         at = beside_[k] + 8, y(top) - 7
         turned = f'transform="rotate({-math.degrees(steep):.1f} {at[0]:.1f} {at[1]:.1f})"'

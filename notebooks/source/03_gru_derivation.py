@@ -380,7 +380,7 @@ plt.show()
 #
 # The [candidate](glossary.md#candidate) $n_t$ is the new state of a plain RNN, except that $r_t$ scales what it sees of the past. Then $z_t$ mixes the candidate with the old state.
 #
-# The GRU below has four units. It reads numbers $+1$ and $-1$, and has been trained to tell the sign of their sum; a *cue* starts the sum anew. Move the slider to a step with a cue and to one without. The deeper a gate's blue, the closer it is to 1; other values are purple above 0 and orange below. Where $z$ is large, the new state is close to the old one.
+# The GRU below has four units. It reads numbers $+1$ and $-1$, and has been trained to tell the sign of their sum; a *cue* starts the sum anew. Move the slider to a step with a cue and to one without. A gate without colour is at 0, a strong blue is 1; other values are purple above 0 and orange below. Where $z$ is large, the new state is close to the old one.
 
 # %%
 small, sequence, signs = experiments.one_that_forgets(seed=1)
@@ -666,7 +666,7 @@ for (name, budget), found in by_rate.items():
 above.answer({name for name in NETWORKS if best[name, 120] > 0.9})
 
 # %% [markdown]
-# The half-life GRU learns at the most rates: from 0.01 up in 120 steps, from 0.003 up in 360. The *same GRU* without this bias learns only at the largest rates. The orthogonal RNN has no gate, and copies with some seeds and not with others. At the two smallest rates and 120 steps it is ahead of both GRUs. The RNN never reaches 0.9.
+# The half-life GRU learns at the most rates: from 0.01 up in 120 steps, from 0.003 up in 360. The *same GRU* without this bias learns only at the largest rates. The orthogonal RNN has no gate, and copies with some seeds and not with others. At the two smallest rates and 120 steps it is ahead of both GRUs. The RNN's mean never reaches 0.9.
 #
 # Why do two of the four learn at moderate rates? Measure lesson 1's product for each, *before training*: how much of the gradient survives the 39 steps?
 

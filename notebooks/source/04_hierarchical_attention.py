@@ -593,7 +593,7 @@ for name in ("04-hierarchy-rate", "04-hierarchy-both", "04-bar-rate"):
 # %% [markdown]
 # ## Lesson 4. Is attention an explanation?
 #
-# *40 minutes.* A heat map of attention looks convincing when the dark words make sense to us. Does it show *why* the model answers as it does?
+# *40 minutes.* A heat map of attention looks convincing when the strongly shaded words make sense to us. Does it show *why* the model answers as it does?
 #
 # ### What it attends to
 #

@@ -275,7 +275,7 @@ del quarter
 print(f"N = {P.nodes // 4}: product {seconds(product)}, scaling columns {seconds(scale)}")
 print(f"N = {P.nodes}, 4³ = 64 times the work: about {seconds(64 * product)}")
 print(f"saved by it: {seconds(saved)} an iteration")
-print(f"so it pays after {64 * product / saved:.0e} iterations")
+print(f"so it pays after about {float(f'{64 * product / saved:.1g}'):,.0f} iterations")
 
 # %% [markdown] claims="06-scale-columns"
 # Scaling the columns element by element gives the same matrix. In the records of two processors, on one core, the matrix product takes 30 and 60 times as long as scaling at $N = 500$, and over 100 times at $N = 1500$.

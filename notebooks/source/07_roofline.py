@@ -486,7 +486,7 @@ plt.show()
 best_side.answer(max(rates, key=rates.get))
 
 # %% [markdown] claims="07-tile-too-large 07-register-tile"
-# The dashed line is the same program with a single tile: where the curve lies above it, blocks pay. The best side may be that of L1's tile or of L2's. In the records, tiles twice as wide take 16 to 45 % longer than tiles that fit L2.
+# The dashed line is the same program with a single tile: where the curve lies above it, blocks pay. The best side may be that of L1's tile, of L2's, or neither. In the records, tiles twice as wide take 16 to 45 % longer than tiles that fit L2.
 #
 # Blocks do not change the innermost loop: it still loads and stores an element of C for each product that it adds. **Register tiles** change it: a piece of C, such as 6 × 16 numbers, stays in registers while $k$ runs. Each loaded number of B then serves 6 rows, and each number of A 16 columns. In the records, register tiles are three to four times as fast as blocks, at $n = 384$ and at 768.
 
