@@ -64,7 +64,7 @@ def _legend(ax: Axes, entries: Mapping[str, dict[str, Any]], title: str | None) 
     handles = [Line2D([], [], label=name, **entry) for name, entry in entries.items()]
     # measured times of a busy machine lie anywhere
     place = {"loc": "upper left", "bbox_to_anchor": (1, 1)} if title else {}
-    legend = ax.legend(handles=handles, fontsize=12, title=title, handlelength=3.2, **place)
+    legend = ax.legend(handles=handles, fontsize=12, title=title, handlelength=4.5, **place)
     legend.get_title().set_fontsize(12)
     legend._legend_box.align = "left"
 
@@ -207,6 +207,6 @@ def doubt(ax: Axes, share: float) -> None:
         text = f"Other programs had {lost:.0f} % of the cores: do not believe these times."
         if named := next(filter(None, map(ax.get_title, ("left", "center"))), ""):
             text = f"{named}\n{text}"
-        else:
+        elif not ax.figure.get_label():
             ax.figure.set_label(axes(ax.figure))  # a warning is no name
         ax.set_title(text, color=VERMILION, fontsize=13)

@@ -62,8 +62,8 @@ def lanes(timeline: Timeline) -> Axes:
         if room > 8.5:  # a digit is so wide; all boxes of a kind in a lane bear a number, or none
             ax.text(
                 (begin + length / 2) * factor, box.rank - 0.05, str(box.action.micro),
-                fontsize=min(11, room), ha="center", va="center", color=ink(COLOURS[kind]),
-                clip_on=True,
+                fontsize=min(11, room), weight="bold", ha="center", va="center",
+                color=ink(COLOURS[kind]), clip_on=True,
             )  # fmt: skip
     where = "recorded" if timeline.recorded else "model, not recorded"
     note = f"; {timeline.note}" if timeline.note else ""
