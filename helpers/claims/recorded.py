@@ -179,7 +179,7 @@ def _cells(row: Row) -> list[str]:
     effect, low, high = _effect(given)
     sides = together(row.value, row.peer_value, row.unit)
     interval = f"{effect} ({low.removeprefix(TIMES)} to {high.removeprefix(TIMES)})"
-    interval = interval.replace(" ", "\N{NO-BREAK SPACE}")  # a narrow column breaks no number
+    interval = interval.replace(" ", SPACE)
     return [given["setting"], *sides, interval, str(given["runs"]), given["word"]]
 
 
