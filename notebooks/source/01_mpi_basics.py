@@ -67,7 +67,7 @@ timeline_html(first)
 # - build broadcast, scatter, gather, reduce, allgather and allreduce from sends and receives;
 # - predict how long a message takes, and how much faster more ranks are.
 #
-# **You need** notebook [00](00_start_here.ipynb) and some NumPy. *Time:* 190 minutes: 145 for three lessons with their exercises, 45 for the project. Each lesson runs after the set-up above, without the others. *Cores:* any number; with one core the timings of lesson 3 say little. *GPU:* none.
+# **You need** notebook [00](00_start_here.ipynb) and some NumPy. *Time:* 190 minutes: 145 for three lessons with their exercises, and a project of 45 minutes. Each lesson runs after the set-up above, without the others. *Cores:* any number; with one core the timings of lesson 3 say little. *GPU:* none.
 #
 # | symbol | meaning |
 # |---|---|

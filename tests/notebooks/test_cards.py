@@ -32,7 +32,7 @@ def test_every_lesson_has_its_minutes_what_to_ask_and_its_answer(name):
         (whole,) = re.findall(r"\*Time:\* (?:about )?(\d+) minutes", text)
         apart = re.findall(r"a project of (\d+) minutes", text)
         lessons = sum(map(int, [*(card.minutes for card in found), *apart]))
-        assert lessons <= int(whole) <= lessons + 10, lessons
+        assert lessons <= int(whole) <= lessons + 15, lessons  # the opening, and what breaks
     numbers = re.findall(r"^# ### Exercise (\d+)", text, re.MULTILINE)
     assert numbers == [str(n) for n in range(1, len(numbers) + 1)]
 
