@@ -235,10 +235,8 @@ def _scale(value: float, unit: str) -> tuple[float, str]:
     """Return by what to multiply a value of this size, and the unit that it then has."""
     if unit in IN_CELLS:
         seconds = value * IN_CELLS[unit]
-        places = ((0, 1, "s"), (1e-9, 1e9, "ns"), (1e-6, 1e6, "µs"), (1e-3, 1e3, "ms"), (1, 1, "s"))
-        by, name = [(by, name) for least, by, name in places if seconds >= least][-1]
-        if seconds and seconds < 1e-9:
-            by, name = 1e9, "ns"
+        places = ((1, 1, "s"), (1e-3, 1e3, "ms"), (1e-6, 1e6, "µs"), (0, 1e9, "ns"))
+        by, name = next((by, name) for least, by, name in places if seconds >= least or not seconds)
         return by * IN_CELLS[unit], name
     if unit in ("bytes/s", "flop/s") and value >= 1e6:
         large = value >= 1e9

@@ -100,19 +100,18 @@ def _page(peaks, bandwidths, data, low: float, high: float) -> HTML:
     tallest = 18 * max(map(len, said)) + 4
     heights = _spread([-y(rate) for rate in peaks.values()], tallest)
     for (name, rate), text, middle in zip(peaks.items(), said, heights, strict=True):
-        dash = dash_of[name.rpartition(", ")[2]] = "" if rate == top else "9 4"
+        dash = dash_of[_threads(name)] = "" if rate == top else "9 4"
         lines.append((LEFT, y(rate), WIDTH - RIGHT, y(rate)))
         parts.append(_line(*lines[-1], GREY, 2, dash))
         for k, line in enumerate(text):
             down = 5 + 18 * (k - (len(text) - 1) / 2)
             parts.append(_text(WIDTH - RIGHT + 8, down - middle, line, "start", "#222"))
     beside_ = _spread([x(top / rate) for rate in bandwidths.values()], 19 / math.sin(steep))
-    like = {name: dash_of.get(name.rpartition(", ")[2]) for name in bandwidths}
+    like = {name: dash_of.get(_threads(name)) for name in bandwidths}
     others = itertools.cycle(DASHES[2:] if any(d is not None for d in like.values()) else DASHES)
     for k, (name, rate) in enumerate(bandwidths.items()):
-        threads = name.rpartition(", ")[2]
-        own = [peak for known, peak in peaks.items() if known.rpartition(", ")[2] == threads]
-        peak = max(own, default=top)  # of as many threads
+        own = [one for known, one in peaks.items() if _threads(known) == _threads(name)]
+        peak = max(own, default=top)
         start, ridge, ink = max(low, floor / rate), x(peak / rate), INK[k % 3]
         dash = next(others) if like[name] is None else like[name]
         lines.append((x(start), y(rate * start), ridge, y(peak)))
@@ -160,13 +159,18 @@ def _page(peaks, bandwidths, data, low: float, high: float) -> HTML:
         f'font-family="sans-serif" font-size="{FONT}">{"".join(parts)}</svg>'
     )
     if len(set(below_top)) == 2:
-        full = next(name for name, rate in peaks.items() if rate == top).rpartition(", ")[2]
+        full = _threads(next(name for name, rate in peaks.items() if rate == top))
         few = ", ".join({d["threads"] for d in data if d["top"] < top})
         still += (
             f"<small>Filled circle: {full}, under the solid lines. "
             f"Hollow circle: {few}, under the dashed lines.</small>"
         )
     return embed("roofline", scale, still=still)
+
+
+def _threads(name: str) -> str:
+    """Return "2 threads" of a ceiling's name that ends in ", 2 threads", else the name."""
+    return name.rpartition(", ")[2]
 
 
 def _two_lines(name: str, rate: str) -> list[str]:
