@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 from helpers import records
@@ -37,7 +36,6 @@ TASKS = {
 }
 """Which task each kernel does, and how; a record's parameters are filled in."""
 ABSENT = "–"
-PLAIN = ("square_product", "coarse_product", "scan_tree")  # also counted without optimisation
 ByGPU = dict[str, tuple[records.Row, ...]]
 
 
@@ -67,11 +65,6 @@ def page() -> str:
 def _table(head: Sequence[str], body: Iterable[Iterable[object]]) -> str:
     rows = [head, ["---"] * len(head), *body]
     return "\n".join(f"| {' | '.join(map(str, row))} |" for row in rows)
-
-
-def _listed(names: Sequence[str]) -> str:
-    *first, last = (f"`{name}`" for name in names)
-    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _short(gpu: str) -> str:
@@ -159,9 +152,6 @@ def _counters(by_gpu: ByGPU) -> str:
         [f"`{row.parameters['launch']}`", f"{row.value / 1e6:.0f}", f"{row.ratio:.2f}"]
         for row in moved
     ]
-    stems = dict.fromkeys(re.split(r"[<,]", row.parameters["launch"])[0] for row in other)
-    others = [stem for stem in stems if stem not in PLAIN]
-    untried = f" {_listed(others)} were counted only as optimised." if others else ""
     least, side = moved[0].peer_value, moved[0].parameters["side"]
     equal, launches = len(counts) - len(other), len({row.parameters["launch"] for row in counts})
     return f"""## What the GPU counted
@@ -169,8 +159,6 @@ def _counters(by_gpu: ByGPU) -> str:
 A GPU has counters in its hardware, and NVIDIA's profiler reads them. The notebooks' recorder counts the same things on your processor: requests of warps, sectors of 32 bytes, passes through shared memory. For {launches} launches of the course's kernels, {equal} of {len(counts)} counts were equal on the {_short(gpu)}, to the last request. These were not:
 
 {_table(["launch", "count", "GPU", "recorder"], body)}
-
-Compiled without NVIDIA's optimiser, {_listed(PLAIN)} made the recorder's counts.{untried}
 
 ### What its memory moved
 
