@@ -110,7 +110,9 @@ class Module:
                 raise CudaError(f"there is no GPU to run on: {missing()}; use device='cpu'")
             from helpers.cuda.gpu.driver import GpuBackend  # which needs cuda-bindings
 
-            return GpuBackend(self)
+            backend = GpuBackend(self.compile_for, self.signatures)
+            self.resources = backend.resources
+            return backend
         verified = verify and self._check_as_cuda()
         instances = [name for name in self.signatures if "<" in name]
         try:

@@ -9,19 +9,17 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from cuda.bindings import driver  # type: ignore[import-untyped]
 
 from helpers.cuda.arguments import Argument, regions
 from helpers.cuda.errors import CudaError, KernelError, LaunchError
+from helpers.cuda.gpu.nvrtc import Compiled
 from helpers.cuda.source import Signature
-
-if TYPE_CHECKING:
-    from helpers.cuda.module import Module
 
 DEFAULT_SHARED = 49_152  # bytes a block may use without asking for more (48 KiB, every device)
 
@@ -31,7 +29,7 @@ class GpuBackend:
 
     device = "gpu"
 
-    def __init__(self, module: Module):
+    def __init__(self, compile_for: Callable[[str], Compiled], kernels: Iterable[str]):
         torch = _torch()
         self.ordinal = torch.cuda.current_device() if torch else 0
         handle = _call(driver.cuDeviceGet, self.ordinal)
@@ -42,15 +40,15 @@ class GpuBackend:
         )
         self.arch = f"sm_{read('COMPUTE_CAPABILITY_MAJOR')}{read('COMPUTE_CAPABILITY_MINOR')}"
         self.shared_limit = read("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
-        compiled = module.compile_for(self.arch)
-        module.resources = compiled.resources
+        compiled = compile_for(self.arch)
+        self.resources = compiled.resources
         self._names = compiled.names
         self._current()
         image = np.frombuffer(compiled.cubin, np.uint8)
         self._module = _call(driver.cuModuleLoadData, image.ctypes.data)
         self._functions = {
             name: _call(driver.cuModuleGetFunction, self._module, self._names[name].encode())
-            for name in module.signatures
+            for name in kernels
         }
 
     def _current(self) -> None:
