@@ -1,12 +1,16 @@
-"""Time a call fairly: warm up, repeat, report the median and the spread."""
+"""Time a call fairly (warm up, repeat, report median and spread); see if others disturb it."""
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
 import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from types import TracebackType
+from typing import NamedTuple
 
 
 @dataclass(frozen=True)
@@ -119,3 +123,91 @@ def student(values: Sequence[float]) -> tuple[float, float, float]:
     error = statistics.stdev(values) / math.sqrt(len(values))
     half = float(t.ppf((1 + CONFIDENCE) / 2, len(values) - 1)) * error
     return mean, mean - half, mean + half
+
+
+class Spent(NamedTuple):
+    """Seconds of the cores that this process may use, summed over the cores."""
+
+    own: float  # had by this process and those that it has started, ended ones included
+    busy: float  # had by all programs of this machine, and by other guests of its host
+    idle: float
+
+
+class Others:
+    """Watch how much of the cores programs other than this one have while a block runs.
+
+    A notebook's ranks, child processes and threads belong to it. Other programs disturb its times
+    if they had a tenth of the cores, and more than was idle. An object that watches several blocks
+    adds them up. It says nothing of a block of less than 0.2 s, nor outside Linux.
+
+    >>> with Others() as others:
+    ...     total = sum(range(10))
+    >>> others.disturb, str(others)
+    (False, '')
+    """
+
+    LEAST = 0.1  # of the cores
+    SHORTEST = 0.2  # seconds: the cores' clocks tick every 10 ms
+
+    def __init__(self) -> None:
+        self.spent = Spent(0.0, 0.0, 0.0)
+        self.seconds = self._began = 0.0
+        self._before: Spent | None = None
+
+    def __enter__(self) -> Others:
+        self._began, self._before = time.perf_counter(), _spent()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        now = _spent()
+        if now is not None and self._before is not None:
+            parts = zip(self.spent, now, self._before, strict=True)
+            self.spent = Spent(*(so_far + end - begin for so_far, end, begin in parts))
+            self.seconds += time.perf_counter() - self._began
+
+    @property
+    def share(self) -> float:
+        """The part of the cores that other programs had, between 0 and 1."""
+        own, busy, idle = self.spent
+        return max(0.0, busy - own) / (busy + idle) if busy + idle > 0 else 0.0
+
+    @property
+    def disturb(self) -> bool:
+        """Whether other programs had so much of the cores that times are not to be believed."""
+        _, busy, idle = self.spent
+        if self.seconds < self.SHORTEST or busy + idle <= 0:
+            return False
+        return self.share > max(self.LEAST, idle / (busy + idle))
+
+    def __str__(self) -> str:
+        had = f"other programs had {100 * self.share:.0f} % of the cores"
+        return f"BUSY MACHINE: {had}. Do not believe these times." if self.disturb else ""
+
+    def say(self) -> None:
+        """Print a warning if other programs disturbed."""
+        if self.disturb:
+            print(self)
+
+
+def _spent() -> Spent | None:
+    """Read the clocks of the cores and of this process's family; None where they tell too little.
+
+    macOS drops the time of children that have ended.
+    """
+    if not hasattr(os, "sched_getaffinity"):
+        return None
+    import psutil
+
+    this, own = psutil.Process(), 0.0
+    for process in (this, *this.children(recursive=True)):
+        with contextlib.suppress(psutil.Error):  # it has ended: its parent has its time
+            own += sum(process.cpu_times()[:4])  # also that of children that have ended
+    mine = os.sched_getaffinity(0)
+    cores = [core for i, core in enumerate(psutil.cpu_times(percpu=True)) if i in mine]
+    busy = sum(core.user + core.nice + core.system + core.steal for core in cores)
+    return Spent(own, busy, sum(core.idle + core.iowait for core in cores))

@@ -1,13 +1,16 @@
-"""helpers.timing: samples, warm-up, limits and bad input."""
+"""helpers.timing: samples, warm-up, limits and bad input; who had the cores."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 
 import pytest
 from scipy import stats
 
-from helpers.timing import Timing, measure, seconds, student
+import helpers.timing
+from helpers.timing import Others, Spent, Timing, measure, seconds, student
 
 
 def test_counts_warmup_and_repeats():
@@ -51,3 +54,84 @@ def test_the_interval_is_students():
 def test_nothing_has_no_mean():
     with pytest.raises(ValueError, match=r"one value at least; got \[\]"):
         student([])
+
+
+# Seconds of two cores during a second: what this program had, what all had, what nobody had.
+@pytest.mark.parametrize(
+    ("spent", "percent"),
+    [
+        (Spent(2.0, 2.0, 0.0), 0),  # two ranks alone
+        (Spent(0.0, 2.0, 0.0), 100),  # two other programs, while this one sleeps
+        (Spent(1.5, 2.0, 0.0), 25),
+        (Spent(1.85, 2.0, 0.0), 0),  # 7 % is no news
+        (Spent(1.0, 1.5, 0.5), 0),  # what they had was free
+        (Spent(1.0, 1.8, 0.2), 40),
+        (Spent(1.1, 1.0, 1.0), 0),  # clocks that tick
+        (Spent(0.0, 0.0, 0.0), 0),  # a machine that tells nothing
+    ],
+)
+def test_others_disturb_if_they_had_cores_that_were_not_idle(monkeypatch, spent, percent):
+    others = watched(monkeypatch, Spent(7.0, 9.0, 5.0), plus(Spent(7.0, 9.0, 5.0), spent))
+    assert others.disturb == (percent > 0)
+    assert (f" {percent} % of the cores" in str(others)) == (percent > 0)
+
+
+def plus(a, b):
+    return Spent(*(x + y for x, y in zip(a, b, strict=True)))
+
+
+def watched(monkeypatch, *readings, took=1.0):
+    """What is found if the clocks show these readings, ``took`` seconds apart."""
+    values, clock = iter(readings), iter(took * i for i in range(len(readings)))
+    monkeypatch.setattr(helpers.timing, "_spent", lambda: next(values))
+    monkeypatch.setattr(helpers.timing.time, "perf_counter", lambda: next(clock))
+    others = Others()
+    for _ in range(len(readings) // 2):
+        with others:
+            pass
+    monkeypatch.undo()
+    return others
+
+
+def test_several_blocks_are_added_up_and_what_lies_between_is_not(monkeypatch):
+    readings = Spent(0, 0, 0), Spent(2, 2, 0), Spent(2, 90, 0), Spent(3, 92, 0)
+    others = watched(monkeypatch, *readings)
+    assert others.spent == (3, 4, 0)
+    assert others.share == 0.25
+
+
+def test_nothing_is_said_of_an_instant_nor_where_no_clock_tells(monkeypatch, capsys):
+    for found in (
+        watched(monkeypatch, Spent(0, 0, 0), Spent(0, 2, 0), took=0.1),
+        watched(monkeypatch, None, None),
+    ):
+        found.say()
+        assert not found.disturb
+    assert capsys.readouterr().out == ""
+    watched(monkeypatch, Spent(0, 0, 0), Spent(0, 2, 0)).say()
+    assert capsys.readouterr().out.startswith("BUSY MACHINE: ")
+
+
+COMPUTE = """
+import time
+input()
+while time.process_time() < 0.3:
+    pass
+print(flush=True)
+input()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="macOS drops the time of ended children")
+def test_children_alive_and_ended_are_own():
+    command = [sys.executable, "-I", "-S", "-c", COMPUTE]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes) as alive:
+        with Others() as others:
+            with subprocess.Popen(command, **pipes) as ended:
+                ended.communicate(b"\n\n")
+            alive.stdin.write(b"\n")
+            alive.stdin.flush()
+            alive.stdout.readline()
+        alive.communicate(b"\n")
+    assert others.spent.own > 0.5

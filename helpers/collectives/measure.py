@@ -16,7 +16,6 @@ import numpy as np
 
 from helpers.collectives.parts import FIRST_TAG, Hosts, hosts_of
 from helpers.collectives.registry import ALGORITHMS
-from helpers.machine import usable_cores
 from helpers.waiting import doze
 
 if TYPE_CHECKING:
@@ -100,21 +99,6 @@ def addition(size: int = 1 << 20, repeats: int = 20) -> float:
         np.add(mine, theirs, out=mine)
         times.append(time.perf_counter() - begin)
     return statistics.median(times[2:]) / mine.nbytes
-
-
-def share(seconds: float = 0.1) -> float:
-    """On every rank: compute for a while, all at once, and compare with what the cores could give.
-
-    Return the part of the cores that the ranks got, the same on every rank. 1: all that so many
-    ranks can use; 0.5: other programs had half of it, and times are not to be believed.
-    """
-    comm = world()
-    comm.Barrier()
-    began, had = time.perf_counter(), time.process_time()
-    while time.perf_counter() - began < seconds:
-        sum(range(1000))
-    part = (time.process_time() - had) / (time.perf_counter() - began)
-    return min(1.0, sum(comm.allgather(part)) / min(comm.Get_size(), usable_cores()))
 
 
 def slowest(

@@ -6,11 +6,9 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from helpers.plots.description import axes
 from helpers.plots.style import (
     BLACK,
     GREY,
-    VERMILION,
     colour,
     ensure_axes,
     few_decades,
@@ -194,19 +192,3 @@ def limit(ax: Axes, y: float, text: str) -> None:
     """Draw a horizontal line with a text on it."""
     ax.axhline(y, color=GREY, linestyle=":", linewidth=1.8)
     note(ax, text, (0.01, y), (0, 3), xycoords=("axes fraction", "data"), fontsize=12)
-
-
-def doubt(ax: Axes, share: float) -> None:
-    """Say in a picture of times that other programs had the cores, where they had.
-
-    ``share`` is the part of the cores that was left for them, as
-    :func:`helpers.collectives.measure.share` finds it; from 0.9 on nothing is said.
-    """
-    if share < 0.9:
-        lost = 100 * (1 - share)
-        text = f"Other programs had {lost:.0f} % of the cores: do not believe these times."
-        if named := next(filter(None, map(ax.get_title, ("left", "center"))), ""):
-            text = f"{named}\n{text}"
-        elif not ax.figure.get_label():
-            ax.figure.set_label(axes(ax.figure))  # a warning is no name
-        ax.set_title(text, color=VERMILION, fontsize=13)

@@ -93,8 +93,7 @@ def crossing(points, cores: int, predicted: float | None = None):
     ``points`` are :class:`helpers.data_parallel.theory.time_model.Point` of several batch sizes,
     ranks and names. Beyond ``cores`` ranks the model's assumption of a core for each fails: those
     are drawn open.
-    ``predicted`` (samples) is a batch to be marked on the left. Where other programs had a tenth of
-    a lonely process's core, a title says so.
+    ``predicted`` (samples) is a batch to be marked on the left.
     """
     axes = panels(2, figsize=(11, 5.4))
     for i, (name, ranks) in enumerate(sorted({(point.name, point.ranks) for point in points})):
@@ -126,8 +125,6 @@ def crossing(points, cores: int, predicted: float | None = None):
     axes[1].set_ylabel("samples per second against one process")
     axes[1].set_title("measured (marks), predicted (dashed)")
     axes[0].figure.set_label("Where replicas pay; measured and predicted speed-up")
-    if np.median([point.share for point in points]) < 0.9:
-        axes[0].figure.suptitle("BUSY MACHINE: do not believe it", color=VERMILION)
     return axes
 
 

@@ -12,6 +12,9 @@ from helpers.plots.dark import luminance
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+
+    from helpers.timing import Others
 
 # After Okabe & Ito (2008), "Color Universal Design", whose orange and sky blue are too faint on
 # white for a line: WCAG 2.2 asks 3 : 1. Darkened alone they would meet their neighbours for the
@@ -131,6 +134,19 @@ def note(
 ) -> None:
     """Write a text some points to the right of a place, and above it."""
     ax.annotate(text, at, shift, textcoords="offset points", **more)
+
+
+def doubt(figure: Figure, others: Others) -> None:
+    """Warn over a figure of times if other programs disturbed them."""
+    if not others.disturb:
+        return
+    if not figure.get_label():  # a warning is no name
+        figure.set_label(description.title(figure) or description.axes(figure))
+    named, warning = figure.get_suptitle(), str(others)
+    if figure.get_figwidth() < 9:  # inches, which one line needs
+        warning = warning.replace(". ", ".\n")
+    text = f"{named}\n{warning}" if named else warning
+    figure.suptitle(text, color=VERMILION, fontsize=13)
 
 
 def plain_ticks(axis: Axis, steps: Sequence[int] = (1, 2, 5)) -> None:

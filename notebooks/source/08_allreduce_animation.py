@@ -21,6 +21,7 @@ from helpers.exercises import collectives as check
 from helpers.exercises.predictions import Predictions
 from helpers.plots import costs, style
 from helpers.plots.animation import animate
+from helpers.timing import Others
 
 # %load_ext helpers.cluster
 style.use()
@@ -264,9 +265,10 @@ guess.answer("becomes flat", "bytes")
 # Two ranks play ping-pong with messages of growing size, as in notebook 01, and we fit the line $\alpha + \beta m$. A second line is fitted while *all* ranks send to the right at the same time, as they do in a ring.
 
 # %%
-gamma = max(cluster.run(measure.addition))
-alone = cluster.run(measure.ping_pong)[0][1:]  # the first size warms up
-together = cluster.run(measure.ring_steps)[0][1:]
+with Others() as others:
+    gamma = max(cluster.run(measure.addition))
+    alone = cluster.run(measure.ping_pong)[0][1:]  # the first size warms up
+    together = cluster.run(measure.ring_steps)[0][1:]
 pair, busy = (cost.fit(s, n, gamma) for s, n in ((alone, "ping-pong"), (together, "ring step")))
 print(pair, busy, f"adding: 1/γ = {1 / gamma / 1e9:.3g} GB/s", sep="\n")
 sizes = [size for size, _ in alone]
@@ -280,6 +282,7 @@ ax = costs.times_by_size(
 )  # fmt: skip
 ax.set(xlabel="size of the message [bytes]")
 ax.figure.set_label("Time of a message alone, and of a ring's step with all ranks at work")
+style.doubt(ax.figure, others)
 plt.show()
 
 # %% [markdown] claims="08-ping-pong"
@@ -296,13 +299,14 @@ claims.evidence("08-ping-pong")
 # %%
 array_sizes = [1_024, 16_384, 262_144, 1_048_576, 4_194_304]
 flat = [name for name in ALGORITHMS if name != "two_level"]  # on one host the ring once more
-measured = cluster.run(measure.allreduce_times, [*flat, "MPI_Allreduce"], array_sizes, 7)[0]
+with Others() as others:
+    measured = cluster.run(measure.allreduce_times, [*flat, "MPI_Allreduce"], array_sizes, 7)[0]
 model_of = {name: cost.allreduce(name, P.ranks, busy) for name in flat}
 many = costs.fine(array_sizes)
 lines = {name: [model_of[name].at(K) for K in many] for name in flat}
 ax = costs.times_by_size(array_sizes, measured, lines, at=many)
-costs.doubt(ax, cluster.run(measure.share)[0])
 ax.figure.set_label("Time of each allreduce, measured and predicted")
+style.doubt(ax.figure, others)
 plt.show()
 
 # %% [markdown]
@@ -368,10 +372,11 @@ def race(sizes, **yours):
 race_sizes, own = [4**k for k in range(5, 12)], {}
 if "ring_allreduce" in globals() and check.ring_allreduce.passed(ring_allreduce, cluster=cluster):
     own["your ring"] = ring_allreduce
-raced = cluster.run(lambda sizes, own: race(sizes, **own), race_sizes, own)[0]
+with Others() as others:
+    raced = cluster.run(lambda sizes, own: race(sizes, **own), race_sizes, own)[0]
 ax = costs.times_by_size(race_sizes, raced)
 ax.figure.set_label("Tree, ring and your ring: time by size")
-costs.doubt(ax, cluster.run(measure.share)[0])
+style.doubt(ax.figure, others)
 crossover_size = crossover(P.ranks, busy.alpha, busy.beta)
 if crossover_size:
     ax.axvline(crossover_size, color=style.BLACK, linestyle=":")
@@ -405,16 +410,15 @@ guess["fastest between hosts"] = ...
 network = Network(hosts=4, rate=100e6)  # bit/s; two ranks on each, side by side: 0 and 1, 2 and 3
 host_sizes = [16_384, 1_048_576]
 try:
-    with Cluster(n=8, network=network) as hosts:
+    with Others() as others, Cluster(n=8, network=network) as hosts:
         wire = hosts.run(measure.ring_steps, measure.LINK_SIZES, 3, timeout=120)[0]
         memory = hosts.run(measure.ping_pong, measure.SIZES, 9)[0]
         timed = hosts.run(measure.allreduce_times, list(ALGORITHMS), host_sizes, 3, timeout=120)[0]
-        kept = hosts.run(measure.share)[0]
     between, inside = cost.fit(wire, "between hosts"), cost.fit(memory[1:], "inside a host")
 except StartError as error:
     print(f"No hosts here ({error}): this is the record of a run elsewhere.")
     between, inside, timed = on_hosts.recorded(network.rate, host_sizes)
-    kept = 1.0
+    others = Others()
 print(between, inside, sep="\n")
 print(f"the wire carries {network.payload / 1e6:.2f} MB/s, the rest of 12.5 is packets' headers")
 
@@ -425,7 +429,7 @@ said = {name: 1e3 * placement.seconds(name, [1_048_576], network.places(8), insi
         for name in timed}  # fmt: skip
 ax = costs.bars(took, said, least, "ms for 1 MB")
 ax.set_title("Four hosts, two ranks each, links of 100 Mbit/s")
-costs.doubt(ax, kept)
+style.doubt(ax.figure, others)
 plt.show()
 guess.answer("ms for 1.5 MB on one link", least)
 guess.answer("fastest between hosts", costs.shown(min(took, key=took.get)))
@@ -532,9 +536,11 @@ check.halving_doubling(halving_doubling, cluster=cluster)
 # %%
 if check.halving_doubling.passed(halving_doubling, cluster=cluster):
     own["your halving and doubling"] = halving_doubling
-    entrants = cluster.run(lambda sizes, own: race(sizes, **own), race_sizes, own)[0]
+    with Others() as others:
+        entrants = cluster.run(lambda sizes, own: race(sizes, **own), race_sizes, own)[0]
     ax = costs.times_by_size(race_sizes, entrants)
     ax.figure.set_label("The race with your halving and doubling")
+    style.doubt(ax.figure, others)
     plt.show()
 
 # %% [markdown]

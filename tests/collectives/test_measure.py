@@ -3,8 +3,6 @@
 import pytest
 
 from helpers.collectives import cost, measure
-from helpers.machine import usable_cores
-from helpers.machine.neighbour import Neighbours
 from tests.mpi.runner import run_ranks
 
 pytestmark = pytest.mark.mpi
@@ -44,10 +42,3 @@ def test_ping_pong_needs_two():
 
 def test_addition():
     assert 0 < measure.addition(1 << 12, repeats=3) < 1e-6
-
-
-def test_what_others_have_the_ranks_lack():
-    with Neighbours(2 * usable_cores(), rest=0):
-        first, second = run_ranks(2, measure.share, 0.3)
-    assert first == second
-    assert 0 < first < 0.9

@@ -80,10 +80,3 @@ def test_messages_on_their_way_are_drawn_as_well(ax):
 def test_steps_that_are_not_there(ax, step, part):
     with pytest.raises(ValueError, match=f"0 to 6; got step={step}, part={part}"):
         draw_state(model("ring", 4), step, part, ax)
-
-
-def test_a_busy_machine_is_said_in_the_picture(ax):
-    costs.doubt(ax, 0.95)
-    assert ax.get_title() == ""
-    costs.doubt(ax, 0.6)
-    assert ax.get_title().startswith("Other programs had 40 % of the cores")

@@ -35,10 +35,3 @@ def test_crossing_draws_more_ranks_than_cores_open():
     assert left.lines[1].get_ydata().tolist() == pytest.approx([2 / 3, 0.25 / 3])
     assert left.lines[2].get_xdata() == [3, 3]
     assert right.lines[0].get_ydata().tolist() == pytest.approx([2 / 3, 1.6])
-    assert left.figure.get_suptitle() == ""
-
-
-def test_crossing_says_that_the_machine_was_busy():
-    points = [Point(2, b, 1e-3, 1e-3, 2e-3, 3e-3, share=0.5) for b in (1, 8)]
-    left, _ = plots.crossing(points, cores=2)
-    assert "BUSY" in left.figure.get_suptitle()

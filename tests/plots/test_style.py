@@ -10,6 +10,7 @@ from matplotlib.colors import to_rgb
 from helpers.plots import style
 from helpers.plots.dark import luminance
 from helpers.plots.web.page import HERE
+from helpers.timing import Others, Spent
 
 
 def contrast(one, other):
@@ -107,3 +108,17 @@ def test_a_logarithmic_axis_of_few_decades_has_plain_numbers(values, ticks):
     low, high = ax.get_ylim()
     shown = zip(ax.get_yticks(), ax.get_yticklabels(), strict=True)
     assert [label.get_text() for at, label in shown if low <= at <= high] == ticks
+
+
+@pytest.mark.parametrize("title", ["", "Four hosts"])
+def test_a_busy_machine_is_said_over_the_picture(title):
+    from matplotlib.figure import Figure
+
+    figure, others = Figure(), Others()
+    figure.subplots().set(ylabel="ms", title=title)
+    style.doubt(figure, others)
+    assert figure.get_suptitle() == ""
+    others.spent, others.seconds = Spent(1.2, 2.0, 0.0), 1.0
+    style.doubt(figure, others)
+    assert " 40 % of the cores" in figure.get_suptitle()
+    assert figure.get_label() == (title or "ms")  # the caption is not the warning

@@ -25,8 +25,7 @@ class Point:
     """One measured setting; times in seconds per step.
 
     `alone` is T_comp of a process on an idle machine, `compute` T_comp while all compute,
-    `synchronize` the allreduce alone, `step` a whole step as it really went. `share` of a core is
-    what the process had while it was alone: less than 1 if other programs were at work.
+    `synchronize` the allreduce alone, `step` a whole step as it really went.
     """
 
     ranks: int
@@ -36,7 +35,6 @@ class Point:
     synchronize: float
     step: float
     name: str = "LeNet"
-    share: float = 1.0
 
     @property
     def predicted(self) -> float:
@@ -162,11 +160,9 @@ def measure(
             samples.append(time.perf_counter() - began)
         return statistics.median(samples[2:])
 
-    began, used = time.perf_counter(), time.process_time()
     alone = median(compute) if rank == 0 else None
-    share = min(1.0, (time.process_time() - used) / (time.perf_counter() - began))
     doze(comm)  # a broadcast would keep the cores of those who wait busy: rank 0 were not alone
-    alone, share = comm.bcast((alone, share))
+    alone = comm.bcast(alone)
     gradients[:] = 0
     found: list[float] = []
     for call in (compute, synchronize, both):
@@ -175,4 +171,4 @@ def measure(
         gradients[:] = 0
     torch.set_num_threads(threads)
     compute_s, synchronize_s, step = found
-    return Point(ranks, batch, alone, compute_s, synchronize_s, step, name, share)
+    return Point(ranks, batch, alone, compute_s, synchronize_s, step, name)
