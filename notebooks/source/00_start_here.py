@@ -184,8 +184,12 @@ def seconds(everybody):
     return max(ran[-1][1] for ran in everybody) - min(ran[0][0] for ran in everybody)
 
 
-alone = min(([work(P.steps)] for _ in range(3)), key=seconds)
-together = min((cluster.run(work, P.steps) for _ in range(3)), key=seconds)
+# %%
+from helpers.timing import Others
+
+with Others() as others:
+    alone = min(([work(P.steps)] for _ in range(3)), key=seconds)
+    together = min((cluster.run(work, P.steps) for _ in range(3)), key=seconds)
 
 # %%
 import matplotlib.pyplot as plt
@@ -209,8 +213,7 @@ axes.annotate(
 )  # fmt: skip
 axes.set(xlabel="time [s]", ylabel="rank", yticks=range(P.ranks), xlim=(0, None))
 axes.invert_yaxis()
-if sum(end - begin for begin, end in alone[0]) < 0.9 * seconds(alone):  # others had its core
-    figure.suptitle("BUSY MACHINE: do not believe these times", color=style.VERMILION)
+style.doubt(figure, others)
 plt.show()
 
 # %%
