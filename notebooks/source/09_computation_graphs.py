@@ -61,7 +61,7 @@ from helpers.plots import graph as draw
 from helpers.plots import style
 from helpers.plots.graph import segments
 from helpers.plots.graph_html import graph
-from helpers.timing import measure
+from helpers.timing import Others, measure
 
 
 # %% tags=["parameters"]
@@ -705,18 +705,20 @@ guess.answer("multiplications, ratio", (size**3 + size**2) / (2 * size**2))
 A, B = (autodiff.variable(name, shape=(size, size)) for name in "AB")
 v = autodiff.variable("v", shape=(size, 1))
 arrays = [rng.normal(size=t.shape) for t in (A, B, v)]
-results = {}
+results, others = {}, Others()
 for name, given in (
     ("as written, (AB)v", []),
     ("ordered, A(Bv)", [passes.fast_math.order_products]),
 ):
     product = autodiff.function([A, B, v], [A @ B @ v], passes=given)
     results[name] = product(*arrays)[0]
-    took = measure(lambda p=product: p(*arrays), repeats=P.repeats).median
+    with others:
+        took = measure(lambda p=product: p(*arrays), repeats=P.repeats).median
     print(f"{name:18} {took * 1e3:7.2f} ms")
 first, second = results.values()
 print(f"equal: {np.array_equal(first, second)}; largest relative difference "
       f"{np.abs(first - second).max() / np.abs(first).max():.0e}")  # fmt: skip
+others.say()
 
 # %% [markdown]
 # Reordering a product, too, is exact in mathematics and rounds differently. Compare the ratio of the times with the ratio of the counts: a count of multiplications is not a time. (Notebook [07](07_roofline.ipynb) measures what else takes time.)
@@ -756,7 +758,7 @@ def in_blocks(x, y, block=8192):
 
 
 # %%
-loop = autodiff.function([x], [fused])
+loop, others = autodiff.function([x], [fused]), Others()
 print("  numbers   fused  one array  blocks  [µs]")
 for count in (1, 400, 40_000, P.numbers):
     values, room = rng.uniform(-1, 1, count), np.empty(count)
@@ -766,8 +768,10 @@ for count in (1, 400, 40_000, P.numbers):
         "one array": lambda v, room=room: over_one_array(v, room),
         "blocks": lambda v, room=room: in_blocks(v, room),
     }
-    took = [1e6 * measure(lambda w=w, v=values: w(v), repeats=20).best for w in ways.values()]
+    with others:
+        took = [1e6 * measure(lambda w=w, v=values: w(v), repeats=20).best for w in ways.values()]
     print("{:9,} {:7.0f} {:10.0f} {:7.0f}".format(count, *took), "  same bits" if same else "")
+others.say()
 
 # %% claims="09-fused-blocks"
 claims.evidence("09-fused-blocks")
