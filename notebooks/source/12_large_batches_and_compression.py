@@ -16,7 +16,7 @@ example = random.standard_normal(12)
 _ = plots.code(example, quantise(example, 7, random.random(12)), 7)
 
 # %% [markdown]
-# The bars are twelve numbers. Each is rounded to one of the two nearest levels (diamonds), and sent in four bits in place of 32.
+# The bars are twelve numbers. Each is rounded at random to one of the two nearest levels (diamonds), and sent in four bits in place of 32.
 #
 # **You will be able to**
 #
@@ -26,7 +26,7 @@ _ = plots.code(example, quantise(example, 7, random.random(12)), 7)
 # - predict how long a step takes if it waits only for the first $N$ of $N + b$ [workers](glossary.md#backup-worker);
 # - find the batch size beyond which more samples save hardly any steps, and measure the [gradient noise](glossary.md#gradient-noise-scale) behind it.
 #
-# **You need** notebook [02](02_sgd_sync_async.ipynb) (replicas, staleness, the parameter server). *Time:* 110 minutes in three lessons, of which your machine computes for two; each lesson needs the set-up alone. The project takes another 40. *Cores:* 2 or more. *GPU:* none.
+# **You need** notebook [02](02_sgd_sync_async.ipynb) (replicas, staleness, the parameter server). *Time:* 110 minutes in three lessons, of which your machine computes for two; each needs only the set-up. The project takes another 40. *Cores:* 2 or more. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
@@ -65,7 +65,7 @@ from helpers.exercises import compression as check
 from helpers.exercises.predictions import Predictions
 from helpers.models.lenet import LeNet
 from helpers.paths import BENCH_RECORDS
-from helpers.timing import measure
+from helpers.timing import Others, measure
 
 # %load_ext helpers.cluster
 
@@ -89,9 +89,9 @@ cluster = Cluster(n=chosen.ranks, preload=("torch",))
 # %% [markdown]
 # ## Lesson 1. How few bits of a gradient are enough?
 #
-# *40 minutes.* Four ranks train LeNet, a network for handwritten digits. In each step, every rank sends 61 706 gradients of 32 bits. Can we send much less and still train?
+# *40 minutes.* Four ranks train LeNet, a network for handwritten digits. In each step, every rank sends its gradient: 61 706 numbers of 32 bits. Can we send much less and still train?
 #
-# > **Predict.** Instead of all 61 706 gradients, each rank sends only the largest 1 %, 617 numbers, and adds what it did not send to its next gradient. By what factor does the number of steps to 85 % accuracy grow? Replace the dots.
+# > **Predict.** Each rank sends only the largest 1 % of its gradient, 617 numbers, and adds what it did not send to its next gradient. By what factor does the number of steps to 85 % accuracy grow? Replace the dots.
 
 # %%
 guess["steps with the largest 1 % ÷ steps with all"] = ...
@@ -174,7 +174,7 @@ ipywidgets.interactive(show, s=ipywidgets.SelectionSlider(options=[1, 3, 7, 15],
 # %% [markdown]
 # ### Codes on real ranks
 #
-# The sum of two codes is not a code, so an ordinary allreduce cannot add them. Instead, every rank can gather all codes, decode and add them: each of $R$ ranks sends $(R-1)\,c$ bytes. Or a ring adds on the way and quantises each partial sum again: each rank sends $2(R-1)/R \cdot c$ bytes. This method of `Compressed` can do both. The cell after it trains by gathering, and a trace of the MPI calls counts the bytes:
+# The sum of two codes is not a code, so an ordinary allreduce cannot add them. Instead, every rank can gather all codes, decode and add them: each of $R$ ranks sends $(R-1)\,c$ bytes. Or a ring adds on the way and quantises each partial sum again: each rank sends $2(R-1)/R \cdot c$ bytes. This method of `Compressed` can do both. Then a cell trains by gathering, and a trace of the MPI calls counts the bytes:
 
 # %%
 Code(inspect.getsource(Compressed.after_backward), language="python")
@@ -244,7 +244,7 @@ for name, sent in total.items():
 # %% [markdown]
 # Without feedback only the largest number is ever sent. With feedback, a small number waits until its accumulated error is the largest; what is missing at the end is still in the error, to be sent later.
 #
-# Now four ranks train LeNet to 85 % accuracy. *PowerSGD* (Vogels et al., 2019) compresses in another way: it sends a matrix of gradients as the product of two thin matrices of $r$ columns, $M \approx U V^T$, and an ordinary allreduce can add these.
+# Now four ranks train LeNet to 85 % accuracy. *PowerSGD* (Vogels et al., 2019) compresses in another way: it sends a matrix of gradients as the product of two thin matrices of $r$ columns, $M \approx U V^T$, which an ordinary allreduce can add. *Top 0.01* sends the largest 1 %:
 
 # %%
 names, limit, reached = ("float32", "QSGD, s = 7", "top 0.01, feedback", "PowerSGD, r = 2"), 240, {}
@@ -307,7 +307,7 @@ def pays_below(plain, coded, seconds):
 check.pays_below(pays_below)
 
 # %% [markdown]
-# We time encoding and decoding on one process, for 65 536 numbers and the codes of four ranks:
+# On one process, we time encoding 65 536 numbers and decoding the codes of four ranks:
 
 # %%
 coders = {"QSGD, s = 15": Quantised(15), "QSGD, s = 7": Quantised(7), "top 0.01": TopK(0.01)}
@@ -334,7 +334,7 @@ for name, coder in coders.items():
     print(f"{name:14s}{sent[name]:9,.0f} B, {1e3 * coding[name]:5.2f} ms to code: {below}")
 
 # %% [markdown]
-# Now we time the exchange itself, between four *hosts* that are joined by links of 100 Mbit/s (network namespaces on this machine, as in notebook [08](08_allreduce_animation.ipynb)). The prediction (the lines) is coding + bytes ÷ bandwidth:
+# Now we time the exchange itself, between four *hosts* that are joined by links of 100 Mbit/s (network namespaces on this machine, as in notebook [08](08_allreduce_animation.ipynb)). We take the shortest of nine. The prediction (the lines) is coding + bytes ÷ bandwidth:
 
 # %%
 network, on_link = Network(chosen.ranks, rate=chosen.link), {}
@@ -352,29 +352,30 @@ if on_link:
 # %% [markdown]
 # Compare with the coding times above: sending float32 takes some 30 ms, so on this link the bytes decide. If bars are much longer than their lines, other programs may be using your cores: run the cell again.
 #
-# Faster exchanges do not help if the training then needs many more steps. The next picture shows two recorded trainings on four hosts. One trains LeNet to 85 %. The other trains a small transformer, a character-level language model, to a validation loss of 2.75. Each model has about 65 000 parameters, and all schemes share one learning rate (0.02 with momentum 0.9 for LeNet, AdamW's 0.003 for the transformer). Every forward and backward pass is *paced* to 20 ms (it takes no less), so four ranks on two cores behave like four devices of that speed. The lines show a prediction: steps × (20 ms + bytes of a step ÷ bandwidth).
+# Faster exchanges do not help if the training then needs many more steps. The next picture shows two recorded trainings on four hosts. One trains LeNet to 85 %. The other trains a small transformer, a character-level language model, to a validation loss of 2.75. Each model has about 65 000 parameters, and all schemes share one learning rate (0.02 with momentum 0.9 for LeNet, AdamW's 0.003 for the transformer). Every forward and backward pass is *paced* to 20 ms (it takes no less), so four ranks on two cores behave like four devices of that speed. The dashes show a prediction: steps × (20 ms + bytes of a step ÷ bandwidth).
 
 # %%
 kinds = {"compress_training": (SHAPES, "LeNet to 85 %"),
          "compress_text": (text.shapes(), "a transformer to 2.75 nats")}  # fmt: skip
 kept = ("float32", "QSGD, s = 7", "top 0.01, feedback", "PowerSGD, r = 2")
-figure, axes = plt.subplots(1, 2, figsize=(11, 5))
+figure, axes = plt.subplots(1, 2, figsize=(11, 5), sharey=True)
 figure.set_label("Seconds of two trainings by the rate of the links")
 for ax, (suite, (shapes, title)) in zip(axes, kinds.items(), strict=True):
     rows = records.newest(BENCH_RECORDS, suite, lambda record, rows: rows)
     each = {name: cluster.run(links.sent, name, shapes, timeout=60)[0] for name in kept}
     plots.links([row for row in rows if row.parameters["scheme"] in kept], each, title, ax=ax)
-axes[0].legend(loc="upper right", fontsize=12, handlelength=3)
+axes[0].legend(loc="upper right")
+axes[1].set_ylabel("")
 plt.show()
 
 # %% [markdown] claims="12-link-training"
-# Each mark is one run; the lines leave out encoding, latency, and ranks that share cores, so most marks lie above them. Look at the order of the schemes: at 10 Mbit/s float32 is by far the slowest; at 1 Gbit/s the number of steps decides, and float32 is among the fastest. The record compares PowerSGD and float32 over five seeds:
+# Each mark is one run. The dashes leave out encoding, latency, and ranks that share cores, so most marks lie above them. Compare the schemes: at 10 Mbit/s float32 is by far the slowest; at 1 Gbit/s the number of steps decides, and float32 is among the fastest. The record compares PowerSGD and float32 over five seeds:
 
 # %%
 claims.evidence("12-link-training")
 
 # %% [markdown]
-# At 10 Mbit/s PowerSGD trains LeNet in an eighth of float32's seconds, and the transformer in a third. At 1 Gbit/s there is no clear difference for LeNet, and the transformer takes longer: it needs more steps, and saves only a few milliseconds in each. (That row is *open* because only a factor of two counts.) Rates of their own do not change the order: at the best of five rates (three seeds), the transformer needs about 170 steps by PowerSGD and 90 by float32, LeNet 120 and 90.
+# At 10 Mbit/s PowerSGD trains LeNet in an eighth of float32's seconds, and the transformer in a third. At 1 Gbit/s there is no clear difference for LeNet, and the transformer takes longer: it needs more steps, and saves only a few milliseconds in each. (That row is *open* because only a factor of two counts.) Learning rates of their own do not change this: at the best of five (three seeds), the transformer needs about 170 steps by PowerSGD and 90 by float32, LeNet 120 and 90.
 #
 # ### Do not wait for the slowest
 #
@@ -416,10 +417,12 @@ guess["milliseconds of a step, b = 1 of 3 workers"] = ...
 from helpers.data_parallel.theory.order_statistics import expected, of_sample
 
 drawn = {"least": chosen.least, "mean": chosen.mean, "steps": chosen.steps, "abandon": True}
-waited = {b: cluster.run(stragglers.backup, b, timeout=90, **drawn)[0] for b in (0, 1, 2)}
+with Others() as others:
+    waited = {b: cluster.run(stragglers.backup, b, timeout=90, **drawn)[0] for b in (0, 1, 2)}
 guess.answer("milliseconds of a step, b = 1 of 3 workers", 1e3 * waited[1].seconds)
 curve = [expected(3 - b, 3, chosen.least, chosen.mean) for b in range(3)]
-_ = plots.waits(3, curve, {b: run.seconds for b, run in waited.items()})
+ax, _ = plots.waits(3, curve, {b: run.seconds for b, run in waited.items()})
+style.doubt(ax.figure, others)
 plt.show()
 
 # %% [markdown] claims="12-order-statistics"
@@ -445,18 +448,16 @@ ipywidgets.interactive(backups, workers=(2, 24), b=(0, 23), jitter=(0.02, 10.0, 
 # %% [markdown]
 # (Below 0.08, a dropped gradient costs more than the wait that it saves.)
 #
-# **Real stragglers.** Real delays follow no formula. Here three processes compress text in bursts of a tenth of a second. They are bound to one core and share it with worker 3; the other ranks avoid this core. A gradient takes at least 15 ms (paced). The plot shows these delays beside the random ones from above:
+# **Real stragglers.** Real delays follow no formula. Here three processes compress text in bursts of a tenth of a second. They are bound to one core and share it with worker 3; the other ranks avoid this core. A gradient takes at least 15 ms (paced). The picture shows these delays beside the random ones from above; in each column the steps go from left to right:
 
 # %%
-real = cluster.run(stragglers.beside, 0, steps=chosen.steps, timeout=90)[0]
+with Others() as others:
+    real = cluster.run(stragglers.beside, 0, steps=chosen.steps, timeout=90)[0]
 runs = {"random delays": waited[0], "real delays": real}
 samples = {name: stragglers.sample(run) for name, run in runs.items()}
-plots.stragglers(samples)
+ax, *_ = plots.stragglers(samples)
+style.doubt(ax.figure, others)
 plt.show()
-print("ms, median (slowest tenth):", *(f"  worker {k}" for k in (1, 2, 3)))
-for name, times in samples.items():
-    each = (f"{1e3 * a:4.0f} ({1e3 * b:3.0f})" for a, b in np.quantile(times, (0.5, 0.9), axis=0).T)
-    print(f"{name:27s}", *each)
 
 # %% [markdown]
 # With random delays every worker may be the slowest, and a slow step says nothing about the next one. Real delays depend on what else the machine computes, so several slow steps may follow each other. Without a formula, we predict from the measured times, the *sample*.
@@ -490,11 +491,14 @@ check.measured_wait(measured_wait)
 by_sample = measured_wait if check.measured_wait.passed(measured_wait) else of_sample
 promised, measured = [by_sample(samples["real delays"], 3 - b) for b in range(3)], {0: real.seconds}
 for b in (1, 2):
-    run = cluster.run(stragglers.beside, b, steps=chosen.steps, timeout=90)[0]
+    with others:
+        run = cluster.run(stragglers.beside, b, steps=chosen.steps, timeout=90)[0]
     measured[b] = run.seconds
     print(f"b = {b}: {1e3 * run.seconds:.1f} ms a step, predicted {1e3 * promised[b]:.1f}", end="")
     print(f"; {run.dropped} gradients came too late")
-plots.waits(3, promised, measured)[0].figure.set_label("Backup workers beside real processes")
+ax, _ = plots.waits(3, promised, measured)
+ax.figure.set_label("Backup workers beside real processes")
+style.doubt(ax.figure, others)
 plt.show()
 
 # %% [markdown] claims="12-real-backup 12-backup-bias"
@@ -576,14 +580,13 @@ for batch, most in limits.items():
 least, critical = noise.critical_batch(list(fewest), list(fewest.values()))
 
 # %%
-figure, ax = plt.subplots(figsize=(8, 4.2))
+figure, ax = plt.subplots(figsize=(9, 4.5))
 figure.set_label("Steps to 88 % by the size of the batch")
 sizes = np.geomspace(16, 4000)
-ax.plot(sizes, fewest[16] * 16 / sizes, "--", color=style.GREY, label="half the steps for twice B")
+ax.plot(*zip(*fewest.items(), strict=True), "o", color=style.ORANGE, markersize=12,
+        label="measured", zorder=3)  # fmt: skip
 ax.plot(sizes, least * (1 + critical / sizes), "-", color=style.BLUE, label="fitted")
-ax.plot(
-    *zip(*fewest.items(), strict=True), "o", color=style.ORANGE, markersize=11, label="measured"
-)
+ax.plot(sizes, fewest[16] * 16 / sizes, "--", color=style.GREY, label="half the steps for twice B")
 ax.axvline(critical, color=style.GREEN, linestyle=":", label=f"critical batch, {critical:.0f}")
 ax.set(xscale="log", yscale="log", xlabel="batch B (samples)", ylabel="steps to 88 %")
 ax.set_ylim(min(fewest.values()) / 2, 2 * max(fewest.values()))
@@ -594,7 +597,7 @@ ax.legend()
 plt.show()
 
 # %% [markdown]
-# From 16 to 64 samples, four times the batch needs about half the steps; a quarter of them would lie on the dashed line. From 1024 on, a larger batch saves hardly a step and only costs more samples. The fitted curve is $S = S_{min}(1 + B_{crit}/B)$ (McCandlish et al., 2018), where $S_{min}$ is the number of steps with an unlimited batch. At its knee, the *critical batch size* $B_{crit}$, training needs $2 S_{min}$ steps.
+# From 16 to 64 samples, four times the batch needs about half the steps; a quarter of them would lie on the dashed line. From 1024 on, a larger batch saves hardly a step and only costs more samples. The fitted curve is $S = S_\mathrm{min}\,(1 + B_\mathrm{crit}/B)$ (McCandlish et al., 2018), where $S_\mathrm{min}$ is the number of steps with an unlimited batch. At its knee, the *critical batch size* $B_\mathrm{crit}$, training needs $2\,S_\mathrm{min}$ steps.
 #
 # Why is there a knee? The gradient of $B$ samples is the true gradient $G$ plus noise, and the noise has the squared length $\mathrm{tr}(\Sigma)/B$ on average. Averaging more samples helps as long as the noise is longer than the gradient. The **gradient noise scale** $\mathrm{tr}(\Sigma)/\|G\|^2$ is the batch size at which both have the same length. Data-parallel training can measure it without extra gradients: a replica's gradient has batch size $B$, and the mean of $R$ replicas has $RB$.
 #
@@ -636,23 +639,25 @@ small, large = cluster.run(search.gradient_lengths, "digits", 200, 32, 0.1, time
 ends = (0, 20, 50, 100, 200)
 stretches = list(itertools.pairwise(ends))
 scales = [solved(np.mean(small[a:b]), np.mean(large[a:b]), 32, chosen.ranks) for a, b in stretches]
-figure, ax = plt.subplots(figsize=(8, 3.6))
+figure, ax = plt.subplots(figsize=(9, 4))
 figure.set_label("The noise scale grows while the model trains")
 ax.step(ends, [scales[0], *scales], where="pre", color=style.BLUE, marker="", label="noise scale")
+for (begin, end), scale in zip(stretches, scales, strict=True):
+    style.note(ax, f"{scale:.0f}", ((begin + end) / 2, scale), (0, 5), ha="center", fontsize=15)
 ax.axhline(critical, color=style.GREEN, linestyle=":", label="critical batch, from above")
 ax.set(yscale="log", xlabel="step", ylabel="samples")
-ax.set_yticks([50, 100, 200, 500], ["50", "100", "200", "500"])
+ax.set_yticks([50, 100, 200, 500, 1000], ["50", "100", "200", "500", "1000"])
+ax.set_ylim(min(scales) / 1.3, 1.7 * max(scales))
 ax.minorticks_off()
-ax.legend()
+ax.legend(loc="lower right")
 plt.show()
-print("noise scale in each stretch:", *(f"{scale:.0f}" for scale in scales))
 
 # %% [markdown] claims="12-lars 12-lamb"
 # The noise scale is not one number: it grows more than tenfold in these 200 steps. The critical batch that we fitted lies within this range; the paper says only that the two agree in order of magnitude. A training may therefore begin with small batches and enlarge them as it goes.
 #
 # ### A rate for each layer
 #
-# LARS and LAMB give each layer its own rate, $\lambda\,\|w\| / \|g\|$: a step's length is then a fixed part of the length of the layer's weights $w$. LARS changes SGD in this way and LAMB changes Adam, so SGD and Adam are the controls. The records have eight seeds, with each optimizer at the best of nine rates. *All samples* means one step in each epoch:
+# LARS and LAMB give each layer its own rate, $\lambda\,\|w\| / \|g\|$: a step's length is then a fixed fraction of the length of the layer's weights $w$. LARS changes SGD in this way and LAMB changes Adam, so SGD and Adam are the controls. The records have eight seeds, with each optimizer at the best of nine rates. *All samples* means one step in each epoch:
 
 # %%
 for name in ("lars", "lamb"):
@@ -683,7 +688,7 @@ for share in (0.01, 0.002):
     to_85(f"largest {share:.2%}", f"top {share}, feedback")
 
 # %% [markdown]
-# *Difficulty ●●●, 40 minutes.* Write a compressor that, with error feedback, reaches 85 % within 300 steps and in **less than two thirds of the bytes** that the largest 0.2 % need. Two trainings (seeds 0 and 1) count together. It is not enough to send fewer of the largest: training then needs too many steps.
+# *Difficulty ●●●, 40 minutes.* Write a compressor that, with error feedback, reaches 85 % within 300 steps and in **less than two thirds of the bytes** that the largest 0.2 % need. The check adds up two trainings (seeds 0 and 1). It is not enough to send fewer of the largest: training then needs too many steps.
 #
 # Your compressor has three methods:
 #
