@@ -7,6 +7,7 @@
 from helpers.plots import sharded as plots
 from helpers.plots import style
 from helpers.sharded import zero
+from helpers.timing import Others
 
 style.use()
 _ = plots.stage_bytes([vars(zero.at_rest(stage, 8)) for stage in zero.STAGES])
@@ -617,7 +618,7 @@ machine = planner.Machine(chosen.speed, inside, between, pair.places(8))
 print(f"inside a host: α = {1e3 * alpha:.2f} ms, β = {1e6 * beta:.3f} ms for each kB")
 print(f"between hosts: β = {1e6 * between.beta:.3f} ms for each kB")
 if beta > between.beta:
-    print("BUSY MACHINE: the memory looks slower than the link. Run this cell again.")
+    print("The memory looks slower than the link. Run this cell again.")
 
 # %% [markdown]
 # Now five layouts run. In the picture, bars are predictions and diamonds are measurements. *Bubble* is the time of slots in which a stage has no micro-batch. Besides *compute*, which colour makes each bar long? Do the shortest bar and the leftmost diamond belong to the same layout?
@@ -628,10 +629,11 @@ hosts = start(8, pair)
 layouts = [(Layout(8), 1), (Layout(2, 1, 4), 1), (Layout(2, 4, 1), 4), (Layout(1, 2, 4), 4), (Layout(2, 2, 2), 2)]  # fmt: skip
 plans = [planner.predict(config, layout, machine, chosen.batch, m) for layout, m in layouts]
 measured = []
-for layout, m in layouts:
-    found = hosts.run(runs.timed, config, layout, chosen.batch, m, chosen.speed, 2, timeout=120)
-    measured.append(max(seconds for seconds, _, _ in found))
-_ = plots.steps(plans, measured)
+with Others() as others:
+    for layout, m in layouts:
+        found = hosts.run(runs.timed, config, layout, chosen.batch, m, chosen.speed, 2, timeout=120)
+        measured.append(max(seconds for seconds, _, _ in found))
+style.doubt(plots.steps(plans, measured).figure, others)
 plt.show()
 ratios = [took / plan.seconds for plan, took in zip(plans, measured, strict=True)]
 print(f"measured ÷ predicted: from {min(ratios):.2f} to {max(ratios):.2f}")
