@@ -28,6 +28,7 @@ from helpers.first_words import folded, start
 from helpers.plots import style
 from helpers.plots.conversation import conversation
 from helpers.plots.timeline import timeline
+from helpers.timing import Others
 
 # %load_ext helpers.cluster
 
@@ -330,11 +331,11 @@ def timed(way):
 
 
 ways = ("exchange, compute", "start, compute, Waitall", "start, compute with Testall, Waitall")
-rounds = [[timed(way) for way in ways] for _ in range(15)]
 
 # %%
-both = cluster.run(lambda: (ways, rounds) if rank < 2 else None)
-best = 1e3 * np.min([rounds for _, rounds in both[:2]], axis=(0, 1))
+with Others() as others:
+    both = cluster.run(lambda: [[timed(w) for w in ways] for _ in range(15)] if rank < 2 else None)
+best = 1e3 * np.min(both[:2], axis=(0, 1))
 table = ["| way | exchange or Waitall [ms] | everything [ms] |", "|---|---|---|"]
 table += [f"| {way} | {a:.2f} | {b:.2f} |" for way, (a, b) in zip(both[0][0], best, strict=True)]
 for name, way in (("left for Waitall", 1), ("left for Waitall, after Testall", 2)):
