@@ -13,6 +13,7 @@ from helpers.plots.style import (
     VERMILION,
     colour,
     ensure_axes,
+    few_decades,
     marker,
     note,
     panels,
@@ -38,7 +39,8 @@ def code(v: np.ndarray, levels: np.ndarray, s: int):
         names.append(f"{int(value < 0)}\n{abs(int(level)):0{width}b}")
     ax.set_xticks(places, names, family="monospace")
     ax.set(ylim=(-1.08, 1.08), ylabel="part of the norm", xlabel="code: sign, and level in binary")
-    ax.grid(visible=False)
+    ax.grid(visible=s < 10, axis="y")  # a line for each level
+    ax.grid(visible=False, axis="x")
     ax.set_title(f"s = {s}: {1 + width} bits each, {2 * s + 1} different values")
     ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2)  # not on the levels' lines
     return ax
@@ -106,7 +108,7 @@ def waits(
 
 
 def links(rows: Sequence[Row], sent: Mapping[str, float], title: str, ax=None):
-    """Draw seconds of a training by scheme at each link: measured (marks) and predicted (lines).
+    """Draw seconds of a training for each link and scheme: measured (marks) and predicted (dashes).
 
     ``rows`` are those of compress_training or compress_text, ``sent`` the bytes of each scheme's
     step. Predicted are the steps that the row says, each of its pace and those bytes at the link's
@@ -114,28 +116,35 @@ def links(rows: Sequence[Row], sent: Mapping[str, float], title: str, ax=None):
     """
     ax = ensure_axes(ax, figsize=(9, 5))
     names = list(dict.fromkeys(row.parameters["scheme"] for row in rows))
-    rates = np.geomspace(*(f(r.parameters["rate"] for r in rows) for f in (min, max)))
+    ticks = sorted({(row.parameters["rate"], row.parameters["link"]) for row in rows})
+    places = {rate: k for k, (rate, _) in enumerate(ticks)}
     for i, name in enumerate(names):
         mine = [r for r in rows if r.parameters["scheme"] == name and r.parameters["steps"]]
-        if not mine:
-            continue
-        shade = BLACK if name == "float32" else colour(i - 1)
-        points = sorted((r.parameters["rate"], r.value) for r in mine)
-        look = {"color": shade, "markersize": 10, "markeredgecolor": "white", "linewidth": 2.0}
-        look |= {"marker": marker(i), "linestyle": ("-", "--", "-.", ":")[i % 4]}
-        ax.plot(*zip(*points, strict=True), **look | {"linestyle": "none"})
-        given = mine[0].parameters
-        seconds = [given["steps"] * (given["pace"] + sent[name] / _payload(rate)) for rate in rates]
-        ax.plot(rates, seconds, markevery=[], label=name, **look)  # a mark in the legend alone
-    ticks = sorted({(row.parameters["rate"], row.parameters["link"]) for row in rows})
-    ax.set(xscale="log", yscale="log", xlabel="rate of the links", ylabel=rows[0].name, title=title)
-    ax.set_xticks(*zip(*ticks, strict=True))
+        aside = 0.84 * ((i + 0.5) / len(names) - 0.5)  # schemes stand side by side at each link
+        at = [places[row.parameters["rate"]] + aside for row in mine]
+        ax.plot(
+            at, [_predicted(row, sent[name]) for row in mine], "_", color=BLACK, markersize=22,
+            markeredgewidth=3,
+        )  # fmt: skip
+        shade = VERMILION if name == "float32" else colour(i - 1)
+        look = {"color": shade, "marker": marker(i), "markersize": 13, "markeredgecolor": "white"}
+        ax.plot(at, [row.value for row in mine], linestyle="none", label=name, **look)
+    ax.plot([], [], "_", color=BLACK, markersize=22, markeredgewidth=3, label="predicted")
+    for between in range(1, len(ticks)):
+        ax.axvline(between - 0.5, color="#DDDDDD", linewidth=1)
+    ax.set(yscale="log", xlim=(-0.5, len(ticks) - 0.5), ylabel=rows[0].name, title=title)
+    ax.set_xticks(range(len(ticks)), [link for _, link in ticks])
+    ax.tick_params(axis="x", length=0)
+    ax.grid(visible=False, axis="x")
+    few_decades(ax.yaxis)
     ax.minorticks_off()
-    most = max(row.value for row in rows)
-    marks = [tick for tick in (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500) if tick <= most]
-    ax.set_yticks(marks, [str(tick) for tick in marks])
-    ax.margins(x=0.09)
     return ax
+
+
+def _predicted(row: Row, nbytes: float) -> float:
+    """Seconds of a training by its steps, their pace, and the bytes that a rank sends in each."""
+    given = row.parameters
+    return given["steps"] * (given["pace"] + nbytes / _payload(given["rate"]))
 
 
 def _payload(rate: float) -> float:
@@ -148,19 +157,28 @@ def _payload(rate: float) -> float:
 
 
 def stragglers(samples: Mapping[str, np.ndarray]):
-    """Draw when each worker's gradient was there in each step; a panel for each name.
+    """Draw how long each worker's gradient took, step by step; a panel for each name.
 
-    A sample is (steps, W) in seconds, as ``stragglers.sample`` makes it. Returns the axes.
+    A sample is (steps, W) in seconds, as ``stragglers.sample`` makes it. Each worker has a column,
+    in which its steps go from left to right. Returns the axes.
     """
-    axes = panels(len(samples), figsize=(11, 3.8), sharey=True)
-    axes[0].figure.set_label("When each worker's gradient arrives, by step")
+    axes = panels(len(samples), figsize=(11, 4.2), sharey=True)
+    axes[0].figure.set_label("When each worker's gradient arrives: its steps from left to right")
     for ax, (name, times) in zip(axes, samples.items(), strict=True):
-        for worker, taken in enumerate(1e3 * np.asarray(times).T):
+        taken = 1e3 * np.asarray(times)
+        steps, workers = taken.shape
+        for worker, mine in enumerate(taken.T):
+            at = worker + 0.8 * (np.arange(steps) / max(1, steps - 1) - 0.5)
             look = {"color": colour(worker), "marker": marker(worker), "markersize": 6}
-            ax.plot(taken, linestyle="none", label=f"worker {worker + 1}", **look)
-        ax.set(xlabel="step", title=name)
+            ax.plot(at, mine, linestyle="none", label=f"worker {worker + 1}", **look)
+        names = (f"worker {k + 1}\nmedian {np.median(taken[:, k]):.0f} ms" for k in range(workers))
+        ax.set_xticks(range(workers), list(names))
+        ax.tick_params(axis="x", length=0)
+        ax.grid(visible=False, axis="x")
+        for between in range(1, workers):
+            ax.axvline(between - 0.5, color="#DDDDDD", linewidth=1)
+        ax.set(xlim=(-0.5, workers - 0.5), title=name)
     for ax in axes:  # last: a limit ends the scaling of the panels that share it
         ax.set_ylim(0, None)
     axes[0].set_ylabel("time until a gradient is there [ms]")
-    axes[-1].legend(loc="upper left", bbox_to_anchor=(1, 1))
     return axes

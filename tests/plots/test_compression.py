@@ -38,17 +38,19 @@ def test_links_draw_what_got_there():
     ]  # fmt: skip
     sent = {"float32": 12_500.0, "sign": 400.0, "absent": 1.0}
     ax = plots.links(rows, sent, "digits")
-    exact, sign = (line for line in ax.lines if line.get_linestyle() == "None")
-    assert exact.get_xdata().tolist() == [1e7, 1e9]
-    assert sign.get_ydata().tolist() == [3.0]
-    predicted = [line for line in ax.lines if len(line.get_xdata()) > 2]
-    assert [line.get_label() for line in predicted] == ["float32", "sign"]
-    assert predicted[0].get_linestyle() != predicted[1].get_linestyle()
-    frames = 1514 / 1448  # headers
-    for line, steps, nbytes in zip(predicted, (90, 110), (12_500, 400), strict=True):
-        ends = [steps * (0.01 + 8 * nbytes * frames / rate) for rate in (1e7, 1e9)]
-        assert line.get_ydata()[[0, -1]] == pytest.approx(ends)
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["10 Mbit/s", "1 Gbit/s"]
+    exact, sign = (line for line in ax.lines if line.get_label() in sent)
+    assert exact.get_xdata().round().tolist() == [1, 0]
+    assert exact.get_ydata().tolist() == [2.0, 40.0]
+    assert sign.get_ydata().tolist() == [3.0]
+    assert not set(exact.get_xdata()) & set(sign.get_xdata())  # side by side
+    predicted = [line.get_ydata() for line in ax.lines if line.get_marker() == "_"]
+    frames = 1514 / 1448  # headers
+    seconds = [
+        [steps * (0.01 + 8 * nbytes * frames / rate) for rate in rates]
+        for steps, nbytes, rates in ((90, 12_500, (1e9, 1e7)), (110, 400, (1e9,)))
+    ]
+    assert [list(line) for line in predicted if len(line)] == [pytest.approx(s) for s in seconds]
     assert "digits" in ax.get_title() + ax.get_title(loc="left")
 
 
