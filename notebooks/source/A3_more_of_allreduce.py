@@ -24,7 +24,7 @@ from helpers.exercises import more_of_allreduce as check
 from helpers.exercises.predictions import Predictions
 from helpers.plots import costs, style
 from helpers.plots.animation import animate
-from helpers.timing import seconds
+from helpers.timing import Others, seconds
 
 # %load_ext helpers.cluster
 
@@ -202,11 +202,14 @@ def look_at(yours, K, sizes):
 # %%
 if check.long_broadcast.passed(long_broadcast, cluster=cluster):
     K, sizes = 1_200_000, [4**k for k in range(5, 12)]
-    sent, times = zip(*cluster.run(lambda *a: look_at(*a), long_broadcast, K, sizes), strict=True)
+    with Others() as others:
+        looks = cluster.run(lambda *a: look_at(*a), long_broadcast, K, sizes)
+    sent, times = zip(*looks, strict=True)
     figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4.4), layout="constrained")
     costs.bytes_by_rank({way: [one[way] for one in sent] for way in sent[0]}, K, left)
     costs.times_by_size(sizes, times[0], ax=right)
     figure.set_label("Two broadcasts: what each rank sends, and how long they take")
+    style.doubt(figure, others)
     plt.show()
     guess.answer("sent by rank 0 ÷ K, tree", sent[0]["tree"] / K)
     guess.answer("sent by rank 0 ÷ K, in chunks", sent[0]["yours"] / K)
@@ -294,9 +297,10 @@ if check.rate_for.passed(rate_for):
     ordered = rate_for(0.2, 4, 1_048_576, 1e-4, 8 * network.payload / network.rate)
     print(f"ordered: links of {ordered / 1e6:.1f} Mbit/s")
     try:
-        with Cluster(n=4, network=Network(hosts=4, rate=ordered)) as hosts:
+        with Others() as others, Cluster(n=4, network=Network(hosts=4, rate=ordered)) as hosts:
             took = hosts.run(measure.allreduce_times, ["ring"], [1_048_576], 3, timeout=120)[0]
         print(f"asked for 200 ms, measured {1e3 * took['ring'][0]:.0f} ms")
+        others.say()
     except StartError as error:
         print(f"No hosts here ({error}).")
 
@@ -343,9 +347,10 @@ for way in ("block", "cyclic") if check.ring_on_hosts.passed(ring_on_hosts) else
     places = mine.places(my_ranks)
     told = ring_on_hosts(places, my_size, alpha, mine.payload)
     try:
-        with Cluster(n=my_ranks, network=mine) as hosts:
+        with Others() as others, Cluster(n=my_ranks, network=mine) as hosts:
             took = hosts.run(measure.allreduce_times, ["ring"], [my_size], 3, timeout=120)[0]
         print(f"{way:6s} predicted {seconds(told)}, measured {seconds(took['ring'][0])}")
+        others.say()
     except StartError as error:
         print(f"{way:6s} predicted {seconds(told)}. No hosts here ({error}).")
 
