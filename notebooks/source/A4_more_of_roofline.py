@@ -15,7 +15,6 @@
 
 # %% tags=["parameters"]
 import math
-import time
 
 import torch
 
@@ -29,26 +28,13 @@ from helpers.predictions import Prediction
 from helpers.roofline import kernels, place
 from helpers.roofline.ceilings import ceilings
 from helpers.roofline.design import Layer, shuffle, variants
-from helpers.timing import measure, seconds
+from helpers.timing import Others, measure, seconds
 
 style.use()
 torch.set_num_threads(1)  # one core, so that one roof holds for every point
 machine = ceilings()  # measured in less than a minute, once; the result is kept
 one_core, one_memory = machine.roof(1)
 peak, roof = {"peak, one core": one_core}, {"memory": one_memory}
-
-
-# %%
-def clocks():
-    """Return the time, and how long this process has had a core, in seconds."""
-    return time.perf_counter(), time.process_time()
-
-
-def doubt(begun):
-    """Warn if other programs had the core for a tenth of the time since `begun`."""
-    passed, had = (now - then for now, then in zip(clocks(), begun, strict=True))
-    if had < 0.9 * passed:
-        print(f"BUSY MACHINE: do not believe it ({1 - had / passed:.0%} of a core was lost)")
 
 
 # %% [markdown]
@@ -80,11 +66,12 @@ def batch(n, ridge, weight, value):
 check.compute_bound_batch(batch)
 
 # %%
-begun, least, layers = clocks(), batch(1024, one_core / one_memory, 4, 4), []
-for rows in sorted({1, 4, 16, 64, 256, least} - {None, math.inf}):
-    name, *layer = kernels.layer(rows, 1024)
-    layers.append(place(name + ", yours" * (rows == least), *layer, time_limit=0.5))
-doubt(begun)
+least, layers = batch(1024, one_core / one_memory, 4, 4), []
+with Others() as others:
+    for rows in sorted({1, 4, 16, 64, 256, least} - {None, math.inf}):
+        name, *layer = kernels.layer(rows, 1024)
+        layers.append(place(name + ", yours" * (rows == least), *layer, time_limit=0.5))
+others.say()
 draw.interactive(peak, roof, layers)
 
 # %% [markdown]
@@ -126,17 +113,18 @@ if found[0]:
 halves = Prediction("batch of 64: time in float32 ÷ in bfloat16", None)  # your number for None
 
 # %%
-begun = clocks()
+others = Others()
 for rows, n in ((1, 4096), (64, 512)):
     taken = {}
     for dtype in (torch.float64, torch.float32, torch.bfloat16, torch.float16):
-        p = place(*kernels.layer(rows, n, dtype), time_limit=0.3)
+        with others:
+            p = place(*kernels.layer(rows, n, dtype), time_limit=0.3)
         taken[dtype] = p.seconds
         print(f"B = {rows:2}, n = {n}: {str(dtype)[6:]:9} {seconds(p.seconds):>8}"
               f" {p.performance / 1e9:6.1f} Gflop/s {p.bandwidth / 1e9:5.1f} GB/s")  # fmt: skip
 errors = (f"{str(d)[6:]} {kernels.layer_error(64, 512, d):.0e}" for d in list(taken)[1:])
 print("errors:", ", ".join(errors))
-doubt(begun)
+others.say()
 halves.answer(taken[torch.float32] / taken[torch.bfloat16])
 
 # %% [markdown] claims="A4-half-the-bytes"
@@ -191,15 +179,17 @@ last = decode(block, prompt[:, -1:], keys.clone(), values.clone())
 print(f"largest difference: {(last - block(prompt)[:, -1:]).abs().max():.0e}")
 
 # %%
-begun = clocks()
-work = T * (24 * C**2 + 2 * T * C)  # causal: half of the T × T pairs
-phases = [place("prefill", lambda: block(prompt), work, 4 * (12 * C**2 + 2 * T * C), time_limit=1)]
+work, others = T * (24 * C**2 + 2 * T * C), Others()  # causal: half of the T × T pairs
+with others:
+    least = 4 * (12 * C**2 + 2 * T * C)
+    phases = [place("prefill", lambda: block(prompt), work, least, time_limit=1)]
 for B in (1, 4, 16, 64):
     x, cache = torch.randn(B, 1, C), [one.repeat(B, 1, 1, 1) for one in (keys, values)]
     work, moved = B * (24 * C**2 + 4 * T * C), 4 * (12 * C**2 + 2 * T * C * B)
     call = lambda x=x, cache=cache: decode(block, x, *cache)  # noqa: E731
-    phases.append(place(f"decode, {B}", call, work, moved, time_limit=1))
-doubt(begun)
+    with others:
+        phases.append(place(f"decode, {B}", call, work, moved, time_limit=1))
+others.say()
 for p in phases:
     print(f"{p.name:10} {p.intensity:6.2f} flop/byte {p.performance / 1e9:6.1f} Gflop/s")
 at_most.answer((24 * C**2 + 4 * T * C) / (8 * T * C))
@@ -217,22 +207,24 @@ base = Layer()
 print(f"base: 128 channels in and out, 56 × 56 positions, kernel of side 3, "
       f"{base.flops / 1e6:.0f} Mflop, {base.bytes / 1e6:.1f} MB")  # fmt: skip
 module, x = base.build()
-begun = clocks()
-base_time = measure(lambda: module(x), repeats=25, time_limit=1.5).best
+with Others() as others:
+    base_time = measure(lambda: module(x), repeats=25, time_limit=1.5).best
 print(f"{'':13} {'source':>8} {'flops':>8} {'params':>8} {'output':>7} {'bytes':>6} {'time':>6}"
       "   flop/byte")  # fmt: skip
 for name, (layer, words, _) in variants(base).items():
     module, x = layer.build()
-    took = measure(lambda m=module, x=x: m(x), repeats=25, time_limit=1.5).best
+    with others:
+        took = measure(lambda m=module, x=x: m(x), repeats=25, time_limit=1.5).best
     print(
         f"{name:13} {words:>8} {layer.flops / base.flops:8.3f} "
         f"{layer.parameters / base.parameters:8.3f} {layer.output / base.output:7.2f} "
         f"{layer.bytes / base.bytes:6.2f} {took / base_time:6.2f} {layer.flops / layer.bytes:10.1f}"
     )
 grouped, x = variants(base)["4 groups"][0].build()
-served = measure(lambda: grouped(x), repeats=25, time_limit=1).best
-moved = measure(lambda: shuffle(x, 4), repeats=25, time_limit=1).best
-doubt(begun)
+with others:
+    served = measure(lambda: grouped(x), repeats=25, time_limit=1).best
+    moved = measure(lambda: shuffle(x, 4), repeats=25, time_limit=1).best
+others.say()
 print(f"shuffle: 0 operations, {seconds(moved)}, {moved / served:.0%} of the grouped layer's time")
 
 # %% [markdown]
