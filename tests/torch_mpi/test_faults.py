@@ -55,6 +55,9 @@ def check_join(path: str) -> list[float]:
                 net(torch.ones(3, 2) * (rank + batch)).square().mean().backward()
                 sgd.step()
         weights.append(torch.cat([p.detach().flatten() for p in net.parameters()]))
+    # If the net held gloo's group last, freeing it would join gloo's thread without releasing the
+    # interpreter, for which that thread may wait.
+    del net
     dist.destroy_process_group()
     return (weights[0] - weights[1]).abs().tolist()
 
