@@ -7,7 +7,7 @@ turned on its side, with a box for each call. Any object with the fields of
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from helpers.plots import style
@@ -16,7 +16,7 @@ from helpers.plots.labels import Box, take
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from helpers.tracing.trace import Message, Trace
+    from helpers.tracing.trace import Event, Message, Trace
 
 COLOURS = {
     "send": style.BLUE,
@@ -218,22 +218,24 @@ def _names(trace: Trace, ax: Axes, lanes: dict, factor: float, taken: list[Box])
     """Write each call's name into its box, or beside it where it is too narrow."""
     pixels = _pixels(ax)[0] * factor
     for rank in trace.ranks:
-        calls = trace.of(rank)
-        ends = [-0.01 * trace.duration, *(event.end for event in calls)]
-        begins = [*(event.begin for event in calls), 1.01 * trace.duration]
-        for event, before, after in zip(calls, ends, begins[1:], strict=False):
-            wide = 9 * len(event.call)
+        calls = _together(trace.of(rank), 2 * LEAST / pixels)
+        ends = [-0.01 * trace.duration, *(group[-1].end for group in calls)]
+        begins = [*(group[0].begin for group in calls), 1.01 * trace.duration]
+        for group, before, after in zip(calls, ends, begins[1:], strict=False):
+            name = ", ".join(dict.fromkeys(event.call for event in group))
+            begin, stop, event = group[0].begin, group[-1].end, group[0]
+            wide = 9 * len(name)
             hatched = event.waiting > 0.3 * event.duration  # under the text
-            x, side = (event.begin + event.end) / 2, "center"
+            x, side = (begin + stop) / 2, "center"
             ground = "white" if hatched else COLOURS[event.kind]  # hides arrows behind the name
             shade = style.ink(ground)
-            if event.duration * pixels <= wide + 8:
+            if (stop - begin) * pixels <= wide + 8:
                 ground, shade = "none", style.BLACK
-                end = max(event.end, event.begin + LEAST / pixels)
+                end = max(stop, group[-1].begin + LEAST / pixels)
                 if (after - end) * pixels > wide + 12:
                     x, side = end + 4 / pixels, "left"
-                elif (event.begin - before) * pixels > wide + 12:
-                    x, side = event.begin - 4 / pixels, "right"
+                elif (begin - before) * pixels > wide + 12:
+                    x, side = begin - 4 / pixels, "right"
                 else:
                     continue
             shift = {"left": 0.5, "center": 0.0, "right": -0.5}[side] * wide
@@ -242,10 +244,21 @@ def _names(trace: Trace, ax: Axes, lanes: dict, factor: float, taken: list[Box])
             if not take(taken, at[0] + shift, at[1], wide, 16):
                 continue
             ax.text(
-                *place, event.call,
+                *place, name,
                 fontsize=12, ha=side, va="center", zorder=5, clip_on=True, color=shade,
                 bbox={"facecolor": ground, "edgecolor": "none", "pad": 1},
             )  # fmt: skip
+
+
+def _together(calls: Sequence[Event], closest: float) -> list[list[Event]]:
+    """Group a rank's calls that lie within so many seconds: one box hides the next."""
+    groups: list[list[Event]] = []
+    for event in calls:
+        if groups and event.end - groups[-1][0].begin < closest:
+            groups[-1].append(event)
+        else:
+            groups.append([event])
+    return groups
 
 
 def _legend(trace: Trace, ax: Axes) -> None:

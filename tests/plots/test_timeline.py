@@ -83,6 +83,15 @@ def test_a_call_too_short_for_its_name_is_named_beside_it_and_over_no_other_call
     assert x[0] > 0
 
 
+def test_calls_too_close_to_be_told_apart_have_one_label():
+    ms = 1_000_000
+    brief = ("Iallreduce", "collective", "c", None, None, 8, 90 * ms, 90 * ms + 1000, 91 * ms, None)
+    wait = ("Wait", "wait", "c", None, None, 8, 90 * ms + 2000, 91 * ms, None, None)
+    early = ("Allreduce", "collective", "c", None, None, 8, 0, 91 * ms, None, None)
+    ax = timeline(build({0: [brief, wait], 1: [early]}))
+    assert [text.get_text() for text in ax.texts] == ["Iallreduce, Wait", "Allreduce"]
+
+
 def test_messages_show_what_ranks_compute_between_receiving_and_sending():
     ms = 1_000_000
     server = [
