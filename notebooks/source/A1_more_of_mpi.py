@@ -336,6 +336,7 @@ ways = ("exchange, compute", "start, compute, Waitall", "start, compute with Tes
 with Others() as others:
     both = cluster.run(lambda: [[timed(w) for w in ways] for _ in range(15)] if rank < 2 else None)
 best = 1e3 * np.min(both[:2], axis=(0, 1))
+others.say()
 table = ["| way | exchange or Waitall [ms] | everything [ms] |", "|---|---|---|"]
 table += [f"| {way} | {a:.2f} | {b:.2f} |" for way, (a, b) in zip(both[0][0], best, strict=True)]
 for name, way in (("left for Waitall", 1), ("left for Waitall, after Testall", 2)):
