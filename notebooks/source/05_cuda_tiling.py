@@ -45,7 +45,7 @@ from helpers.predictions import Prediction
 style.use()
 
 # %% [markdown]
-# The picture below was recorded while a CUDA kernel ran on your processor. The kernel averages each pixel with its eight neighbours. One thread computes one output. Each colour marks a *block*, a group of threads. One output is chosen, and the pixels that its thread read. **Click another output** to choose it. **Click a pixel** to see how many threads read it.
+# The picture below was recorded while a CUDA kernel ran on your processor. The kernel averages each pixel with its eight neighbours. One thread computes one output; each colour marks a *block*, a group of threads. Frames mark one output and the pixels that its thread read. **Click another output**, or **click a pixel** to see how many threads read it.
 
 # %%
 rng = np.random.default_rng(5)
@@ -62,7 +62,7 @@ three = Convolution(np.full((3, 3), 1 / 9), "zero", tile=(4, 4), device="cpu")
 thread_picture(three.record(small, "global"), "image", "out")
 
 # %% [markdown]
-# Nine threads read a pixel in the middle of the image. Where four blocks meet, these nine belong to four blocks. Each of the nine asks memory for the same pixel. This notebook counts the bytes that threads ask for, then removes most of them.
+# Nine threads read a pixel in the middle of the image, and each of them asks memory for it. Where four blocks meet, the nine belong to four blocks. This notebook counts the bytes that threads ask for, then removes most of them.
 #
 # ## Lesson 1. Which thread computes what, and what does it read?
 #
@@ -204,7 +204,7 @@ Code(convolution.module["convolve_global"].listing, language="c++")
 pixel_reads = Prediction("pixel reads, simplest kernel ÷ best possible", None)  # your number
 
 # %%
-naive = convolution.record(image, "global", blocks=[])  # blocks=[]: count, keep no single access
+naive = convolution.record(image, "global", blocks=[])  # blocks=[]: count only
 inside = round(correlate(np.ones((H, W)), np.ones((k, k)), mode="constant").sum())
 predicted = 4 * (H * W * k**2 + inside + H * W)
 wrong_by = np.abs(convolution(image, "global") - correlate(image, weights, mode="constant")).max()
@@ -235,7 +235,7 @@ Markdown("\n".join(lines))
 #
 # *[Constant memory](glossary.md#constant-memory)* holds 64 KiB that kernels may only read. Its cache hands one value to all lanes of a warp at once, and a filter is read in exactly this way. The array is declared outside the kernel with `__constant__`, and the host fills it.
 #
-# > **Predict.** The weights leave global memory. Which share of the bytes *asked for* goes with them, and which share of the bytes *moved*?
+# > **Predict.** The weights leave global memory. By how many percent do the bytes *asked for* fall, and the bytes *moved*?
 
 # %%
 asked_less = Prediction("bytes asked for that disappear (%)", None)  # your number for None
@@ -256,7 +256,7 @@ asked_less.answer(less[0])
 moved_less.answer(less[1])
 
 # %% [markdown]
-# Nearly half of the bytes asked for are gone, but only a sixth of the bytes moved. In global memory, a weight that all 32 lanes want costs one sector, not 32. So the bytes asked for make the saving look three times as large as it is.
+# Nearly half of the bytes asked for are gone, but only a sixth of the bytes moved. In global memory, all 32 lanes asked for a weight, but only one sector moved. So the bytes asked for make the saving look three times as large as it is.
 #
 # ### Exercise 2: the weights move
 #
@@ -297,7 +297,7 @@ moved_less.answer(less[1])
 check_memory.constant_filter(filters)
 
 # %% [markdown]
-# Compare what the two kernels ask for and move. (Both skip weights whose pixel lies outside the image, so they ask for a little less than above.)
+# Compare what the two kernels ask for and move. (`from_global` skips weights whose pixel lies outside the image, so it asks for a little less than the kernel above.)
 
 # %%
 given = {"from_global": (image, blur)}
@@ -331,7 +331,7 @@ corner_pass.answer(int(last["occurrence"]) + 1)
 tile_animation(tiled, "image", "tile", (6, 6), block=1)
 
 # %% [markdown]
-# Step through the picture. In the first iteration, threads 0 to 5 write zeros, because the tile's first row lies above the image. In the third iteration, only four threads still have a pixel to load. Here is the kernel:
+# Step through the picture. In the first iteration, threads 0 to 5 write zeros (grey), because the tile's first row lies above the image. In the third iteration, only four threads still have a pixel to load. Here is the kernel:
 
 # %%
 Code(convolution.module["convolve_tiled"].listing, language="c++")
@@ -573,7 +573,7 @@ print(f"mean of the photograph by your sums: {mean}, NumPy's: {photograph.mean(d
 # %% [markdown]
 # ### Exercise 6, the project: the photograph through your tile
 #
-# *Difficulty ●●●, 30 minutes.* Write the whole kernel: a 5 × 5 filter, blocks of 8 rows of 32 threads, zeros outside the image. A block first fills its tile: it reads each pixel at most once, and no thread loads more than four. Then each thread computes one output from the tile. `filter` holds 25 weights, row after row.
+# *Difficulty ●●●, 30 minutes.* Write the whole kernel: a 5 × 5 filter, blocks of 8 rows of 32 threads, zeros outside the image. A block first fills its tile: it reads each pixel at most once, and no thread reads more than four pixels. Then each thread computes one output from the tile. `filter` holds 25 weights, row after row.
 #
 # <details><summary>Hint</summary>
 #

@@ -26,7 +26,7 @@ def test_a_click_tells_who_computes_an_output_and_who_reads_a_pixel(page, pictur
     page.get_by_test_id("accesses-cell-out-17").click()
     said = page.get_by_test_id("accesses-text")
     assert "thread (1, 1, 0) of block (1, 0, 0)" in said.inner_text()
-    assert "9 times, 9 different elements" in said.inner_text()
+    assert "read 9 elements of image" in said.inner_text()
     bold = page.locator('[data-testid^="accesses-cell-image-"][stroke-width="2.5"]')
     assert bold.count() == 9
     page.get_by_test_id("accesses-cell-image-39").click()  # row 3, column 3: four blocks meet
@@ -68,8 +68,10 @@ def test_the_banks_of_a_request_answer_a_click(page):
     with Module("access.cu", device="cpu", verify=False) as module:
         launch = module["strided"][1, 32]
         one, four = (launch.record(memory, memory[:32].copy(), stride) for stride in (1, 4))
-    page.set_content(lane_picture({"word l": one, "word 4·l": four}, "x", "tile").data)
+    page.set_content(lane_picture({"1 apart": one, "4 apart": four}, "x", "tile").data)
     said = page.get_by_test_id("lanes-text")
+    assert page.get_by_test_id("lanes-frame").inner_text() == "step 1 of 1"
+    page.get_by_test_id("lanes-first").click()
     page.get_by_test_id("lanes-bank-8").click()
     assert said.inner_text() == "Bank 8: lane 8. It serves one word at a time: 1 wavefront."
     page.get_by_test_id("lanes-step").click()

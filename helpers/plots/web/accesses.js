@@ -1,10 +1,10 @@
-import { draw, make, pale, rove } from "./dom.js";
+import { draw, make, rove } from "./dom.js";
 import { player } from "./player.js";
 
 // Two arrays as grids, and the threads that touched them. Mode "threads": a click on an element
 // tells who wrote or read it. Mode "tile": steps play how a block fills its tile.
 export function start(root, data) {
-  const WIDTH = 900, GAP = 56, TOP = 30;
+  const WIDTH = 900, GAP = 56, TOP = 30, PALE = .5, STRONG = .3;
   const clickable = data.mode === "threads", flat = data.blockDim[1] === 1;
   root.textContent = "";
   const said = make("div", { class: "status", "data-testid": "accesses-text", "aria-live": "polite" });
@@ -14,6 +14,19 @@ export function start(root, data) {
   else tile();
   root.append(said, svg, legend);
 
+  // A colour, mixed with white until its luminance is that of all blocks: in a dark theme, too, they are equally light.
+  function tone(hex, luminance) {
+    const parts = [1, 3, 5].map((k) => parseInt(hex.slice(k, k + 2), 16) / 255);
+    const mixed = (share) => parts.map((part) => 1 - share * (1 - part));
+    const light = (colour) => colour.reduce((sum, v, k) => sum + [.2126, .7152, .0722][k] * (v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4), 0);
+    let low = 0, high = 1;
+    for (let k = 0; k < 12; k++) {
+      const middle = (low + high) / 2;
+      if (light(mixed(middle)) > luminance) low = middle;
+      else high = middle;
+    }
+    return `rgb(${mixed(low).map((v) => Math.round(255 * v)).join(",")})`;
+  }
   function triple(numbers) { return `(${numbers.join(", ")})`; }
   function place(array, k) {
     const columns = array.shape[1];
@@ -92,27 +105,27 @@ export function start(root, data) {
   function blocks() {
     clear();
     for (const [block, thread, , writes] of data.threads)
-      for (const k of writes) paint(1, k, pale(blockColour(block), .45), size > 26 ? (flat ? thread[0] : `${thread[0]},${thread[1]}`) : "");
+      for (const k of writes) paint(1, k, tone(blockColour(block), PALE), size > 26 ? (flat ? thread[0] : `${thread[0]},${thread[1]}`) : "");
   }
 
   function writers(k) {
     const [input, output] = data.arrays, found = data.threads.filter((t) => t[3].includes(k));
     blocks();
-    paint(1, k, pale(blockColour((found[0] || [[0, 0, 0]])[0]), .75), undefined, true);
+    paint(1, k, tone(blockColour((found[0] || [[0, 0, 0]])[0]), STRONG), undefined, true);
     if (!found.length) { said.textContent = `No thread wrote ${place(output, k)}.`; return; }
     const [block, thread, reads, , count] = found[0];
-    for (const r of reads) paint(0, r, pale(blockColour(block), .75), "", true);
+    for (const r of reads) paint(0, r, tone(blockColour(block), STRONG), "", true);
     const x = block[0] * data.blockDim[0] + thread[0], y = block[1] * data.blockDim[1] + thread[1];
     const rows = output.shape[0] === 1 ? "" : `, y = ${block[1]} · ${data.blockDim[1]} + ${thread[1]} = ${y}`;
     said.textContent = `${place(output, k)}: thread ${triple(thread)} of block ${triple(block)}; ` +
-      `x = ${block[0]} · ${data.blockDim[0]} + ${thread[0]} = ${x}${rows}. It read ${input.name} ${count === 1 ? "once" : `${count} times, ${reads.length} different elements`}.`;
+      `${flat ? "i" : "x"} = ${block[0]} · ${data.blockDim[0]} + ${thread[0]} = ${x}${rows}. It read ${count === reads.length ? `${count} element${count === 1 ? "" : "s"} of ${input.name}` : `${input.name} ${count} times, ${reads.length} different elements`}.`;
   }
 
   function readers(k) {
     const found = data.threads.filter((t) => t[2].includes(k)), count = new Set(found.map((t) => t[0].join())).size;
     blocks();
     paint(0, k, "#F0E442", undefined, true);
-    for (const [block, , , writes] of found) for (const w of writes) paint(1, w, pale(blockColour(block), .75), undefined, true);
+    for (const [block, , , writes] of found) for (const w of writes) paint(1, w, tone(blockColour(block), STRONG), undefined, true);
     said.textContent = `${place(data.arrays[0], k)} was read by ${found.length} thread${found.length === 1 ? "" : "s"} of ${count} block${count === 1 ? "" : "s"}.`;
   }
 
@@ -128,15 +141,15 @@ export function start(root, data) {
       if (frame === steps) return `After the barrier: thread ${reader}, which makes the output at ${made}, reads ${used.length} elements of the tile, most of them loaded by other threads.`;
       const pass = data.passes[frame - 1], outside = pass.filter((r) => r[1] < 0).length;
       return `Iteration ${frame} of ${steps - 1}: ${pass.length} of ${threads} threads load one element each` +
-        (outside ? `; ${outside} of them lie outside the image and write 0` : "") + `. The number is the thread${threads > 32 ? ", the colour its warp" : ""}.`;
+        (outside ? `; ${outside} of them lie outside the image and become 0 (grey)` : "") + `. The number is the thread${threads > 32 ? ", the colour its warp" : ""}.`;
     };
     const show = (frame) => {
       clear();
       data.passes.slice(0, frame).forEach((pass, number) => {
         const now = number === frame - 1 && frame < steps;
         for (const [thread, pixel, cell] of pass) {
-          const fill = pale(warp(thread), now ? .55 : .25);
-          paint(1, cell, fill, now ? (pixel < 0 ? `${thread}:0` : thread) : "", now);
+          const fill = tone(pixel < 0 ? "#888888" : warp(thread), now ? .4 : .65);
+          paint(1, cell, fill, now ? thread : "", now);
           if (pixel >= 0) paint(0, pixel, fill, now ? thread : "", now);
         }
       });
