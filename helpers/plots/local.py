@@ -31,7 +31,7 @@ def drift(curves):
             ax.plot(steps, predicted, linewidth=1.8, label=f"{name}, predicted", **dashed)
     ax.figure.set_label("How far replicas are apart, measured and predicted")
     ax.set(xlabel="steps", ylabel="consensus distance Ξ", ylim=(0, None))
-    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    ax.figure.legend(loc="outside lower center", ncols=4)
     return ax
 
 
@@ -65,7 +65,7 @@ def fastest(rows):
     ax.minorticks_off()
     ax.figure.set_label("Seconds to the loss by how often replicas meet, predicted and measured")
     ax.set(xlabel="H, steps from one average to the next", ylabel="seconds to the loss")
-    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    ax.figure.legend(loc="outside lower center", ncols=3)
     return axes
 
 
@@ -102,12 +102,13 @@ def replicas(plane: Mapping, met: Mapping[str, Sequence[int]]) -> HTML:
 
     ``met`` has for each run the steps after which its replicas met.
     """
-    from matplotlib import colormaps
-    from matplotlib.colors import LogNorm, to_hex
+    from matplotlib.colors import LinearSegmentedColormap, LogNorm, to_hex
 
     low = min(map(min, plane["loss"]))
     high = max(map(max, plane["loss"]))
-    norm, colours = LogNorm(low, high), colormaps["cividis"].reversed()
+    norm = LogNorm(low, high)
+    # ink on paper, so that a dark theme may turn it round; light enough for lines of any colour
+    colours = LinearSegmentedColormap.from_list("", ["#ffffff", "#b2b2b2"])
     data = {
         "x": plane["x"],
         "y": plane["y"],
@@ -120,6 +121,6 @@ def replicas(plane: Mapping, met: Mapping[str, Sequence[int]]) -> HTML:
             for name, run in plane["paths"].items()
         },
         "met": {name: list(frames) for name, frames in met.items()},
-        "colours": [PALETTE[3], PALETTE[5], "#ffffff", PALETTE[4]],
+        "colours": PALETTE[:4],
     }
     return embed("replicas", data)

@@ -61,7 +61,7 @@ met = {"H = 20": range(20, 61, 20), "H = 4": range(4, 61, 4)}  # after these ste
 replicas(draw.plane(paths, curve.loss_of, cells=(28, 20)), met)
 
 # %% [markdown]
-# Four replicas of one network fit a curve, each with data of its own. The picture shows them on a plane; colour is the loss at each point. Press *play*: the replicas drift apart, and jump to their mean when they meet. Then choose another run. In *never*, they part for good. (The plane shows two of 16 401 directions: a replica that seems to stand still may be moving out of the picture.)
+# Four replicas of one network fit a curve, each with data of its own. The picture shows them on a plane; grey is the loss at each point. Press *play*: the replicas drift apart, and jump to their mean when they meet. Then choose another run. In *never*, they part for good. (The plane shows two of 16 401 directions: a replica that seems to stand still may be moving out of the picture.)
 #
 # Replicas that meet less often send less. What do they lose by it?
 #
@@ -78,7 +78,7 @@ replicas(draw.plane(paths, curve.loss_of, cells=(28, 20)), met)
 # %% [markdown]
 # ## Notation
 #
-# | symbol | meaning | unit |
+# | symbol | meaning | shape or unit |
 # |---|---|---|
 # | $R$, $r$ | number of replicas; one of them | 1 |
 # | $\theta_r$, $\bar\theta$ | parameters of replica $r$; the mean over the replicas | $(P,)$ |
@@ -173,7 +173,7 @@ print(f"accuracy of replica 0 after {mine.history.updates} steps: {mine.accuracy
 # %% [markdown]
 # ### $H=1$ is one process
 #
-# With $H=1$ the mean of the moved parameters equals the parameters moved by the mean gradient. This holds with momentum, too: the update is linear in the gradient, so each replica may have its own momentum. On a machine sums are rounded, so the last digits differ. To test the code without rounding, give all ranks the *same* batches: the replicas stay equal, a mean of two or four equal numbers is exact, and any $H$ must give the bits of one process:
+# With $H=1$ the mean of the moved parameters equals the parameters moved by the mean gradient. This holds with momentum, too: the update is linear in the gradient, so each replica may have its own momentum. (It fails with Adam, whose update is not linear.) On a machine sums are rounded, so the last digits differ. To test the code without rounding, give all ranks the *same* batches: the replicas stay equal, a mean of two or four equal numbers is exact, and any $H$ must give the bits of one process:
 
 # %%
 settings = {"steps": 12, "batch": 4, "rate": 0.02, "momentum": 0.9, "divide": False, "timeout": 120}
@@ -212,7 +212,7 @@ def consensus_distance(values):
 check.consensus_distance(consensus_distance)
 
 # %% [markdown]
-# The next cell trains twice on the digits for 128 steps, each replica with all classes: once with averages every 8 steps, once every 64. Your function measures $\Xi$ after every second step, before anybody meets. The printed $\Xi$ is its mean before the averages of the second half. The prediction's $\sigma^2$ is measured at the weights with which the run ended. Look at how the curves rise, and whether they follow the dashed lines.
+# The next cell trains twice on the digits for 128 steps, each replica with all classes: once with averages every 8 steps, once every 64. Your function measures $\Xi$ after every second step, before anybody meets. The printed $\Xi$ is its mean before the averages of the second half. The prediction's $\sigma^2$ is measured at the weights with which the run ended. Do the curves follow the predictions?
 
 # %%
 right = check.consensus_distance.passed(consensus_distance)
@@ -282,7 +282,7 @@ guess["the fastest H at 100 Mbit/s"] = ...
 #
 # $$\text{seconds}(H) = n(H)\,\left(T + \frac{A}{H}\right), \qquad A = 2(R-1)\,\alpha + 2\,\frac{R-1}{R}\,K\beta$$
 #
-# $n(H)$ does not depend on the link, so we measure it once, over memory, with classes sorted (each replica sees its own classes). Each $H$ has its best of four rates, which three seeds chose. We check the loss every 4 steps; a run that does not reach it in time counts as `None`:
+# $n(H)$ does not depend on the link, so we measure it once, without a link, with classes sorted (each replica sees its own classes). Each $H$ has its best of four rates, which three seeds chose. We check the loss every 4 steps; a run that does not reach it in time counts as `None`:
 
 # %%
 rates, needed = {1: 0.2, 2: 0.2, 4: 0.1, 8: 0.1}, {}
@@ -294,7 +294,7 @@ for H, most in {1: 80, 2: 120, 4: 176, 8: 240}.items():
     print(f"H = {H} (λ = {rates[H]}): {needed[H]}")
 
 # %% [markdown] claims="10-steps-at-best"
-# That was one seed. Over five other seeds, $H=4$ needs 2.4 times as many steps as $H=1$ with classes sorted, and 1.4 times as many with data alike, each at its best rate. At a small rate of 0.05 for both, $H=4$ seems to cost less: 1.7 times the steps, and none more with data alike:
+# That was one seed. Over five other seeds, $H=4$ needs 2.4 times as many steps as $H=1$ with classes sorted, and 1.4 times as many with data alike, each at its best rate. At a small rate of 0.05 for both, $H=4$ seems to cost less: 1.7 times the steps, and no more with data alike:
 
 # %%
 claims.evidence("10-steps-at-best")
@@ -332,7 +332,7 @@ for rate, seconds in average.items():
     print(f"{rate / 1e6:5.0f} Mbit/s: an average {1e3 * seconds:6.1f} ms; your best H: {best}")
 
 # %% [markdown]
-# Now we measure the seconds: on four hosts on this machine each rank is paced to 10 ms for a gradient, and sends real messages over links of 100 Mbit/s. (Without hosts, the picture has predictions only.)
+# Now we measure the seconds: on four hosts on this machine each rank is paced to 10 ms for a gradient, and sends real messages over links of 100 Mbit/s.
 
 # %%
 measured, others = {}, Others()
@@ -530,7 +530,7 @@ if check.slow_link.passed(my_meeting, cluster=cluster):
         print(f"No hosts here ({error}).")
 
 # %% [markdown]
-# An outer momentum acts like a larger rate; a larger inner rate may shorten these runs as well. To rank two schemes you would tune both.
+# An outer momentum acts like a larger rate; a larger inner rate may shorten these runs as well.
 #
 # **Answer.** They should meet at the interval $H$ that makes $n(H)\,(T + A/H)$ least: seldom on a slow link, in every step on a fast one. When they meet, they can do more than average: an outer optimizer moves them further in the direction of the mean. *Evidence: seconds measured on four hosts beside the formula, and your own scheme on the slow link.*
 

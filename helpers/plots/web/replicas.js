@@ -22,6 +22,7 @@ export function start(root, data) {
   draw("image", { href: pixels.toDataURL(), x: LEFT - w / 2, y: TOP - h / 2, width: w * cols, height: h * rows, preserveAspectRatio: "none" }, ground);
   const layer = draw("g", {}, svg);
   data.scale.forEach((colour, k) => draw("rect", { x: 800, y: TOP + 300 - k * 14, width: 22, height: 14.5, fill: colour }, svg));
+  for (const frame of [{ x: LEFT, y: TOP, width: W, height: H }, { x: 800, y: TOP + 20, width: 22, height: 294.5 }]) draw("rect", { ...frame, fill: "none", stroke: "#777" }, svg);
   draw("text", { x: 828, y: TOP + 312 }, svg, data.low.toPrecision(2));
   draw("text", { x: 828, y: TOP + 34 }, svg, data.high.toPrecision(2));
   draw("text", { x: 790, y: TOP + 12 }, svg, "loss (log)");
@@ -40,8 +41,8 @@ export function start(root, data) {
     const now = run().map((path) => at(path, step, part));
     run().forEach((path, r) => {
       const points = [...path.slice(0, step + 1), now[r]].map(([a, b]) => `${sx(a).toFixed(1)},${sy(b).toFixed(1)}`).join(" ");
-      draw("polyline", { points, fill: "none", stroke: "#111", "stroke-width": 3.4, opacity: 0.6 }, layer);
-      draw("polyline", { points, fill: "none", stroke: data.colours[r % 4], "stroke-width": 2 }, layer);
+      draw("polyline", { points, fill: "none", stroke: "#fff", "stroke-width": 4.5 }, layer);
+      draw("polyline", { points, fill: "none", stroke: data.colours[r % 4], "stroke-width": 2.5 }, layer);
     });
     now.forEach(([a, b], r) => draw("path", { d: shapes[r % 4], transform: `translate(${sx(a)} ${sy(b)})`, fill: data.colours[r % 4], stroke: "#111", "stroke-width": 1.5 }, layer));
     const [a, b] = mean(now), cross = { d: "M-7 -7L7 7M7 -7L-7 7", transform: `translate(${sx(a)} ${sy(b)})` };
