@@ -35,16 +35,53 @@ NAMES = {
 }
 
 
-def lanes(timeline: Timeline) -> Axes:
-    """Draw a lane for each rank and a box for each action, with the number of its micro-batch."""
+def lanes(*timelines: Timeline) -> Axes:
+    """Draw a lane for each rank and a box for each action, with the number of its micro-batch.
+
+    Several timelines stand one above the other, on one scale of time. Return the last one's axes.
+    """
+    import matplotlib.pyplot as plt
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
     from matplotlib.transforms import offset_copy
 
-    ranks, width = timeline.schedule.ranks, 11
-    ax = ensure_axes(figsize=(width, 1.3 + 0.5 * ranks))
-    factor = 1e3 if timeline.unit == "s" else 1.0
-    points = 72 * (width - 1) / timeline.span  # of the paper, for a second; rank names take an inch
+    width, span = 11, max(timeline.span for timeline in timelines)
+    count, ranks = len(timelines), [timeline.schedule.ranks for timeline in timelines]
+    figure, axes = plt.subplots(
+        count, 1, squeeze=False, sharex=True, height_ratios=ranks,
+        figsize=(width, 1.3 + 0.5 * sum(ranks) + 0.5 * (count - 1)),
+    )  # fmt: skip
+    points = 72 * (width - 1) / span  # of the paper, for a second; rank names take an inch
+    for ax, timeline in zip(axes.flat, timelines, strict=True):
+        _boxes(ax, timeline, points)
+    name = ", ".join(timeline.schedule.name for timeline in timelines)
+    figure.set_label(f"What each rank does when: {name}")
+    factor = _factor(timelines[0])
+    ax.set_xlim(0, span * factor)
+    ax.set_xlabel("time [ms]" if factor > 1 else "time [forward passes of a stage]", loc="right")
+    kinds = {box.action.kind for timeline in timelines for box in timeline.boxes}
+    handles: list = [
+        Patch(facecolor=fill, edgecolor=edge(fill), label=NAMES[kind])
+        for kind, fill in COLOURS.items()
+        if kind in kinds
+    ]
+    if any(timeline.schedule.chunks > 1 for timeline in timelines):
+        handles.append(Line2D([], [], color=BLACK, linewidth=4, label="second chunk"))
+    ax.legend(
+        handles=handles, ncols=len(handles), loc="upper left", bbox_to_anchor=(0, 0),
+        bbox_transform=offset_copy(ax.transAxes, ax.figure, 0, -24, "points"),
+        borderaxespad=0, fontsize=12, handlelength=1.2, columnspacing=1.2,
+    )  # fmt: skip
+    return ax
+
+
+def _factor(timeline: Timeline) -> float:
+    return 1e3 if timeline.unit == "s" else 1.0
+
+
+def _boxes(ax: Axes, timeline: Timeline, points: float) -> None:
+    """Draw one timeline's boxes and its title; ``points`` of the paper are one unit of its time."""
+    ranks, factor = timeline.schedule.ranks, _factor(timeline)
     shortest: dict[tuple[int, str], float] = {}
     for box in timeline.boxes:
         key = box.rank, box.action.kind
@@ -58,8 +95,9 @@ def lanes(timeline: Timeline) -> Axes:
         if box.action.chunk % 2:
             ends = begin * factor, (begin + length) * factor
             ax.hlines(box.rank + 0.32, *ends, color=BLACK, linewidth=4, capstyle="butt")
-        room = shortest[box.rank, kind] * points / (0.65 * len(str(box.action.micro)))
-        if room > 8.5:  # a digit is so wide; all boxes of a kind in a lane bear a number, or none
+        # a bold digit and some space; all boxes of a kind in a lane bear a number, or none
+        room = shortest[box.rank, kind] * points / (0.9 * len(str(box.action.micro)))
+        if room > 8.5:
             ax.text(
                 (begin + length / 2) * factor, box.rank - 0.05, str(box.action.micro),
                 fontsize=min(11, room), weight="bold", ha="center", va="center",
@@ -68,30 +106,13 @@ def lanes(timeline: Timeline) -> Axes:
     where = "recorded" if timeline.recorded else "model, not recorded"
     note = f"; {timeline.note}" if timeline.note else ""
     name = timeline.schedule.name
-    ax.figure.set_label(f"What each rank does when: {name}")
     ax.set_title(f"{name}: {timeline.bubble:.0%} idle ({where}{note})", fontsize=13)
     ax.set(
         yticks=range(ranks),
         yticklabels=[f"rank {rank}" for rank in range(ranks)],
-        xlim=(0, timeline.span * factor),
         ylim=(ranks - 0.5, -0.5),
     )
-    ax.set_xlabel("time [ms]" if factor > 1 else "time [forward passes of a stage]", loc="right")
     ax.grid(visible=False)
-    kinds = {box.action.kind for box in timeline.boxes}
-    handles: list = [
-        Patch(facecolor=fill, edgecolor=edge(fill), label=NAMES[kind])
-        for kind, fill in COLOURS.items()
-        if kind in kinds
-    ]
-    if timeline.schedule.chunks > 1:
-        handles.append(Line2D([], [], color=BLACK, linewidth=4, label="second chunk"))
-    ax.legend(
-        handles=handles, ncols=len(handles), loc="upper left", bbox_to_anchor=(0, 0),
-        bbox_transform=offset_copy(ax.transAxes, ax.figure, 0, -24, "points"),
-        borderaxespad=0, fontsize=12, handlelength=1.2,
-    )  # fmt: skip
-    return ax
 
 
 def held(timelines: Sequence[Timeline]) -> Axes:

@@ -3,7 +3,7 @@
 #
 # At the end you will have cut a model over real ranks, sent pieces of a batch through it in five orders (*schedules*), and written a schedule of your own for ranks that are far apart.
 #
-# Below, four ranks train a small transformer, each with a quarter of it. The batch is cut into eight pieces, which the ranks process in two different orders. The pictures show what the ranks did. Look at the gaps, where ranks wait.
+# Below, four ranks train a small transformer, each with a quarter of it. The batch is cut into eight pieces, which the ranks process in two different orders. Look at the gaps, where ranks wait.
 
 # %%
 import inspect
@@ -57,9 +57,8 @@ def recorded(schedule, repeats=2):
 # %%
 gpipe, one = families.gpipe(P.ranks, P.micro), families.one_f_one_b(P.ranks, P.micro)
 lines = {schedule.name: recorded(schedule) for schedule in (gpipe, one)}
-for line in lines.values():
-    draw.lanes(line)
-    plt.show()
+draw.lanes(*lines.values())
+plt.show()
 
 # %% [markdown]
 # Each row is a rank. Each box is a forward or backward pass of one piece (a *micro-batch*), with the piece's number. *Paced* means that a rank does its real arithmetic and then sleeps until its stated time has passed: your machine may have fewer cores than ranks. Messages, waiting and order are real.
@@ -93,7 +92,7 @@ for line in lines.values():
 #
 # *57 minutes.* Layer 2 needs the output of layer 1. If each rank holds a quarter of the layers, must three ranks always wait for the fourth?
 #
-# A backward pass takes twice as long as a forward pass. The titles of the pictures above give the idle share with eight micro-batches, under GPipe and under 1F1B (one forward, one backward).
+# A backward pass takes twice as long as a forward pass. The titles in the picture above give the idle share with eight micro-batches, under GPipe and under 1F1B (one forward, one backward).
 #
 # > **Predict:** what is the idle share, from 0 to 1, if the batch goes through in one piece? With 16 micro-batches? Both orders above are about equally idle. So what does 1F1B need less of: "time", "memory" or "messages"? Type your answers in place of the dots.
 
@@ -148,7 +147,7 @@ Markdown("\n".join(rows))
 # %% [markdown]
 # Gradients grow with the model; activations grow with the batch. Neither is always less. A pipeline also has room for a model that is too large for one rank: each rank has only $1/p$ of the weights.
 #
-# In the exchange by hand, one rank always waited for the other. With $p$ stages and one piece, one rank works at a time and $p - 1$ wait.
+# With $p$ stages and one piece, one rank works at a time and $p - 1$ wait.
 #
 # ### Micro-batches
 #
@@ -170,7 +169,7 @@ guess.answer("idle share, one piece", predicted["4 ranks"][0])  # by the formula
 guess.answer("idle share, 16 micro-batches", predicted["4 ranks"][4])
 
 # %% [markdown] claims="11-bubble"
-# More pieces mean less idle time. But smaller pieces have a price: on most machines a matrix product of few rows takes longer for each row ([07](07_roofline.ipynb)). Paced stages hide this price. Over several runs, the recorded shares agree with the formula:
+# More pieces mean less idle time. But smaller pieces have a price, which paced stages hide: on most machines a matrix product of few rows takes longer for each row ([07](07_roofline.ipynb)). Over several runs, the recorded shares agree with the formula:
 
 # %%
 claims.evidence("11-bubble")
@@ -202,7 +201,7 @@ for wrong in (["F0 F1 B0", "F0 B0 F1 B1"], ["F0 B0 F1 B1", "F0 F1 B0 B1"]):
         print(error)
 
 # %% [markdown]
-# In the second schedule, rank 0 waits for the gradient of micro-batch 0 before it sends micro-batch 1. Rank 1 waits for micro-batch 1 before it sends this gradient. GPipe and 1F1B pass `check`. On your ranks, in float64, their losses and gradients differ from one process's by at most:
+# GPipe and 1F1B pass `check`. On your ranks, in float64, their losses and gradients differ from one process's by at most:
 
 # %%
 for name in ("GPipe", "1F1B"):
@@ -290,7 +289,7 @@ def kept_at_most(rank, p, m):
 check_answer.kept_at_most(kept_at_most)
 
 # %% [markdown]
-# Now we count bytes. Autograd reports every tensor that it saves for the backward pass (`torch.autograd.graph.saved_tensors_hooks`). We add up those that are alive, without the weights. **[Recomputation](glossary.md#recomputation)** keeps only the input of each stage, and repeats the forward pass before the backward pass. The table is for rank 1 and 16 micro-batches. We predict all saved bytes of every kept micro-batch. With recomputation, only one micro-batch has all its bytes; the others have just their input:
+# Now we count bytes. Autograd reports every tensor that it saves for the backward pass (`torch.autograd.graph.saved_tensors_hooks`). We add up those that are alive, without the weights. **[Recomputation](glossary.md#recomputation)** keeps only the input of each stage, and repeats the forward pass before the backward pass. The table is for rank 1 and 16 micro-batches. We predict that each kept micro-batch has all its bytes; with recomputation only one has, and the others have just their input:
 
 # %%
 config, micro, r = runs.SMALL, 16, 1
@@ -307,7 +306,7 @@ for name, again in (("GPipe", False), ("1F1B", False), ("GPipe", True), ("1F1B",
 Markdown("\n".join(rows))
 
 # %% [markdown]
-# A ratio of 1 means that all bytes are explained. Recomputation costs one more forward pass for each micro-batch. With $i + w = 2f$, a micro-batch takes $4f$ instead of $3f$.
+# Recomputation costs one more forward pass for each micro-batch. With $i + w = 2f$, a micro-batch takes $4f$ instead of $3f$.
 #
 # **Answer.** Cut the batch into $m$ micro-batches: then each rank waits only for the time of $p - 1$ forward and $p - 1$ backward passes. 1F1B is as idle as GPipe, but rank $r$ keeps at most $p - r$ micro-batches instead of all $m$. *Evidence: recorded shares lie on the formula; bytes counted by autograd.*
 
@@ -338,13 +337,13 @@ guess["who keeps more"] = ...
 #
 # $$\text{idle share} = \frac{p - 1}{3\,m + p - 1}$$
 #
-# In the pictures, a thick line at the bottom of a box marks a rank's second chunk. Compare the gaps with those of 1F1B at the top:
+# A thick line at the bottom of a box marks a rank's second chunk. Compare the gaps with those of 1F1B:
 
 # %%
 for name in ("interleaved", "zero-bubble"):
     lines[name] = recorded(families.FAMILIES[name](P.ranks, P.micro))
-    draw.lanes(lines[name])
-    plt.show()
+draw.lanes(*(lines[name] for name in ("1F1B", "interleaved", "zero-bubble")))
+plt.show()
 formula = formulas.bubble("zero-bubble", P.ranks, P.micro)
 guess.answer("idle share with W put off", formula)
 
@@ -355,8 +354,14 @@ guess.answer("idle share with W put off", formula)
 display(claims.evidence("11-interleaved"), claims.evidence("11-zero-bubble"))
 
 # %% [markdown]
-# Why is zero-bubble not free of bubbles? W can fill the wait for a gradient. It cannot fill a rank's wait for its first F or its first I, because no W is ready then.
-#
+# Why is zero-bubble not free of bubbles? W can fill the wait for a gradient. It cannot fill a rank's wait for its first F or its first I, because no W is ready then. So a longer W does not help; a shorter one leaves more gaps (simulated, $f = i = 1$):
+
+# %%
+for w in (0.5, 1, 2):
+    line = simulate(families.zero_bubble(P.ranks, P.micro), Costs(1, 1, w))
+    print(f"w = {w}: each rank waits for {line.bubble * line.span:.1f} forward passes")
+
+# %% [markdown]
 # ### What it costs: memory
 #
 # Under zero-bubble, a rank keeps a micro-batch until its W. The table compares each schedule with its formula, and says how many micro-batches each rank keeps at most. A micro-batch kept in one of two chunks counts as half:
@@ -377,7 +382,7 @@ guess.answer("who keeps more", "last")
 # %% [markdown]
 # Zero-bubble keeps four micro-batches on *every* rank. Under 1F1B, the last rank keeps only one. Interleaving keeps one and a half more than 1F1B on each rank. The formulas leave out messages, Python's own time, and ranks that wake up late on a busy machine.
 #
-# If you have time, play with all schedules here. The line above the picture says whether a step was recorded on your ranks or simulated. The numbers at the right say what each rank keeps. Set *room for* to the number of micro-batches that fit in memory; ranks that need more are marked.
+# If you have time, play with all schedules here. Bars at the right show what each rank keeps. Set *room for* to the number of micro-batches that fit in memory; ranks that need more are marked.
 
 # %%
 shown = list(lines.values())
@@ -413,21 +418,21 @@ _ = interact(steps, message=FloatSlider(0.0, min=0, max=2, step=0.25, descriptio
 #
 # ### Layers that are not alike
 #
-# In the long run a pipeline is as fast as its slowest stage. Below, later layers are more expensive, so that equal *numbers* of layers are not equal costs. In the first picture, compare rank 3 with rank 0:
+# In the long run a pipeline is as fast as its slowest stage. Below, later layers cost more, so equal *numbers* of layers are not equal costs. In the upper half, compare rank 3 with rank 0:
 
 # %%
 from helpers.pipeline import partition
 
-costs, longest = [1, 1, 1, 1, 2, 2, 4, 4], 0.0  # of eight layers
+costs, cuts = [1, 1, 1, 1, 2, 2, 4, 4], []  # of eight layers
 for name, layers in (("equal numbers", [2, 2, 2, 2]), ("equal costs", [4, 2, 1, 1])):
     sums = [sum(costs[layer] for layer in stage) for stage in partition.by_hand(layers)]
     parts = [P.part * cost / 4 for cost in sums]
     schedule = Schedule(name, one.orders, P.micro)
     line = cluster.run(runs.record, schedule, Costs(parts, parts, parts), timeout=LIMIT)[0]
     print(f"{name}: stages cost {sums}, a step takes {1e3 * line.span:.0f} ms")
-    longest = max(longest, 1e3 * line.span)
-    draw.lanes(line).set_xlim(0, longest)
-    plt.show()
+    cuts.append(line)
+draw.lanes(*cuts)
+plt.show()
 
 # %% [markdown]
 # ### Exercise 3, the project: far apart, and little room
@@ -530,18 +535,21 @@ for m in (8, 80, 800):
 # %%
 from helpers.pipeline import following
 
-rows = ["| stashing | updates missed, rank 0 to last | versions kept "
-        "| distance to the nearest model |", "|---|---|---|--:|"]  # fmt: skip
-for stash in (True, False):
-    found = cluster.run(following.follow_updates, plan, stash, newest=P.ranks + 1,
-                        timeout=LIMIT)[0]  # fmt: skip
-    missed = [list(batches.values())[-1] for batches in found["staleness"]]
-    lists = (", ".join(map(str, each)) for each in (missed, found["versions"]))
-    rows.append(f"| {'yes' if stash else 'no'} | {' | '.join(lists)} | {found['nearest']:.0e} |")
+rows = ["| ranks | stashing | updates missed, rank 0 to last | versions kept "
+        "| distance to the nearest model |", "|--:|---|---|---|--:|"]  # fmt: skip
+with Cluster(n=2, preload=("torch",)) as pair:
+    for where, stash in ((cluster, True), (cluster, False), (pair, False)):
+        plan = families.pipedream(where.n, 8)
+        found = where.run(following.follow_updates, plan, stash, newest=where.n + 1,
+                          timeout=LIMIT)[0]  # fmt: skip
+        missed = [list(batches.values())[-1] for batches in found["staleness"]]
+        lists = (", ".join(map(str, each)) for each in (missed, found["versions"]))
+        rows.append(f"| {where.n} | {'yes' if stash else 'no'} | {' | '.join(lists)} "
+                    f"| {found['nearest']:.0e} |")  # fmt: skip
 Markdown("\n".join(rows))
 
 # %% [markdown]
-# With stashing the distance is zero up to rounding: the result is the gradient of one model. Without stashing it is the gradient of none of these models.
+# With stashing the distance is zero up to rounding: the result is the gradient of one model. Without stashing, on four ranks, it is the gradient of none of these models. Two ranks need no stashing: the last stage updates nothing between its F and its B, and the first (one layer, which sends no gradient on) reads no weights in its B.
 #
 # <details><summary><b>What the sources say, what we measured</b></summary>
 #
@@ -551,7 +559,7 @@ Markdown("\n".join(rows))
 # | one can pipeline batches through the model: as soon as batch 0 clears the first device, push batch 1 | lesson 1: the idle share falls as the formula says, and the results equal those of one process |
 # | accumulate the set of batches at the end | lesson 1: every micro-batch's loss is divided by $m$, and gradients add up |
 # | back-propagation pushes back up the pipeline; after a start-up there is work for every slot | *Never empty*: yes, and the price is staleness: $p - 1 - r$ updates on rank $r$, counted |
-# | care must be taken that the model is consistent | *Never empty*: with stashing the gradient belongs to one model; without, on four ranks, to none |
+# | care must be taken that the model is consistent | *Never empty*: with stashing the gradient belongs to one model; without, from three ranks on, to none |
 # | data against model parallelism | lesson 1: bytes of a gradient against bytes of activations, for four sizes |
 #
 # </details>

@@ -48,6 +48,17 @@ def test_a_recorded_step_says_so_and_is_in_milliseconds():
     assert max(p.get_x() + p.get_width() for p in ax.patches) == pytest.approx(1e3 * line.span)
 
 
+def test_several_steps_stand_above_one_another_on_one_scale():
+    short, long = simulate(families.zero_bubble(2, 4)), simulate(families.gpipe(3, 4))
+    last = draw.lanes(short, long)
+    first = last.figure.axes[0]
+    assert [title(ax)[:5] for ax in (first, last)] == ["zero-", "GPipe"]
+    assert [len(ax.get_yticks()) for ax in (first, last)] == [2, 3]
+    assert first.get_xlim() == last.get_xlim() == (0, long.span)
+    said = [text.get_text() for text in last.get_legend().get_texts()]
+    assert said == ["forward", "backward", "backward: inputs", "backward: weights"]
+
+
 def test_all_boxes_of_a_kind_bear_a_number_or_none():
     boxes = simulate(families.gpipe(1, 2)).boxes  # F0 F1 B0 B1
     ends = (0.01, 10.0, 20.0, 30.0)
