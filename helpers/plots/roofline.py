@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -73,8 +74,8 @@ def latency(
         "The working set outgrows a cache at each step"
         + (": its time and its end, as a program finds them" if found else "")
     )
-    # Beside the title: nowhere else is there room that neither the curve nor a line crosses.
-    ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=3, fontsize=11, columnspacing=1)
+    if found or reported:  # beside the title: elsewhere the curve or a line crosses it
+        ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=3, fontsize=11, columnspacing=1)
     return ax
 
 
@@ -148,15 +149,25 @@ def tiles(
 
 
 def misses(counts: Mapping[str, Mapping[str, int]]) -> Axes:
-    """Draw the simulated misses of each loop order, stacked by matrix ``"a"``, ``"b"``, ``"c"``."""
+    """Draw the simulated misses of each loop order, stacked by matrix ``"a"``, ``"b"``, ``"c"``.
+
+    Neighbours with the same inner loop, the last letter of an order, stand together.
+    """
     ax = ensure_axes()
-    base = np.zeros(len(counts))
+    orders, inner = list(counts), [order[-1] for order in counts]
+    changes = np.cumsum([0, *(one != other for one, other in itertools.pairwise(inner))])
+    places, base = np.arange(len(orders)) + 0.5 * changes, np.zeros(len(orders))
     for name, fill in (("a", BLUE), ("b", ORANGE), ("c", GREEN)):
         values = np.array([one[name] for one in counts.values()], dtype=float)
-        ax.bar(list(counts), values, bottom=base, color=fill, label=f"of {name.upper()}",
+        ax.bar(places, values, bottom=base, color=fill, label=f"of {name.upper()}",
                hatch={"a": "", "b": "//", "c": ".."}[name], edgecolor="white")  # fmt: skip
         base += values
-    ax.set(xlabel="order of the loops", ylabel="misses", title="Misses of a small simulated cache")
+    for change in np.unique(changes):
+        letter, middle = inner[int(np.argmax(changes == change))], places[changes == change].mean()
+        note(ax, f"inner loop {letter}", (middle, 0), (0, -26), ha="center", va="top",
+             xycoords=("data", "axes fraction"))  # fmt: skip
+    ax.set(ylabel="misses", title="Misses of a small simulated cache")
+    ax.set_xticks(places, orders)
     ax.legend()
     ax.grid(axis="x", visible=False)
     return ax

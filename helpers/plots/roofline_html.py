@@ -158,13 +158,12 @@ def _page(peaks, bandwidths, data, low: float, high: float) -> HTML:
         f'aria-label="{html.escape(_told(peaks, bandwidths, data))}" '
         f'font-family="sans-serif" font-size="{FONT}">{"".join(parts)}</svg>'
     )
-    if len(set(below_top)) == 2:
+    if any(below_top):
         full = _threads(next(name for name, rate in peaks.items() if rate == top))
         few = ", ".join({d["threads"] for d in data if d["top"] < top})
-        still += (
-            f"<small>Filled circle: {full}, under the solid lines. "
-            f"Hollow circle: {few}, under the dashed lines.</small>"
-        )
+        said = [] if all(below_top) else [f"Filled circle: {full}, under the solid lines."]
+        said.append(f"Hollow circle: {few}, under the dashed lines.")
+        still += f"<small>{' '.join(said)}</small>"
     return embed("roofline", scale, still=still)
 
 

@@ -60,7 +60,7 @@ a, b = (rng.random((P.n, P.n), dtype=np.float32) for _ in range(2))
 products = versions(P.n)  # of two matrices, by name
 
 # %% [markdown]
-# The next cell measures this machine in less than a minute, and keeps the result. Then it draws the roofline: the lines are limits of the machine, and each circle is a *kernel*, a small piece of a program. Further right, a kernel does more operations for each byte; further up, it is faster. A hollow circle is a kernel on one thread: only the dashed lines limit it. `axpy` adds a multiple of one array to another. The other two kernels multiply the same matrices with the same number of operations. **Point at a circle** for its figures, and **add a kernel** of your own below the picture. What sets the height of each circle, and which kernel could be faster?
+# The next cell measures this machine once, in less than a minute, and draws its roofline. The lines are limits of the machine, for numbers of 32 bits (fp32). Each circle is a *kernel*, a small piece of a program. Further right, a kernel does more operations for each byte; further up, it is faster. `axpy` adds a multiple of one array to another. The other two kernels multiply the same matrices with the same number of operations. **Point at a circle** for its figures, and **add a kernel** of your own below the picture. Which kernel could be faster?
 
 # %%
 machine = ceilings()
@@ -118,7 +118,7 @@ if machine.skipped:
     )
 
 # %% [markdown]
-# The *scalar* rows use one lane of a register, and the other lanes idle. The column *theory* assumes two units with FMA in every row; your core may differ. The last column says how many: it divides the operations of a cycle by the lanes, and by 2 with FMA. With FMA, about two instructions a cycle fit the formula's two units. Without FMA, more than two mean further units that only add. About one with AVX-512 means a single unit of this width: then the formula promises double.
+# *Scalar* code uses one lane of a register. *theory* is the formula, with two units and FMA in every row. The last column shows what your core does: its operations per cycle, divided by the lanes, and by 2 with FMA. With FMA, about 2 confirms the two units. About 1 with AVX-512 means a single unit of this width, so the formula promises double. Without FMA, more than 2 means that the core has further units for additions.
 #
 # ### Latency: find the caches
 #
@@ -191,7 +191,7 @@ if alone:  # else the machine was too busy
 # | triad | `a[i] = b[i] + s * c[i]` | b, c | a |
 # | update | `a[i] = a[i] + s * b[i]` | a, b | a |
 #
-# Return the bytes that move between memory and the processor for one $i$, on average. `read` and `written` are tuples of names, for the triad `("b", "c")` and `("a",)`. An element has `size` bytes. If `allocate` is true, the processor fetches a line before it writes to it. It does not if the loop reads the same line anyway. If it is false, writing fetches nothing.
+# Return the bytes that move between memory and the processor for one $i$, on average. `read` and `written` are tuples of names, for the triad `("b", "c")` and `("a",)`. An element has `size` bytes. If `allocate` is true, the processor also fetches each line that the loop writes but does not read. If it is false, writing fetches nothing.
 #
 # <details><summary>Hint</summary>
 #
@@ -223,11 +223,11 @@ for row in from_memory:
     print(f"{row['kind']:5}  {on:9} {row['rate'] / 1e9:11.1f} {fetched:>12}")
 
 # %% [markdown]
-# With the fetch counted, the triad's bandwidth rises by a third and the copy's by half. The bandwidth of reading stays. **So compare two bandwidths only if the same rule counted their bytes.** From here on, the roof is the highest of the three: $\beta$ is the bandwidth of the loop that reaches most from memory, with the fetch not counted. The roofs of the caches follow the same rule.
+# With the fetch counted, the triad's bandwidth rises by a third and the copy's by half. The bandwidth of reading stays. **So compare two bandwidths only if the same rule counted their bytes.** From here on, $\beta$ is the highest of the three bandwidths from memory, without the fetch. The roofs of the caches follow the same rule.
 #
 # ### The roof
 #
-# A kernel does $I$ operations for each byte. If $\beta$ bytes arrive in a second, it can do at most $\beta I$ operations in that second, and never more than the peak $\pi$:
+# A kernel does $I$ operations for each byte. If $\beta$ bytes arrive in a second, it does at most $\beta I$ operations in that second, and never more than the peak $\pi$:
 #
 # $$P = \min(\pi, \; \beta I)$$
 #
@@ -258,7 +258,7 @@ check.predict_point(least_seconds)
 # %% [markdown]
 # ### Kernels under the roof
 #
-# `helpers/roofline/kernels.py` counts operations and bytes by hand: each pass over arrays reads its inputs once and writes its outputs once. The column *roof* is performance ÷ roof, for the kernel's number of threads. Your `least_seconds` predicts its time. Three of the kernels compute $\max(s x + z, 0) \cdot w$. `unfused` is NumPy: four passes over the arrays, on one thread. `passes` makes the same four passes in C, on all threads. `fused` is a single loop in C, on all threads.
+# We counted the operations and bytes of seven kernels by hand: a *pass* over arrays reads each input once and writes each output once. Your `least_seconds` predicts the times. The column *roof* is performance ÷ roof, for the kernel's number of threads. Three of the kernels compute $\max(s x + z, 0) \cdot w$. `unfused` is NumPy: four passes, on one thread. `passes` makes the same four passes in C, on all threads. `fused` makes a single pass in C, on all threads.
 #
 # > **Predict.** `passes` moves 40 bytes for each element and `fused` moves 16. How many times as long does `passes` take?
 
@@ -285,7 +285,7 @@ draw.interactive(peaks, roofs | machine.cache_roofs(), points)
 # %% [markdown] claims="07-fusion 07-softmax"
 # **Fusion saves bytes, and so it saves time.** In the records, on one thread, four passes take 2.05 to 2.25 times as long as one pass if the arrays lie in memory, and 1.7 to 1.9 times if they lie in L2. Bytes alone predict 2.5.
 #
-# **Bytes do not explain a kernel far below memory's roof.** `softmax` reads and writes as many bytes as a product with a constant, and takes 1.5 to 4.3 times as long in the records. One reason may be *exp*: we count one operation, and it takes many instructions.
+# **Bytes do not explain a kernel far below memory's roof.** `softmax` reads and writes as many bytes as a product with a constant, and takes 1.5 to 4.3 times as long in the records. One reason may be *exp*: we count it as one operation, but it takes many instructions.
 #
 # The convolution stands far right, as a matrix product does: each loaded weight serves all pixels, and each loaded pixel serves all output channels.
 
@@ -311,7 +311,8 @@ swap = Prediction("time of ijk ÷ time of ikj", None)  # your number for None
 
 # %%
 spent, reference = {}, a @ b
-for name in 2 * ("ijk", "jik", "jki", "kji", "kij", "ikj", "library"):  # the better of two rounds
+ORDERS = ("ijk", "jik", "jki", "kji", "kij", "ikj")  # by the inner loop, the last letter
+for name in 2 * (*ORDERS, "library"):  # the better of two rounds
     assert np.allclose(products[name](a, b), reference, rtol=1e-3), name
     with threadpool_limits(1):  # the library too works on one core
         call = lambda f=products[name]: f(a, b)  # noqa: E731
@@ -322,13 +323,13 @@ for name, best in spent.items():
 swap.answer(spent["ijk"] / spent["ikj"])
 
 # %% [markdown]
-# Pair the orders by their *inner* loop: `ijk` with `jik`, `jki` with `kji`, `kij` with `ikj`. The last pair is by far the fastest of the six.
+# The last letter of an order names its *inner* loop. The two orders with inner loop `j` are by far the fastest of the six.
 #
 # Memory is one long row of bytes, and a matrix lies in it row after row. From $a_{ik}$ to $a_{i,k+1}$ is a step of one element, mostly within the same line. From $b_{kj}$ to $b_{k+1,j}$ is a step of a whole row, into another line. So in `ijk`, the inner loop uses 4 of the 64 bytes of a line of B, and jumps to the next row.
 #
 # ### Exercise 3: find the order
 #
-# *Difficulty ●●○, 10 minutes.* Suppose that the **inner** loop is the one over `i`. By how many elements does the access to A, to B and to C move in one of its steps? Answer the same for `j` and for `k`: 0 (it stays), 1 (to the neighbour) or `"n"` (to the next row). Which inner loop has no `"n"`? Give its name as `free`.
+# *Difficulty ●●○, 10 minutes.* Suppose that the **inner** loop is the one over `i`. By how many elements do the accesses to A, to B and to C move from one of its iterations to the next? Answer 0 (it stays), 1 (to the neighbour) or `"n"` (to the next row). Answer the same for `j` and for `k`. Which inner loop has no `"n"`? Give its name as `free`.
 #
 # <details><summary>Hint</summary>
 #
@@ -353,7 +354,7 @@ check.strides(strides, free)
 # Here is a cache small enough to watch. It has lines and sets, and evicts the least recently used line of a set. Play the accesses of a product of 8 × 8 matrices, or move the slider. Blue elements are in the cache. A dot marks an access that hits, a cross one that misses. In JupyterLab, compare the misses of `ijk` and `ikj` at the last step. Then set *line* to 32 bytes, so that a line holds a whole row, and compare again.
 
 # %%
-from helpers.roofline.cache import ORDERS, Cache, count_misses
+from helpers.roofline.cache import Cache, count_misses
 
 
 def look(order="ijk", size=512, line=16, ways=2, step=150):
@@ -393,7 +394,7 @@ for order, one in counts.items():
     print()
 
 # %% [markdown]
-# The orders whose inner loop is `j` miss least: all their steps are 0 or 1, so one miss serves a whole line. The misses fall into the same three pairs. (In the small cache above, with lines of 32 bytes, `ijk` and `ikj` miss equally often, 221 times: B has only eight lines, and the cache holds sixteen.)
+# Orders with the same inner loop miss about equally often. With inner loop `j` they miss least: all steps are 0 or 1, so one miss serves a whole line. (In the small cache above, with lines of 32 bytes, `ijk` and `ikj` miss equally often, 221 times: B has only eight lines, and the cache holds sixteen.)
 #
 # ### Three causes at once
 #
@@ -546,11 +547,10 @@ if product:
         print(f"yours takes {mine.seconds / mine.rival:.2f} of the time of ikj")
     except ProductError as error:
         print(error)
-one_core, one_memory = machine.roof(1)
-draw.interactive({"peak, one core": one_core}, {"memory": one_memory}, placed)
+draw.interactive(peaks, roofs, placed)
 
 # %% [markdown]
-# All circles have the same intensity, since we counted the same operations and bytes for all programs. Their heights differ: look how far below the roof each one is.
+# All programs ran on one thread. We counted the same operations and bytes for each, so all circles have the same intensity. Look how far below its roof each one is.
 #
 # > **Answer.** The inner loop of `ikj` takes steps of one element, lets no addition wait, and compiles to vectors. Each of the three gains less without the others. Blocks and register tiles then use each loaded number more often.
 #
@@ -579,7 +579,7 @@ for name, function in (("used", library.used), ("unused", library.unused)):
 #
 # ## The roof of a GPU
 #
-# `make gpu` measures such a roof on a machine with a GPU, and keeps a record. The picture has the GPU's memory (HBM) and its peak for several formats; *tf32* and *bf16* have fewer significant bits than fp32:
+# `make gpu` measures such a roof on a machine with a GPU, and keeps a record. The picture has the GPU's memory (HBM), its L2 cache, and its peak for several formats; *tf32* and *bf16* have fewer significant bits than fp32:
 
 # %%
 from helpers.roofline.report import gpu_roof
@@ -615,4 +615,4 @@ draw.interactive(gpu_peaks, gpu_bands) if gpu_peaks else None
 #
 # [Appendix A4](A4_more_of_roofline.ipynb) puts the layers of networks under the roof: batches, number formats, prefill and decode.
 #
-# **Next**: nothing; in the course's order this notebook is the last. The [glossary](glossary.md) lists all terms.
+# **Next**: in the course's order this notebook is the last. The [glossary](glossary.md) lists all terms.
