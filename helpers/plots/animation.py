@@ -9,7 +9,7 @@ import math
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
-from helpers.plots.style import EIGHT, colour, ensure_axes, legible
+from helpers.plots.style import EIGHT, arrow, colour, ensure_axes, legible
 from helpers.plots.web.page import embed
 
 if TYPE_CHECKING:
@@ -105,9 +105,14 @@ def draw_state(
     for t in schedule.at(step + 1) if part else ():
         eased = part * part * (3 - 2 * part)
         (x0, y0), (x1, y1) = corner[t.source], corner[t.dest]
-        x, y = x0 + (x1 - x0) * eased, y0 + (y1 - y0) * eased - ROW * (t.chunk + 1)
+        row, words = t.chunk + 1.0, f"chunk {t.chunk} to rank {t.dest}"
+        if ring:  # on an arrow from card to card, which says where to
+            row, words = (schedule.chunks + 1) / 2, f"chunk {t.chunk}"
+            right, down = CARD / 2, ROW * schedule.chunks / 2
+            arrow(ax, (x0 + right, y0 - down), (x1 + right, y1 - down), width=2.2, zorder=1,
+                  shrinkA=75, shrinkB=75)  # fmt: skip
+        x, y = x0 + (x1 - x0) * eased, y0 + (y1 - y0) * eased - ROW * row
         _copy(ax, states[step][t.source][t.chunk], n, x, y, True, zorder=5)
-        words = f"chunk {t.chunk} to rank {t.dest}"
         ax.text(x + CARD / 2, y - 0.04, words, ha="center", va="top", fontsize=11, zorder=6)
     xs, ys = zip(*corner, strict=True)
     ax.set_xlim(min(xs) - 0.25, max(xs) + CARD + 0.15)

@@ -72,6 +72,8 @@ def bytes_by_rank(sent: Mapping[str, Sequence[float]], K: float, ax: Axes | None
 
     ``sent`` and K, the array's size, are in bytes.
     """
+    from matplotlib.ticker import MaxNLocator
+
     ax = ensure_axes(ax)
     ax.figure.set_label("What each rank sends, by algorithm")
     ranks = max(len(values) for values in sent.values())
@@ -83,6 +85,7 @@ def bytes_by_rank(sent: Mapping[str, Sequence[float]], K: float, ax: Axes | None
             ax.bar(x, value / K, width * 0.9, color=colour(rank), label=label)
     ax.set(xticks=range(len(sent)), xticklabels=[shown(name).replace(" ", "\n") for name in sent])
     ax.set_ylabel("bytes sent ÷ K")
+    ax.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
     ax.grid(visible=False, axis="x")
     ax.legend(ncols=min(ranks, 4), loc="upper center", bbox_to_anchor=(0.5, 1.17), fontsize=12)
     return ax
@@ -104,15 +107,16 @@ def times_by_size(
     predicted: Mapping[str, Sequence[float]] | None = None,
     ax: Axes | None = None,
     at: Sequence[float] | None = None,
+    lines: str = "predicted",
 ) -> Axes:
     """Draw seconds over bytes, both logarithmic: markers measured, dashed lines predicted.
 
     A name that is in both keeps its colour. ``at`` are the sizes of ``predicted``, unless they are
     ``sizes``: between few sizes a curve has corners that no model has, and :func:`fine` returns
-    many.
+    many. ``lines`` says in the legend what they are.
     """
     ax = ensure_axes(ax)
-    _times(ax, sizes, measured, predicted, sizes if at is None else at)
+    _times(ax, sizes, measured, predicted, sizes if at is None else at, lines)
     ax.set(xscale="log", yscale="log", xlabel="size of the array, K [bytes]", ylabel="time [s]")
     few_decades(ax.yaxis)
     return ax
@@ -144,6 +148,7 @@ def _times(
     measured: Mapping[str, Sequence[float]],
     predicted: Mapping[str, Sequence[float]] | None,
     at: Sequence[float],
+    lines: str = "predicted",
 ) -> None:
     """Draw a line or markers for each name, in the algorithm's look, and the legend."""
     entries, names = {}, list(dict.fromkeys([*measured, *(predicted or {})]))
@@ -162,7 +167,7 @@ def _times(
         if name in measured:
             marks = entry if predicted is None else entry | {"linestyle": "none"}
             ax.plot(xs, measured[name], label=shown(name), zorder=3, **marks)
-    _legend(ax, entries, "marks: measured\nlines: predicted" if predicted else None)
+    _legend(ax, entries, f"marks: measured\nlines: {lines}" if predicted else None)
 
 
 def bars(
@@ -192,3 +197,11 @@ def limit(ax: Axes, y: float, text: str) -> None:
     """Draw a horizontal line with a text on it."""
     ax.axhline(y, color=GREY, linestyle=":", linewidth=1.8)
     note(ax, text, (0.01, y), (0, 3), xycoords=("axes fraction", "data"), fontsize=12)
+
+
+def crossing(ax: Axes, x: float, text: str) -> None:
+    """Draw a vertical line, with a text beside it where there is more room."""
+    ax.axvline(x, color=BLACK, linestyle=":")
+    place = ax.transAxes.inverted().transform(ax.transData.transform((x, 1)))[0]  # from 0 to 1
+    shift, side = ((6, 4), "left") if place < 0.5 else ((-6, 4), "right")
+    note(ax, text, (x, 0), shift, xycoords=("data", "axes fraction"), ha=side, va="bottom")

@@ -41,7 +41,7 @@ cluster = Cluster(n=P.ranks)
 animate(schedules(cluster.run(record, ["ring"], (P.ranks,))))
 
 # %% [markdown]
-# A column is a *rank*, one of the four processes. A box is a **chunk** of the rank's array. A box has one **stripe for each rank**: a coloured stripe means that this rank's numbers are in the chunk's sum. A border marks a complete sum. Below each rank you read how much it has sent, in multiples of the array's size $K$. All messages are drawn as if they took equally long.
+# A column is a *rank*, one of the four processes. A box is a **chunk** of the rank's array. A **stripe** in rank 2's colour means that the chunk's sum contains rank 2's numbers. A dark border marks a complete sum. Below each rank you read how much it has sent, in multiples of the array's size $K$. All messages are drawn as if they took equally long.
 #
 # **You will be able to**
 #
@@ -65,7 +65,7 @@ animate(schedules(cluster.run(record, ["ring"], (P.ranks,))))
 #
 # *50 minutes.* Four workers each have a gradient of 100 MB, and all of them need the sum. One way is a chain. Worker 0 sends to worker 1, which adds its own gradient and sends the result to worker 2, and so on. Worker 3 then has the sum, and sends it back along the chain to all others. Is there a better way?
 #
-# > **Predict.** How many MB does the busiest worker of the chain send? Can it be done so that no worker sends more than 150 MB ("yes" or "no")? A thousand workers share the load evenly: how many MB must each of them send at least? Type your answers in place of the dots.
+# > **Predict.** How many MB does the busiest worker of the chain send? Can the four get their sum with no worker sending more than 150 MB ("yes" or "no")? A thousand workers share the load evenly: how many MB must each of them send at least? Type your answers in place of the dots.
 
 # %%
 guess["MB sent by the busiest of four, in a chain"] = ...
@@ -142,7 +142,7 @@ check.chunk_to_send(chunk_to_send)
 #
 # <details><summary>Hint</summary>
 #
-# `np.array_split(work, n)` makes chunks of nearly equal length, some perhaps empty. They are views of `work`: what you receive into one of them is in `work`. In the first half, receive into a new array of the same length and type as the chunk that you add to. In the second half, a rank receives the chunk that its left neighbour sends: Exercise 1 with another rank.
+# `np.array_split(work, n)` makes chunks of nearly equal length, some perhaps empty. They are views: what you receive into a chunk is in `work`. In the first half, receive into a new array of the same length and type as the chunk that you add to. In the second half, a rank receives the chunk that its left neighbour sends: Exercise 1 with another rank.
 #
 # </details>
 
@@ -243,10 +243,10 @@ guess["becomes flat"] = ...
 
 # %%
 counts = [2**k for k in range(1, 15)]
-figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2))
+figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 4))
 left.plot(counts, [cost.sent("ring", N) for N in counts], **costs.look("ring"))
 costs.limit(left, 2.0, "limit: 2 K")
-left.figure.set_label("What the ring sends, and in how many steps")
+left.figure.set_label("The ring's bytes become flat, its steps do not")
 left.set(xlabel="number of ranks, N", ylabel="bytes sent by each rank ÷ K", ylim=(0, 2.3))
 for name in ("ring", "tree"):
     right.plot(counts, [cost.steps(name, N) for N in counts], label=name, **costs.look(name))
@@ -262,7 +262,7 @@ guess.answer("becomes flat", "bytes")
 #
 # ### Measure α, β and γ
 #
-# Two ranks play ping-pong with messages of growing size, as in notebook 01, and we fit the line $\alpha + \beta m$. A second line is fitted while *all* ranks send to the right at the same time, as they do in a ring.
+# Two ranks play ping-pong with messages of growing size, as in notebook 01, and we fit the line $\alpha + \beta m$. A second line is fitted to steps in which *all* ranks send to the right at once, as in a ring. For $\gamma$ all ranks time an addition.
 
 # %%
 with Others() as others:
@@ -278,7 +278,7 @@ ax = costs.times_by_size(
     {"ping-pong, 2 ranks": [t for _, t in alone], "ring step, all ranks": [t for _, t in together]},
     {"ping-pong, 2 ranks": [pair.message(m) for m in many],
      "ring step, all ranks": [busy.message(m) for m in many]},
-    at=many,
+    at=many, lines="fitted",
 )  # fmt: skip
 ax.set(xlabel="size of the message [bytes]")
 ax.figure.set_label("Time of a message alone, and of a ring's step with all ranks at work")
@@ -286,7 +286,7 @@ style.doubt(ax.figure, others)
 plt.show()
 
 # %% [markdown] claims="08-ping-pong"
-# Marks are measured, lines fitted. Where four ranks share two cores, a step of the ring takes longer than a message between two ranks that have the cores to themselves. So a ping-pong promises too short a time, and we predict with the line of the *ring steps*. In our two records, each on two cores, a ring took 4 to 17 times as long as the ping-pong promised:
+# Where four ranks share two cores, a step of the ring takes longer than a message between two ranks that have the cores to themselves. So a ping-pong promises too short a time, and we predict with the line of the *ring steps*. In our two records, each on two cores, a ring took 4 to 17 times as long as the ping-pong promised:
 
 # %%
 claims.evidence("08-ping-pong")
@@ -310,7 +310,7 @@ style.doubt(ax.figure, others)
 plt.show()
 
 # %% [markdown]
-# The *order* of the algorithms matters more than their times. Is the algorithm that the model calls fastest really the fastest? In brackets the next cell prints measured ÷ predicted time.
+# Is the algorithm that the model calls fastest really the fastest? In brackets: measured ÷ predicted time.
 
 # %%
 for name, place in (("1 KB", 0), ("4 MB", 4)):
@@ -327,7 +327,7 @@ for name, place in (("1 KB", 0), ("4 MB", 4)):
 #
 # ### Exercise 3: where ring and tree cross
 #
-# *Difficulty ●●○, 10 minutes.* Take $N$ a power of two and ignore γ. From which size $K$ on is the ring faster than the tree? Solve $T_\text{tree} = T_\text{ring}$ for $K$.
+# *Difficulty ●●○, 10 minutes.* Take $N\ge4$, a power of two, and ignore γ. From which size $K$ on is the ring faster than the tree? Solve $T_\text{tree} = T_\text{ring}$ for $K$.
 #
 # <details><summary>Hint</summary>
 #
@@ -349,8 +349,7 @@ def crossover(N, alpha, beta):
 check.crossover(crossover)
 
 # %% [markdown]
-# The dotted line is the crossover by your formula, with the α and β of the ring steps. The marks are measured. If you wrote your own ring in Lesson 1, it races too, with hollow marks.
-
+# The dotted line is the crossover by your formula, with the α and β of the ring steps. If you wrote your own ring in Lesson 1, it races too, with hollow marks.
 
 # %%
 # %%ranks
@@ -375,12 +374,11 @@ if "ring_allreduce" in globals() and check.ring_allreduce.passed(ring_allreduce,
 with Others() as others:
     raced = cluster.run(lambda sizes, own: race(sizes, **own), race_sizes, own)[0]
 ax = costs.times_by_size(race_sizes, raced)
-ax.figure.set_label("Tree, ring and your ring: time by size")
+ax.figure.set_label("Your ring against the course's tree and ring: time by size")
 style.doubt(ax.figure, others)
 crossover_size = crossover(P.ranks, busy.alpha, busy.beta)
 if crossover_size:
-    ax.axvline(crossover_size, color=style.BLACK, linestyle=":")
-    ax.annotate(" your crossover", (crossover_size, 0.03), xycoords=("data", "axes fraction"))
+    costs.crossing(ax, crossover_size, "your crossover")
 plt.show()
 
 # %% [markdown]
@@ -404,7 +402,7 @@ guess["ms for 1.5 MB on one link"] = ...
 guess["fastest between hosts"] = ...
 
 # %% [markdown]
-# To predict, we need α and β twice. Between hosts we fit them to ring steps, with all ranks at work, as in Lesson 2. Inside a host we fit them to a ping-pong. In a step, some messages stay inside a host, and others cross links. A link's time counts all the bytes that leave its host in this step, or all that enter it. We predict that the step takes as long as its slowest message or link.
+# To predict, we need α and β twice. Between hosts we fit them to ring steps, with all ranks at work, as in Lesson 2. Inside a host we fit them to a ping-pong. We predict that a step takes as long as its slowest part: a message inside a host, or everything that one host sends, or receives, through its link.
 
 # %%
 network = Network(hosts=4, rate=100e6)  # bit/s; two ranks on each, side by side: 0 and 1, 2 and 3
@@ -428,14 +426,14 @@ took = {name: 1e3 * timed[name][-1] for name in timed}
 said = {name: 1e3 * placement.seconds(name, [1_048_576], network.places(8), inside, between)[0]
         for name in timed}  # fmt: skip
 ax = costs.bars(took, said, least, "ms for 1 MB")
-ax.set_title("Four hosts, two ranks each, links of 100 Mbit/s")
+ax.figure.set_label("Allreduce of 1 MB: four hosts, two ranks each, links of 100 Mbit/s")
 style.doubt(ax.figure, others)
 plt.show()
 guess.answer("ms for 1.5 MB on one link", least)
 guess.answer("fastest between hosts", costs.shown(min(took, key=took.get)))
 
 # %% [markdown] claims="08-two-levels"
-# Ring and two levels come nearest to the least time, so near to each other that either may win a run. The prediction is better at the order of the algorithms than at their times. Two levels send $2(H-1)/H\cdot K = 1.5K$ out of each host, and the ring $2(N-1)/N\cdot K = 1.75K$, a sixth more. In our two records for 1 MB at 100 Mbit/s, two levels save only 3 to 5 %. At 1 Gbit/s the bytes take a tenth of the time, so the number of steps between hosts matters more: 6 with two levels, 14 with the ring. There two levels take 0.6 to 0.7 of the ring's time:
+# Ring and two levels come nearest to the least time, so near to each other that either may win a run. Two levels send $2(H-1)/H\cdot K = 1.5K$ out of each host, and the ring $2(N-1)/N\cdot K = 1.75K$, a sixth more. In our two records for 1 MB at 100 Mbit/s, two levels save only 3 to 5 %. At 1 Gbit/s the bytes take a tenth of the time, so the number of steps between hosts matters more: 6 with two levels, 14 with the ring. There two levels take 0.6 to 0.7 of the ring's time:
 
 # %%
 claims.evidence("08-two-levels")
@@ -443,10 +441,10 @@ claims.evidence("08-two-levels")
 # %% [markdown]
 # ### Thousands of ranks
 #
-# Take nodes of $G = 8$ GPUs, with NVLink inside and **one** InfiniBand port to the other nodes (large training machines have four to eight ports). Let the number of nodes grow to $M = 2048$. We cannot run 16 384 GPUs, so this is the model alone, with β from data sheets and α from NCCL's own table (`helpers/collectives/links.py`):
+# Take hosts (*nodes*) of $G = 8$ GPUs, with NVLink inside and **one** InfiniBand port to the other nodes (large training machines have four to eight ports). Let the number of nodes grow to $M = 2048$, that is $N = GM = 16\,384$ GPUs. We cannot run these, so this is the model alone, with β from data sheets and α from NCCL's own table (`helpers/collectives/links.py`):
 #
 # - **flat ring** through all GPUs: $2(N-1)$ steps, each as slow as its slowest link;
-# - **tree** in every node, under a tree of nodes: $2(\log_2 G + \log_2 M)$ steps of $K$ bytes;
+# - **tree** inside every node, and a tree over the nodes: $2(\log_2 G + \log_2 M)$ steps of $K$ bytes;
 # - **two levels, ring**: $2(G-1)$ steps inside the nodes, and a ring of $2(M-1)$ steps between them;
 # - **two levels, halving**: the same inside the nodes; between them halving and doubling sends the ring's bytes in $2\log_2 M$ steps.
 #
@@ -476,11 +474,12 @@ NVLINK, INFINIBAND = PRESETS["NVLink 2 (V100)"], PRESETS["InfiniBand HDR (GPUs)"
 machines = [Machine(2**k, 8, NVLINK, INFINIBAND) for k in range(12)]
 
 # %%
-figure, panels = plt.subplots(1, 2, figsize=(12, 4.6), sharey=True)
+figure, panels = plt.subplots(1, 2, figsize=(10, 4.6), sharey=True)
 for ax, K, title in zip(panels, (1e6, P.gradient), ("K = 1 MB", "K = 102 MB"), strict=True):
     times = {name: [way(m).at(K) for m in machines] for name, way in WAYS.items()}
     costs.times_by_ranks([m.ranks for m in machines], times, ax).set_title(title)
 panels[1].get_legend().remove()
+panels[1].set_ylabel("")
 panels[0].figure.set_label("Time on 8 to 16 384 GPUs by the model, for 1 MB and for 102 MB")
 plt.show()
 largest = {name: way(machines[-1]).at(1e6) for name, way in WAYS.items()}
@@ -498,7 +497,7 @@ guess.answer("fastest for 1 MB on 16 384 GPUs", min(largest, key=largest.get))
 #
 # *Difficulty ●●●, 35 minutes.* Write *recursive halving and doubling* (Rabenseifner 2004), which you watched in Lesson 1: $2\log_2 N$ steps and $2(N-1)K/N$ bytes. Your first partner is at distance $N/2$. You and your partner keep one *half* of the array each, send the other half, and add what arrives. Do the same with quarters at distance $N/4$, and so on, until each rank has the complete sums of one $N$-th. Then go back: exchange the sums that you have with the same partners in reverse order, until every rank has all sums.
 #
-# Write it for $N$ a power of two (1 included) that divides the length of `x`, and for any type of number. Return a new array. (The race after the check needs Lesson 2's cells.)
+# Write it for $N$ a power of two (1 included) that divides the length of `x`, and for any type of number. Return a new array. (The race after the check needs Lesson 2's cells.) In the model your function is never slower than tree or ring; is it so in the race?
 #
 # <details><summary>Hint</summary>
 #
@@ -535,11 +534,11 @@ check.halving_doubling(halving_doubling, cluster=cluster)
 
 # %%
 if check.halving_doubling.passed(halving_doubling, cluster=cluster):
-    own["your halving and doubling"] = halving_doubling
+    own = {"your halving and doubling": halving_doubling}
     with Others() as others:
         entrants = cluster.run(lambda sizes, own: race(sizes, **own), race_sizes, own)[0]
     ax = costs.times_by_size(race_sizes, entrants)
-    ax.figure.set_label("The race with your halving and doubling")
+    ax.figure.set_label("Your halving and doubling against tree and ring: time by size")
     style.doubt(ax.figure, others)
     plt.show()
 

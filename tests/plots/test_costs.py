@@ -80,3 +80,10 @@ def test_messages_on_their_way_are_drawn_as_well(ax):
 def test_steps_that_are_not_there(ax, step, part):
     with pytest.raises(ValueError, match=f"0 to 6; got step={step}, part={part}"):
         draw_state(model("ring", 4), step, part, ax)
+
+
+@pytest.mark.parametrize(("x", "side"), [(2e3, "left"), (5e5, "right")])
+def test_the_text_beside_a_crossing_stays_in_the_picture(ax, x, side):
+    ax.set(xscale="log", xlim=(1e3, 1e6))
+    costs.crossing(ax, x, "here")
+    assert [text.get_ha() for text in ax.texts] == [side]
