@@ -13,9 +13,11 @@ import logging
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 from ipyparallel.controller import app as ipyparallel_app
 from ipyparallel.controller.app import IPController
+from ipyparallel.controller.hub import Hub
 
 from helpers.cluster.rank.state import write_json
 
@@ -28,8 +30,6 @@ class RankController(IPController):
         """Run until killed; call `ready` when clients and engines can connect."""
         program = cls.instance(log_level=logging.WARNING)
         program.ready = ready
-        # engines of ipykernel 7 greet whoever subscribes, in a way that ipyparallel does not know
-        program.log.addFilter(lambda record: "message without topic" not in record.getMessage())
         program.initialize(
             [
                 f"--profile-dir={folder}/profile",
@@ -57,32 +57,12 @@ class RankController(IPController):
         self._files = {**getattr(self, "_files", {}), fname: cdict}
 
     def init_hub(self) -> None:
-        """Make the hub, with our own way of registering."""
-        ipyparallel_app.time = _Hurry  # it sleeps 0.25 s, for sockets of a version long gone
+        """Make the hub; ipyparallel has no setting for its class."""
+        ipyparallel_app.Hub = RankHub
+        # it sleeps 0.25 s, for sockets of a version long gone
+        ipyparallel_app.time = SimpleNamespace(sleep=lambda seconds: None)
         super().init_hub()
         self.heartmonitor_process = threading.Thread(target=lambda: None)  # nothing to monitor
-        # Clients know what they wait for: a hub that reads along takes a core from the ranks.
-        self.hub.monitor_handlers = dict.fromkeys(self.hub.monitor_handlers, _overlook)
-        register = self.hub.query_handlers["registration_request"]
-
-        def register_new(client: list[bytes], message: dict) -> int | None:
-            family = message["content"]["uuid"].rpartition("-")[0]
-            if family != self._family:
-                self._family = family
-                self._forget_engines()
-            return register(client, message)
-
-        self.hub.query_handlers["registration_request"] = register_new
-        self.hub.query_handlers["rank_connected"] = lambda _, message: self.hub.finish_registration(
-            message["content"]["uuid"].encode()
-        )
-
-    _family = ""  # whose ranks are registered
-
-    def _forget_engines(self) -> None:
-        """Strike the last ranks off."""
-        for number in list(self.hub.engines):
-            self.hub.unregister_engine([], {"content": {"id": number}})
 
     def start(self) -> None:
         """Run until killed; say so as soon as it runs."""
@@ -95,13 +75,25 @@ class RankController(IPController):
         self.ready()
 
 
-def _overlook(idents: list[bytes], message: list[bytes]) -> None:
-    """Do nothing about a message between a client and an engine."""
+class RankHub(Hub):
+    """A hub that knows one set of ranks, and reads along nothing."""
 
+    _family = ""  # whose ranks are registered
 
-class _Hurry:
-    """Stands for the module ``time`` where ipyparallel sleeps."""
+    def __init__(self, **options: object):
+        super().__init__(**options)
+        self.query_handlers["rank_connected"] = lambda _, message: self.finish_registration(
+            message["content"]["uuid"].encode()
+        )
 
-    @staticmethod
-    def sleep(seconds: float) -> None:
-        pass
+    def dispatch_monitor_traffic(self, msg: list[bytes]) -> None:
+        """Overlook what clients and engines say: to read it takes a core from the ranks."""
+
+    def register_engine(self, reg: list[bytes], msg: dict) -> int | None:
+        """Register a rank; strike the last ones off if it is the first of a new set."""
+        family = msg["content"]["uuid"].rpartition("-")[0]
+        if family != self._family:
+            self._family = family
+            for number in list(self.engines):
+                self.unregister_engine([], {"content": {"id": number}})
+        return super().register_engine(reg, msg)
