@@ -33,6 +33,40 @@ def images(named: Mapping[str, np.ndarray], caption: str = "") -> Sequence[Axes]
     return axes
 
 
+def product_blocks(blocks: Mapping[str, tuple[int, int]], side: int, step: int) -> Sequence[Axes]:
+    """Draw what one block of threads reads in C = AB: rows of A, columns of B, and a step's tiles.
+
+    ``blocks`` has under a name the rows and columns of outputs that a block makes; matrices have
+    ``side`` rows and columns, and tiles are ``step`` long.
+    """
+    from matplotlib.patches import Rectangle
+
+    axes = style.panels(len(blocks), figsize=(5.2 * len(blocks), 4.6))
+    right = side * 9 / 8  # of A; B and C stand there
+    for ax, (name, (high, wide)) in zip(axes, blocks.items(), strict=True):
+        top = right + side
+        for x, y, letter in ((0, 0, "A"), (right, right, "B"), (right, 0, "C")):
+            ax.add_patch(Rectangle((x, y), side, side, fc="none", ec=style.GREY, lw=1.5))
+            ax.text(top + 3 if x else -3, y + side / 2, f"${letter}$", fontsize=20,
+                    ha="left" if x else "right", va="center")  # fmt: skip
+        for x, y, w, h, shade, alpha in (  # the block is the first of C's
+            (0, side - high, side, high, style.ORANGE, 0.4),
+            (step, side - high, step, high, style.ORANGE, 1),
+            (right, right, wide, side, style.GREEN, 0.4),
+            (right, top - 2 * step, wide, step, style.GREEN, 1),
+            (right, side - high, wide, high, style.BLUE, 1),
+        ):
+            ax.add_patch(Rectangle((x, y), w, h, fc=shade, alpha=alpha, ec="white"))
+        ax.text(side / 2, side + 1.5, f"{high} rows", ha="center", va="bottom")
+        ax.text(right + wide / 2, top + 1.5, f"{wide} columns", ha="center", va="bottom")
+        ax.set_title(name)
+        ax.set(xlim=(-10, top + 10), ylim=(-1, top + 8), aspect="equal")
+        ax.axis("off")
+    axes[0].figure.set_label("What a block reads for its outputs (blue): rows of A, columns of B; "
+                             "in full colour, the tiles of a step")  # fmt: skip
+    return axes
+
+
 HATCHES = ("", "///", "...", "xxx", "\\\\\\", "ooo", "+++", "---")
 
 
@@ -125,8 +159,8 @@ def lane_picture(records: Mapping[str, AccessRecord], array: str, tile: str) -> 
     """Return a picture of a warp's request: its sectors in global memory, its banks in shared.
 
     Memory stands in rows of 32 words, so that a column is a bank and 8 words of a row are a sector.
-    ``records`` has, under what lane ``l`` reads, in words, a launch in which the first warp reads
-    these words of ``array`` (global, of 4-byte words) and of ``tile`` (shared), once each.
+    ``records`` has under a name a launch in which each lane of the first warp reads one word of
+    ``array`` (global, of 4-byte words) and the same of ``tile`` (shared).
     """
     requests = []
     for name, record in records.items():
@@ -141,11 +175,12 @@ def lane_picture(records: Mapping[str, AccessRecord], array: str, tile: str) -> 
             )
         moved = sum(one.sectors for one in record.select(array=array, kind="read"))
         passes = sum(one.wavefronts for one in record.select(array=tile, kind="read"))
+        first = ", ".join(map(str, words[0][:3]))
         requests.append({
             "words": words[0],
             "sectors": sorted({word // 8 for word in words[0]}),
-            "label": f"Lane l reads {name}. Global memory: {moved} sectors = {32 * moved} bytes "
-            f"moved for 128 asked. Shared memory: {passes} wavefront{'s' * (passes > 1)}.",
+            "label": f"Lanes read words {first}, … Global memory: {moved} sectors = {32 * moved} "
+            f"bytes moved. Shared memory: {passes} wavefront{'s' * (passes > 1)}.",
         })  # fmt: skip
     return embed("lanes", {"requests": requests} | COLOURS)
 
@@ -164,6 +199,7 @@ def _steps(record: AccessRecord, x: np.ndarray) -> dict:
     """Play what was recorded of a scan again, on its numbers: a row for each step."""
     n, values = len(x), [float(value) for value in x]
     rows, moves, names, labels = [list(values)], [[]], ["x"], ["The numbers. Press ▶|."]
+    way, begun = "step", 0  # barriers passed before this way
     events = record.picked(array="part")
     kinds = np.array([access.kind for access in record.accesses])
     for interval in np.unique(events["interval"])[1:]:  # the first one fills the array
@@ -186,14 +222,16 @@ def _steps(record: AccessRecord, x: np.ndarray) -> dict:
         if not made:
             continue
         count = len({move["thread"] for move in made})
-        names.append(f"step {interval}")
-        labels.append(f"Step {interval}, after barrier {interval}: threads that add: {count}.")
+        names.append(f"{way} {interval - begun}")
+        who = "1 thread adds" if count == 1 else f"{count} threads add"
+        labels.append(f"After barrier {interval}, {who}.")
         rows.append(list(values))
         moves.append(made)
         if zeroed:
             values[n - 1] = 0.0
-            names.append("root = 0")
-            labels.append("The sum of all is at the root. It becomes 0 before the way down.")
+            names = [name.replace("step", "up") for name in names] + ["last = 0"]
+            way, begun = "down", int(interval)
+            labels.append("The last number is the sum of all. It becomes 0 before the way down.")
             rows.append(list(values))
             moves.append([{"thread": 0, "from": [], "to": n - 1}])
     return {"rows": [[f"{v:g}" for v in row] for row in rows], "moves": moves, "names": names,

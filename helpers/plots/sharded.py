@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -63,8 +64,8 @@ def spans(runs: Mapping[str, tuple[float, Sequence[Any]]]) -> Axes:
     ax.figure.set_label("What one rank computes and sends in a step")
     kinds = {
         "forward": (style.BLUE, "", "forward"),
-        "backward": (style.SKY, "", "backward"),
-        "gather": (style.ORANGE, "//", "gather parameters"),
+        "backward": (style.ORANGE, "", "backward"),
+        "gather": (style.GREEN, "//", "gather parameters"),
         "reduce": (style.PURPLE, "\\\\", "reduce-scatter gradients"),
     }
     lanes: dict[float, str] = {}
@@ -110,7 +111,13 @@ def scores(pieces: Mapping[str, Sequence[int]], positions: int) -> Sequence[Axes
             ax.text(queries[-1] + 2, middle, f"{count} scores", va="center")
         places = [(piece + 0.5) * length - 0.5 for piece in range(len(ranks))]
         ax.set_yticks(places, [f"rank {rank}" for rank in ranks])
-        ax.set(xlim=(0, 1.35 * positions), ylim=(positions - 0.5, -0.5), title=name)
+        each = Counter(dict.fromkeys(ranks, 0))
+        for query in range(positions):
+            each[ranks[query // length]] += query + 1
+        least, most = min(each.values()), max(each.values())
+        said = f"{most}" if least == most else f"{least} to {most}"
+        ax.set_title(f"{name}: {said} for a rank")
+        ax.set(xlim=(0, 1.35 * positions), ylim=(positions - 0.5, -0.5))
         ax.set(xlabel="keys", xticks=range(0, positions + 1, positions // 4))
         ax.grid(visible=False)
     axes[0].set_ylabel("queries")
@@ -148,9 +155,9 @@ def pair(ranks: int) -> Axes:
     ax.figure.set_label(f"Two products in sequence, cut over {ranks} ranks")
     shades, left = RANKS[:ranks], 0.0
     for name, width, height, across, after in (
-        ("$x$", 3.0, 2.0, None, "·"),
+        ("$x$", 3.0, 2.0, None, "×"),
         ("$A$", 6.0, 3.0, True, "→"),
-        ("$\\varphi(xA)$", 6.0, 2.0, True, "·"),
+        ("$\\varphi(xA)$", 6.0, 2.0, True, "×"),
         ("$B$", 3.0, 6.0, False, "→"),
         ("$y$, a sum over ranks", 3.0, 2.0, None, ""),
     ):
@@ -161,8 +168,9 @@ def pair(ranks: int) -> Axes:
             y = height / 2 - h if across else height / 2 - (part + 1) * h
             shade = style.GREY if across is None else shades[part]
             ax.add_patch(Rectangle((x, y), w, h, facecolor=shade, edgecolor="white", linewidth=2))
-            said = "all" if across is None else str(part)
-            ax.text(x + w / 2, y + h / 2, said, ha="center", va="center", color=style.ink(shade))
+            said = "all ranks" if across is None else f"rank {part}"
+            ax.text(x + w / 2, y + h / 2, said, ha="center", va="center", weight="bold",
+                    color=style.ink(shade))  # fmt: skip
         ax.text(left + width / 2, height / 2 + 0.25, name, ha="center", va="bottom")
         ax.text(left + width + 0.75, 0, after, ha="center", va="center", fontsize=18)
         left += width + 1.5

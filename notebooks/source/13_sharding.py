@@ -52,6 +52,7 @@ from dataclasses import dataclass, replace
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
+from IPython.display import Markdown
 
 from helpers import claims
 from helpers.cluster import Cluster, Network
@@ -98,7 +99,7 @@ def start(n, network):
 #
 # *40 minutes.* $N$ [replicas](glossary.md#replica) keep $N$ copies of the parameters, the gradients and Adam's *moments* (its running means of the gradient and of its square). Which of these can be cut into $N$ parts, one on each rank, and how many more bytes must a rank then send?
 #
-# > **Predict.** In the figure at the top, each of eight ranks keeps 2 bytes for each parameter if *everything* is cut. How many bytes does each of four ranks keep? In a step, such a rank sends how many times as many bytes as a replica?
+# > **Predict.** In the figure at the top, each of eight ranks keeps 2 bytes for each parameter if *everything* is cut. How many bytes does each of four ranks keep? How many times as many bytes as a replica does such a rank send in a step?
 
 # %%
 kept = Prediction("bytes for each parameter, all cut, 4 ranks", None)  # your number for None
@@ -131,7 +132,7 @@ print(
 #
 # ### Cut the memory: ZeRO
 #
-# Adam in float32 keeps 4 bytes for each parameter, 4 for its gradient and 8 for its two moments. *ZeRO* (Rajbhandari et al., 2020) cuts them into [shards](glossary.md#shard). It begins with the moments, which take most memory:
+# In float32, a parameter takes 4 bytes, its gradient 4 and Adam's two moments 8. *ZeRO* (Rajbhandari et al., 2020) cuts them into [shards](glossary.md#shard). It begins with the moments, which take most memory:
 #
 # | stage | cut into $N$ | bytes for each parameter |
 # |---|---|---|
@@ -145,16 +146,15 @@ print(
 # %%
 zeros = cluster.run(runs.stages, config, batch=8, timeout=120)[0]
 psi = zeros[0]["parameters"]
-print("stage   loss        bytes/Ψ: formula  counted   sent in a step: formula  counted")
+lines = ["| stage | loss | bytes for each parameter: formula | counted "
+         "| MB sent in a step: formula | counted |", "|---" * 6 + "|"]  # fmt: skip
 for stage, found in enumerate(zeros):
-    held = sum(found["held"].values()) / psi
-    sent = zero.sent(stage, chosen.ranks, psi)
-    print(
-        f"{stage:5d}   {found['loss']:.6f}{zero.at_rest(stage, 4).total:17.2f}{held:9.2f}"
-        f"{sent / 1e6:22.3f} MB{found['bytes'] / 1e6:7.3f} MB"
-    )
+    held, sent = sum(found["held"].values()) / psi, zero.sent(stage, chosen.ranks, psi)
+    lines.append(f"| {stage} | {found['loss']:.6f} | {zero.at_rest(stage, 4).total:.2f} "
+                 f"| {held:.2f} | {sent / 1e6:.3f} | {found['bytes'] / 1e6:.3f} |")  # fmt: skip
 kept.answer(sum(zeros[3]["held"].values()) / psi)
 more_sent.answer(zeros[3]["bytes"] / zeros[0]["bytes"])
+Markdown("\n".join(lines))
 
 # %%
 ax = plots.stage_bytes(
@@ -284,7 +284,7 @@ uneven = Prediction("scores of rank 3 ÷ scores of rank 0", None)  # your number
 # %% [markdown]
 # ### Cut the matrices: tensor parallelism
 #
-# Take two matrices with a nonlinearity between them, $y = \varphi(xA)\,B$. [Tensor parallelism](glossary.md#tensor-parallel) cuts $A$ by **columns** and $B$ by **rows**. The numbers in the picture are ranks. Every rank has all of the grey $x$ and $y$:
+# Take two matrices with a nonlinearity between them, $y = \varphi(xA)\,B$. [Tensor parallelism](glossary.md#tensor-parallel) cuts $A$ by **columns** and $B$ by **rows**. In the picture two ranks share them:
 
 # %%
 _ = plots.pair(2)
@@ -368,11 +368,11 @@ print(f"y differs from one process by {off[0]:.0e}, the gradient by {off[1]:.0e}
 # %% [markdown]
 # ### A loss whose scores are spread over ranks
 #
-# The last layer gives a score $z_v$ for each of $V$ tokens. If its matrix is cut by columns, each rank has $V/N$ of the scores. Gathering them would bring $B\,T\,V$ numbers to every rank. But the loss is $-\ln p_{target} = \ell - z_{target}$ with $\ell = \ln \sum_v e^{z_v}$. Each rank can add up its part of this sum. Three numbers for each position suffice: the largest score, the sum, and the target's score.
+# The last layer gives a score $z_v$ for each of $V$ tokens. If its matrix is cut by columns, each rank has $V/N$ of the scores. Gathering them would bring $B\,T\,V$ numbers to every rank. But the loss is $-\ln p_\text{target} = \ell - z_\text{target}$ with $\ell = \ln \sum_v e^{z_v}$. Each rank can add up its part of this sum. Three numbers for each position suffice: the largest score, the sum, and the target's score.
 #
 # ### Exercise 4: the loss
 #
-# *Difficulty ●●○, 12 minutes.* For one position, `scores` (a NumPy array) is this rank's part of the scores. All parts have the same length and follow the order of the ranks. `target` is a token's number in the whole vocabulary. Return the loss $\ell - z_{target}$ on every rank. Scores may be as large as 1000. Send only a few numbers, however many scores there are.
+# *Difficulty ●●○, 12 minutes.* For one position, `scores` (a NumPy array) is this rank's part of the scores. All parts have the same length and follow the order of the ranks. `target` is a token's number in the whole vocabulary. Return the loss $\ell - z_\text{target}$ on every rank. Scores may be as large as 1000. Send only a few numbers, however many scores there are.
 #
 # <details><summary>Hint</summary>
 #
@@ -493,14 +493,14 @@ each = [sum(range(6 * rank + 1, 6 * rank + 7)) for rank in range(4)]  # one piec
 uneven.answer(each[3] / each[0])
 
 # %% [markdown]
-# With one piece each, rank 3 computes 129 scores and rank 0 only 21. With an early and a late piece, every rank computes 75: rank 0, for example, 6 and 69.
+# With one piece each, rank 3 computes six times as many scores as rank 0, which waits meanwhile. With an early and a late piece, all compute equally many: rank 0, for example, 6 + 69.
 #
 # **Answer.** Ranks must exchange numbers where a sum runs over what was cut. A pair of matrices needs one sum in each pass. The loss needs three numbers for each position, not all scores. Two pieces of attention merge by their outputs and their $\ell$. *Evidence: all three agree with one process to rounding, above.*
 
 # %% [markdown]
 # ## Lesson 3. Which way should this model be cut?
 #
-# *35 minutes.* A *layout* says how ranks are shared: $d$ replicas, each with $p$ stages, and each matrix of a stage in $t$ parts. Eight ranks leave many choices. Can we tell the fastest layout before we run it?
+# *35 minutes.* A *layout* divides the ranks into $d$ replicas, a replica into $p$ stages, and each matrix of a stage into $t$ parts. Eight ranks leave many choices. Can we tell the fastest layout before we run it?
 #
 # > **Predict.** Two hosts with four ranks each are joined by a link of 50 Mbit/s. Two replicas have their matrices cut over four ranks each. Either each replica has a host of its own, or each is spread over both hosts. How many times as long does a step take if the replicas are spread? (A rough guess will do.)
 
@@ -514,13 +514,12 @@ spread = Prediction("a step, matrices cut across hosts ÷ inside hosts", None)  
 
 # %%
 counted = cluster.run(ways.splits, config, 8, timeout=120)[0]
-print("way                  messages: formula, counted   kB: formula, counted")
+lines = ["| way | messages: formula | counted | kB: formula | counted |", "|---" * 5 + "|"]
 for name, found in counted.items():
     formula = found["formula"]
-    print(
-        f"{name:22s}{formula.messages:16d}{found['messages']:9d}{formula.bytes / 1e3:14.0f}"
-        f"{found['bytes'] / 1e3:9.0f}"
-    )
+    lines.append(f"| {name} | {formula.messages} | {found['messages']} "
+                 f"| {formula.bytes / 1e3:.0f} | {found['bytes'] / 1e3:.0f} |")  # fmt: skip
+Markdown("\n".join(lines))
 
 # %% [markdown]
 # The messages agree exactly, and the bytes too, except for the experts': the formula assumes that all experts are equally busy. (*context* runs only attention, *experts* only the experts, once for each block. *tensor, sequence* also sends small gradients of norms and biases.) By the formulas, ZeRO's bytes grow with the *parameters* and do not depend on the batch. Tensor parallelism's bytes grow with the *activations*: each block has two pairs of matrices, with four allreduces of the stream in a step.
@@ -601,9 +600,9 @@ print(f"largest difference in twelve steps: {max(apart):.0e}")
 #
 # ### A planner
 #
-# All layouts compute the same; they differ in time and memory. A replica's $m$ micro-batches pass through its $p$ stages one after another, which takes $m + p - 1$ slots. In a slot, each stage computes on one micro-batch, adds over its tensor ranks ($T_\text{tensor}$), and sends to the next stage ($T_\text{pipeline}$). After the slots, the replicas average their gradients ($T_\text{data}$):
+# All layouts compute the same; they differ in time and memory. A replica's $m$ micro-batches pass through its $p$ stages one after another, which takes $m + p - 1$ slots. In a slot, each stage computes on one micro-batch, sums over its tensor ranks ($T_\text{tensor}$), and sends to the next stage ($T_\text{pipeline}$). After the slots, the replicas average their gradients ($T_\text{data}$):
 #
-# $$T_\text{step} \approx (m + p - 1)\,\Big(\frac{3F}{t\,s} + T_\text{tensor} + T_\text{pipeline}\Big) + T_\text{data}, \qquad \text{each message } \alpha + \beta b$$
+# $$T_\text{step} \approx (m + p - 1)\,\Big(\frac{3F}{t\,s} + T_\text{tensor} + T_\text{pipeline}\Big) + T_\text{data}$$
 #
 # $F$ is the number of operations of a stage's forward pass for one micro-batch (the backward pass has twice as many), and $s$ is a rank's operations per second. `helpers/sharded/planner.py` also accounts for groups that share a host's link *at the same time*.
 #

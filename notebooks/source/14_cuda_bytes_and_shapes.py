@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Move fewer bytes: sectors, banks, and the shape of a block
 #
-# At the end you will have multiplied matrices in CUDA C through tiles. You will be able to say how many bytes a kernel moves, and where its lanes wait for a bank of shared memory. You will know what limits the number of threads that a GPU holds at once.
+# In this notebook you count the bytes that kernels move, and write kernels in CUDA C that move fewer.
 
 # %% [markdown]
 # **You will be able to**
@@ -56,31 +56,30 @@ def multiplied(module, name, high, wide, side=16):
 
 
 # %% [markdown]
-# The 32 threads of a [warp](glossary.md#warp) execute a load together. Their 32 addresses go to memory as one *request*, and two things decide what it costs:
+# The 32 threads of a [warp](glossary.md#warp) execute a load together. Their 32 addresses go to memory as one *request*. What it costs depends on the memory:
 #
 # - **Global memory** moves *sectors* of 32 bytes, which are 8 words of 4 bytes. The request moves every sector that one of its lanes touches.
 # - **Shared memory** consists of 32 *banks*. Word $w$ lies in bank $w \bmod 32$, and a bank serves one word at a time. Lanes that want different words of one bank are served one after another. Each round of serving is a *wavefront*. A request that needs more than one has a *[bank conflict](glossary.md#bank-conflict)*. Lanes that want the *same* word share a wavefront.
 #
-# The picture shows memory in rows of 32 words: a column is a bank, and 8 neighbouring words of a row are a sector. **Press ▶|** to give the lanes other words. **Click a bank** to see which lanes want its words. Every request was recorded while a kernel ran.
+# The picture shows memory in rows of 32 words: a column is a bank, and 8 neighbouring words of a row are a sector. Here the lanes read words that lie 36 apart. **Press |◀, then ▶|** for words 1, 2, 4, … apart. **Click a bank** to see which lanes want its words. Every request was recorded while a kernel ran.
 
 # %%
 memory, requests = np.zeros(32 * 36, np.float32), {}
 for stride in (1, 2, 4, 8, 16, 32, 33, 34, 36):
     launch = access["strided"][1, 32]  # lane l reads word stride · l, of global and shared memory
-    name = f"word {stride}·l" if stride > 1 else "word l"
-    requests[name] = launch.record(memory, np.zeros(32, np.float32), stride)
+    requests[f"{stride} apart"] = launch.record(memory, np.zeros(32, np.float32), stride)
 lane_picture(requests, "x", "tile")
 
 # %% [markdown]
-# ## Lesson 1. Why does the same copy move eight times the bytes?
+# ## Lesson 1. Why can the same copy move more bytes?
 #
-# *40 minutes.* **The question:** two kernels copy the same matrix with the same number of loads. Why does one of them move eight times as many bytes?
+# *40 minutes.* **The question:** two kernels copy the same matrix with the same number of loads. Why does one of them move many times as many bytes?
 #
 # ### Which thread takes which element
 #
 # Both kernels copy a matrix of 64 × 64 floats, and each thread copies one element. In `copy_along_rows`, neighbouring threads take neighbouring *columns* of one row. In `copy_along_columns`, they take neighbouring *rows*: their addresses lie 64 floats apart.
 #
-# > **Predict.** How many times as many bytes does the second kernel move? (Compare the picture's last step, *word 36·l*.)
+# > **Predict.** How many times as many bytes does the second kernel move? (Compare the picture for words 36 apart.)
 
 # %%
 wasted = Prediction("bytes moved, along columns ÷ along rows", None)  # your number for None
@@ -97,7 +96,7 @@ wasted.answer(moved["copy_along_columns"] / moved["copy_along_rows"])
 # %% [markdown]
 # Along rows, the 128 bytes of a warp fill 4 sectors: the access is *[coalesced](glossary.md#coalescing)*. Along columns, each lane touches a sector of its own and uses 4 of its 32 bytes.
 #
-# On an H200, with 8192 × 8192 floats, the copy along rows took 0.22 ms, and the copy along columns 0.97 ms. That is 4.5 times as long, not eight times. Only the caches moved eight times the sectors. They keep a sector until other requests have used the rest of it, so the memory behind the caches delivered equally many bytes to both copies (counted, to 4 %). (Times and counts on an H200 come from `make gpu`; `data/gpu/` holds the record.)
+# On an H200, with 8192 × 8192 floats, the copy along rows took 0.22 ms, and the copy along columns 0.97 ms: 4.5 times as long, not eight times. Only the caches moved eight times the sectors. A cache keeps a sector while other requests use the rest of it, so both copies moved equally many bytes of the memory behind the caches (counted, to 3 %). (Times and counts on an H200 come from `make gpu`; `data/gpu/` holds the record.)
 #
 # ### Exercise 1: repair an access
 #
@@ -198,7 +197,7 @@ for pad in (0, 1, 2, 4):
         said.answer(reads.wavefronts / reads.requests)
 
 # %% [markdown]
-# One column of padding spreads a column of the tile over all 32 banks. Four columns do not: 36 and 32 share the factor 4, so four lanes still meet in each bank that is used. Padding removes every conflict if it makes the row's length odd. On an H200, a transposition of 8192 × 8192 floats took 0.39 ms without padding and 0.21 ms with one column.
+# One column of padding spreads a column of the tile over all 32 banks. Four columns do not: 36 and 32 share the factor 4, so four lanes still meet in each bank that is used. Padding removes every conflict if it makes the row's length odd. On an H200, a transposition of 8192 × 8192 floats took 0.39 ms without padding and 0.20 ms with one column.
 #
 # > **Answer.** A request moves whole sectors, not single floats. If neighbouring lanes take neighbouring addresses, a request uses all bytes of its sectors. If they take neighbouring rows, it uses 4 of each 32. An algorithm that needs columns reads rows into a padded tile of shared memory and takes the columns from there.
 #
@@ -208,9 +207,14 @@ for pad in (0, 1, 2, 4):
 #
 # ### The direct product, and a tile by hand
 #
-# Each $C_{ij}$ is a sum over a row of $A$ and a column of $B$. With one thread for each output, a thread reads $2k$ numbers of global memory. All outputs of a row read the same row of $A$, and all outputs of a column read the same column of $B$. So the threads of a block can share them. A block of $T \times T$ threads walks along the side of length $k$ in steps of $T$. In each step it loads a square tile of $A$ and one of $B$. Every loaded number then serves $T$ threads.
-#
-# By hand, with $T = 2$ and $4 \times 4$ matrices: a block makes $2 \times 2$ outputs. Directly it reads $4 \cdot 2 \cdot 4 = 32$ numbers. Through tiles it takes two steps and loads $4 + 4$ numbers in each: 16. In general:
+# Each $C_{ij}$ is a sum over a row of $A$ and a column of $B$. With one thread for each output, a thread reads $2k$ numbers of global memory. All outputs of a row read the same row of $A$, and all outputs of a column read the same column of $B$. So the threads of a block can share them. A block of $T \times T$ threads walks along the side of length $k$ in steps of $T$. In each step it loads a square tile of $A$ and one of $B$. Every loaded number then serves $T$ threads. The picture shows one block for $T = 16$. It makes the blue outputs; a step loads the two tiles in full colour:
+
+# %%
+plots.product_blocks({"16 × 16 outputs": (16, 16)}, side=64, step=16)
+plt.show()
+
+# %% [markdown]
+# By hand, with $T = 2$ and $4 \times 4$ matrices: a block makes $2 \times 2$ outputs. Directly it reads $4 \cdot 2 \cdot 4 = 32$ numbers. Through tiles it takes two steps and loads $4 + 4$ numbers in each: 16. In general, in bytes, with each output written once:
 #
 # $$ Q_\text{direct} = 4\,mn\,(2k + 1) \qquad Q_\text{tiled} = 4\left( mk \left\lceil \tfrac{n}{T} \right\rceil + kn \left\lceil \tfrac{m}{T} \right\rceil + mn \right) $$
 
@@ -345,7 +349,7 @@ for R in (1, 2, 4):
 coarse_share.answer(found[4] / found[1])
 
 # %% [markdown]
-# In global memory, only the reads of $A$ shrink with $R$: a block still makes 16 rows of outputs, so the reads of $B$ do not change. In shared memory, a thread reads a number of $A$'s tile once for $R$ products, so the reads of that tile shrink too. (If your reads of A's tile do not shrink, your kernel reads `left[y][p]` inside the loop over `q`. NVIDIA's compiler would read it once; the runner counts what you wrote.)
+# In global memory, only the reads of $A$ shrink with $R$: a block still makes 16 rows of outputs, so the reads of $B$ do not change. In shared memory, a thread reads a number of $A$'s tile once for $R$ products, so the reads of that tile shrink too. (If your reads of A's tile do not shrink, your kernel reads `left[y][p]` inside the loop over `q`. NVIDIA's compiler would read it once; we count what you wrote.)
 #
 # On an H200, with all sides 4096, the plain tile took 16.9 ms, $R = 2$ took 14.1 ms and $R = 4$ took 12.4 ms. PyTorch's product (cuBLAS, in single precision) took 2.7 ms; lesson 3 shows one of the ideas behind it.
 #
@@ -357,7 +361,14 @@ coarse_share.answer(found[4] / found[1])
 #
 # ### By hand
 #
-# A block makes $h \times w$ outputs. For each of the $k$ products in a sum it loads $h$ numbers of $A$ and $w$ of $B$. With them it makes $hw$ *multiply-adds*: products, each added to a sum. For 1024 multiply-adds, a block of 16 × 64 loads 80 numbers, and a block of 32 × 32 loads 64. Of all shapes with the same area $hw$, the square has the smallest $h + w$:
+# A block makes $h \times w$ outputs. For each of the $k$ products in a sum it loads $h$ numbers of $A$ and $w$ of $B$. With them it makes $hw$ *multiply-adds*: products, each added to a sum. For 1024 multiply-adds, a block of 16 × 64 loads 80 numbers, and a block of 32 × 32 loads 64. Of all shapes with the same area $hw$, the square has the smallest $h + w$. The picture shows both blocks:
+
+# %%
+plots.product_blocks({"16 × 64 outputs": (16, 64), "32 × 32 outputs": (32, 32)}, side=64, step=16)
+plt.show()
+
+# %% [markdown]
+# All blocks together ask for
 #
 # $$ Q = 4\left( mk \left\lceil \tfrac{n}{w} \right\rceil + kn \left\lceil \tfrac{m}{h} \right\rceil + mn \right) $$
 #
@@ -395,8 +406,6 @@ bank_ratio.answer(ratios[1])
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# Compare the rows twice, first by bytes and then by wavefronts.
-#
 # - **Bytes of global memory** depend only on the shape of the block's outputs. A plain 32 × 32 and `register_product<2>` ask for the same, and both ask for less than 16 × 64, though all three make 1024 outputs.
 # - **Wavefronts of shared memory** depend on the shape of a *thread's* outputs. With one output, each multiply-add needs two reads; with 4 × 4 outputs, half a read.
 #
@@ -455,13 +464,13 @@ if products.note:
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# The sums of $R \times R$ outputs live in registers. Only 4 blocks of `register_product<4>` find enough registers, so it has fewer warps resident than the other kernels. Yet its warps work on more outputs at once. Many resident warps and many independent sums in each thread serve the same end: there is work to do while a load is under way. Only a measurement can tell which serves it better.
+# The sums of $R \times R$ outputs live in registers. Only 4 blocks of `register_product<4>` find enough registers, so it has fewer warps resident than the other kernels. Yet its warps work on more outputs at once. Many resident warps and many independent sums in each thread serve the same end: there is work to do while a load is under way. On an H200, with all sides 4096, the sums won: the plain 32 × 32 took 15.4 ms, `register_product<2>` 8.5 ms and `register_product<4>` 4.9 ms.
 #
 # ### Registers in a convolution: four pixels at once, if they line up
 #
 # `convolve_rows` is a convolution without shared memory. A thread owns four neighbouring columns, walks down the rows, and keeps the unfinished sums of its outputs in registers. It loads four pixels at once, as a `float4`.
 #
-# At width 255 most rows do not begin at a multiple of 16 bytes, so a `float4` is out of the question. The kernel falls back to single loads: four for each lane, one pixel in each.
+# At width 255 most rows do not begin at a multiple of 16 bytes. The kernel then falls back to four single loads for each lane.
 #
 # > **Predict.** In a single load, lane $l$ reads word $4l$, plus a constant. How many bytes does such a request move for each byte that it asks for?
 
@@ -482,13 +491,13 @@ single_loads.answer(moved / asked)  # of the last row: width 255, convolve_rows
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# At width 256 `convolve_rows` moves 42 % more bytes of global memory than the tile, but it needs no shared memory and no barrier. On an H200, with 8192 × 8192 pixels, it took 0.18 ms and the tile 0.43 ms. At width 255, words four apart lie two to a sector: a request uses 8 of each 32 bytes, and moves four times what it asks for. CUDA's `cudaMallocPitch` avoids this: it pads each row, so that all rows begin at such a multiple.
+# At width 256 `convolve_rows` moves 42 % more bytes of global memory than the tile, but it needs no shared memory and no barrier. On an H200, with 8192 × 8192 pixels, it took 0.18 ms and the tile 0.43 ms. At width 255, words four apart lie two to a sector: a request uses 8 of each 32 bytes, and moves four times what it asks for. CUDA's `cudaMallocPitch` avoids this: it pads each row, so that all rows begin at a multiple of 16 bytes.
 #
 # > **Answer.** The square block moves fewer bytes: it loads $h + w$ numbers for $hw$ multiply-adds, and the square has the smallest $h + w$. A thread that makes a square of outputs saves reads of shared memory in the same way. The price is registers: they limit how many warps are resident.
 #
 # ## In practice, and where to read on
 #
-# You call cuBLAS through `torch.matmul`. To write a fast product yourself, start from CUTLASS or from Triton. A Triton program names tiles; its compiler chooses threads, banks and registers. Nsight Compute reports sectors for each request, bank conflicts and occupancy of a kernel on a GPU, under these names.
+# You call cuBLAS through `torch.matmul`. To write a fast product yourself, start from CUTLASS or from Triton. A Triton program names tiles; its compiler chooses threads, banks and registers. Nsight Compute reports sectors for each request, bank conflicts and occupancy under these names.
 #
 # <details><summary>The product of lesson 2 in Triton (not run here: Triton needs a GPU)</summary>
 #
@@ -521,4 +530,4 @@ Markdown("\n".join(lines))
 # - V. Volkov, *Better performance at lower occupancy* (GTC 2010): why fewer warps with more outputs can be faster.
 # - W. W. Hwu, D. B. Kirk, I. El Hajj, *Programming Massively Parallel Processors* (4th edition, 2022), chapters 5 and 6.
 #
-# **Next**: [15 Let threads meet: warps, scans, histograms, attention](15_cuda_threads_that_meet.ipynb) lets threads exchange values: warps, scans, histograms, and a tile of attention.
+# **Next**: [15 Let threads meet: warps, scans, histograms, attention](15_cuda_threads_that_meet.ipynb) lets threads exchange what they compute.

@@ -40,7 +40,7 @@ rng = np.random.default_rng(15)
 photograph = load_sample_image("china.jpg").mean(axis=2).astype(np.float32) / 255
 
 # %% [markdown]
-# Below, threads compute for each of eight numbers the sum of all numbers before it: a *[scan](glossary.md#scan)*. A single thread makes 254 additions for 256 numbers, one after another. A tree of threads takes 16 steps, $2 \log_2 n$. The picture shows both kinds of steps for eight numbers: three up the tree and three down, with one between them that sets the last number to zero. **Press |◀, then ▶|** to see one step after another, and choose the other scan from the menu. (It includes each number in its own sum.) Lines are reads and frames are writes; `t2` in a frame is the thread. A barrier separates each step from the next. Both scans were recorded while they ran.
+# A *[scan](glossary.md#scan)* computes, for each number of an array, the sum of all numbers before it. For 256 numbers, a single thread makes 254 additions, one after another; a tree of threads takes $2 \log_2 n = 16$ steps. The picture shows the tree for eight numbers: three steps up, then the last number becomes zero, then three steps down. **Press |◀, then ▶|** to follow it, and choose the other scan from the menu. (There each number is part of its own sum.) A frame is a write, and `t2` in it is the thread; lines are reads. Barriers separate the steps. Both scans were recorded while they ran.
 
 # %%
 eight, scans = np.array([3, 1, 7, 0, 4, 1, 6, 3], np.float32), {}
@@ -77,7 +77,7 @@ scan_picture(scans, eight)
 #
 # <details><summary>What a pass is, and what it is not</summary>
 #
-# Lanes that diverge continue together where the branches end, as in textbooks. The `if` and the loops' tests are not counted. On a GPU, the compiler may turn a short branch into instructions that all lanes execute and some ignore. Since Volta (2017), the lanes may also come together later. Passes count what the source asks for, not clock cycles of a GPU.
+# Lanes that diverge continue together where the branches end. The `if` and the loops' tests are not counted. On a GPU, the compiler may turn a short branch into instructions that all lanes execute and some ignore. Since Volta (2017), the lanes may also come together later. Passes count what the source asks for, not clock cycles of a GPU.
 #
 # </details>
 #
@@ -106,11 +106,11 @@ plots.warp_passes(two_ways[4, 64].warps(numbers, np.empty_like(numbers), 8))
 plt.show()
 
 # %% [markdown]
-# With two branches of equal length, a warp makes twice the passes as soon as one lane takes the other branch. So `group` 8 makes as many passes as `group` 1. If all lanes of a warp take the same branch, the `if` costs no further pass.
+# With two branches of equal length, a warp makes twice the passes as soon as one lane takes the other branch. So `group` 8 makes as many passes as `group` 1.
 #
 # ### Who does which addition
 #
-# Often the programmer decides which thread does what. This kernel sums 256 numbers: it adds neighbours, then neighbouring sums, in steps $s = 1, 2, 4, \dots, 128$. In step $s$, each thread $t$ that is a multiple of $2s$ adds element $t + s$ to element $t$.
+# This kernel sums 256 numbers: it adds neighbours, then neighbouring sums, in steps $s = 1, 2, 4, \dots, 128$. In step $s$, each thread $t$ that is a multiple of $2s$ adds element $t + s$ to element $t$.
 
 # %%
 sums = Module("sums.cu", device="cpu")
@@ -140,7 +140,8 @@ packed_passes = Prediction("passes of the packed sum", None)
 #     if (t % 32 == 0) of_warp[t / 32] = v;
 #     __syncthreads();
 #     if (t > 0) return;
-#     for (int w = 1; w < 8; w++) v += of_warp[w];
+#     for (int w = 1; w < 8; w++)
+#         v += of_warp[w];  // v of warp w
 #     total[blockIdx.x] = v;
 # }
 
@@ -155,8 +156,8 @@ for name in ("interleaved", "packed", "halved", "by shuffles"):
     total = np.zeros(1, np.float32)
     warps, record = kernel[1, 256].warps(x, total), kernel[1, 256].record(x, total)
     assert np.isclose(total[0], x.sum())
-    found[name] = warps.count(warps.line("// v of lane + o" if kernel is shuffled_sum
-                                         else f"// {name}"))  # fmt: skip
+    adds = ("// v of lane + o", "// v of warp w") if kernel is shuffled_sum else (f"// {name}",)
+    found[name] = warps.count(*map(warps.line, adds))
     shared = sum(a.wavefronts for a in record.select(space="shared"))
     lines.append(f"| {name} | {found[name]} | {record.events['interval'].max()} | {shared} |")
 interleaved_passes.answer(found["interleaved"])
@@ -164,9 +165,9 @@ packed_passes.answer(found["packed"])
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# The interleaved sum makes 47 passes: 8 in each of the first five steps, then 4, 2 and 1. The packed sum makes the same additions in 12: 4, then 2, then 1 in each of six steps. But it needs as many wavefronts as the interleaved sum: its active lanes read words $2s$ apart, so several lanes want words of one bank. The halved sum reads neighbouring words, and needs few passes and few wavefronts. The sum by shuffles makes 5 passes in each of 8 warps: 40, more than the halved sum. But it needs a third of the halved sum's wavefronts, and a single barrier.
+# The interleaved sum makes 47 passes: 8 in each of the first five steps, then 4, 2 and 1. The packed sum makes the same additions in 12: 4, then 2, then 1 in each of six steps. But it needs as many wavefronts as the interleaved sum: its active lanes read words $2s$ apart, so several lanes want words of one bank. The halved sum reads neighbouring words, and needs few passes and few wavefronts. The sum by shuffles makes 5 passes in each of 8 warps, and then 7 in one thread: 47. But it needs a third of the halved sum's wavefronts, and a single barrier.
 #
-# An H200 summed 134 million numbers in blocks of 256: interleaved in 0.58 ms, packed in 0.74 ms, halved in 0.56 ms. The packed sum makes a quarter of the interleaved sum's passes, and still took longer: passes alone do not decide the time. (Times on an H200 come from `make gpu`; `data/gpu/` holds the record.)
+# An H200 summed 134 million numbers in blocks of 256: interleaved in 0.58 ms, packed in 0.74 ms, halved in 0.56 ms, by shuffles in 0.37 ms. So passes alone do not decide the time: packed, with few passes, was the slowest, and the sum by shuffles, with the most, the fastest. (Times on an H200 come from `make gpu`; `data/gpu/` holds the record.)
 #
 # > **Answer.** A warp executes every branch that at least one of its lanes takes. If all of its lanes agree, an `if` costs no further pass. So give the work of a step to neighbouring threads, and let them use neighbouring words. Inside a warp, shuffles need no barrier.
 
@@ -221,7 +222,7 @@ Markdown("\n".join(lines))
 check.my_scan(my_scan)
 
 # %% [markdown]
-# Your scan answers the lesson's question. We want the bright pixels of the photograph side by side in one array. Each bright pixel's place is the number of bright pixels before it, and a scan computes all places at once:
+# Your scan answers the lesson's question. We pack the bright pixels of the photograph into one array. Each bright pixel's place is the number of bright pixels before it, and a scan computes all places at once:
 
 # %%
 pixels = photograph.ravel()[: 256 * 400]
@@ -235,7 +236,7 @@ if check.my_scan.passed(my_scan):
     packed = np.empty(int(totals.sum()), np.float32)
     packed[places[bright == 1]] = pixels[bright == 1]
     assert np.array_equal(packed, pixels[pixels > 0.8])
-    print(f"{len(packed)} bright pixels of {len(pixels)}, packed by your scan")
+    print(f"{len(packed):,} bright pixels of {len(pixels):,}, packed by your scan")
 
 # %% [markdown]
 # > **Predict.** Both scans run on 256 numbers. A barrier stands before each of the $\log_2 n$ or $2 \log_2 n$ steps. The tree has one more, since at the end a thread reads what other threads wrote. Exactly how many barriers does each scan need? In the tree's step $s = 4$, all 32 lanes of a warp have work, and they read words 8 apart. How many wavefronts does such a request take?
@@ -284,6 +285,8 @@ Code(histogram["own_histogram"].listing, language="c++")
 # %% [markdown]
 # Without the first barrier, a thread could count in a bin that another thread then sets to zero. Without the second, a thread could add up a bin in which others still count.
 #
+# Lanes of a warp that want one bin must make their atomics in sequence.
+#
 # > **Predict.** 8 blocks count 32 768 bytes. By what factor do their own bins reduce the atomics on global memory?
 
 # %%
@@ -292,7 +295,7 @@ fewer_atomics = Prediction("global atomics, direct ÷ own bins", None)  # your n
 # %%
 data = {"photograph": (255 * photograph[4::8]).astype(np.uint8).ravel()[:32_768],
         "random bytes": rng.integers(0, 256, 32_768).astype(np.uint8)}  # fmt: skip
-lines = ["| bytes | kernel | atomics on global memory | lanes of a warp that want one bin |",
+lines = ["| bytes | kernel | atomics on global memory | atomics in sequence, for 32 bytes |",
          "|---" * 4 + "|"]  # fmt: skip
 for (name, x), bins in ((pair, b) for pair in data.items() for b in ("bins", "own")):
     kernel = histogram["direct_histogram" if bins == "bins" else "own_histogram"]
@@ -304,9 +307,9 @@ fewer_atomics.answer(len(x) / atomics)
 Markdown("\n".join(lines))
 
 # %% [markdown] claims="15-histogram"
-# The direct kernel makes $n$ global atomics, and the kernel with private bins $256 \cdot B$. So a block saves atomics only if it counts more bytes than it has bins. An H200 counted 268 million random bytes in 69 ms with bins in global memory, and in 0.37 ms with bins for each block.
+# The direct kernel makes $n$ global atomics, and the kernel with private bins 256 for each block. So a block saves atomics only if it counts more bytes than it has bins. An H200 counted 268 million random bytes in 69 ms with bins in global memory, and in 0.37 ms with bins for each block.
 #
-# *Within* a warp, privatization changes nothing: as many lanes want one bin as before. What does such a crowd cost? When all bytes were equal, all 32 lanes wanted one bin. Then the H200 took 196 ms with bins in global memory, nearly three times as long as for random bytes. With bins in shared memory it still took 0.37 ms. A photograph lies between: neighbouring pixels are alike, so more lanes want one bin than with random bytes. The table below has 5 pieces of 8192 bytes, from random places of two photographs. It adds the lanes up over a piece's 256 groups of 32 bytes; divide by 256 to compare with the table above.
+# *Within* a warp, privatization changes nothing: as many atomics are in sequence as before. What do they cost? When all bytes were equal, all 32 lanes wanted one bin. Then the H200 took 196 ms with bins in global memory, nearly three times as long as for random bytes. With bins in shared memory it still took 0.37 ms. A photograph lies between: neighbouring pixels are alike, so more lanes want one bin than with random bytes. The record below counts 5 random pieces of each of two photographs. A piece has 256 groups of 32 bytes, whose atomics in sequence are added up: divide by 256 to compare with the table above.
 
 # %%
 evidence("15-histogram")
@@ -322,9 +325,9 @@ evidence("15-histogram")
 #
 # The [softmax](glossary.md#softmax) of numbers $x_1, \dots, x_n$ is $p_i = e^{x_i - m} / l$, with the maximum $m$ and $l = \sum_j e^{x_j - m}$. (Without $m$, a `float` $e^{x}$ overflows for $x > 88$.) A simple kernel reads the row for the maximum, again for the sum, and a third time for the result.
 #
-# One reading can give both $m$ and $l$. Keep $m$ and $l$ of the numbers so far. If a new number $x$ raises the maximum to $m'$, every term of the sum must shrink by the same factor $e^{m - m'}$. One multiplication does it:
+# One reading can give both $m$ and $l$. Keep $m$ and $l$ of the numbers so far. If a new number $x$ raises the maximum to $M$, every term of the sum must shrink by the same factor $e^{m - M}$. One multiplication does it:
 #
-# $$ m' = \max(m, x) \qquad l' = l\, e^{m - m'} + e^{x - m'} $$
+# $$ M = \max(m, x) \qquad L = l\, e^{m - M} + e^{x - M} $$
 #
 # By hand, for 2, 4, 3: after 2, $(m, l) = (2, 1)$. The 4 raises the maximum: $l = 1 \cdot e^{-2} + 1 = 1.135$. The 3 does not: $l = 1.135 + e^{-1} = 1.503$, which is $e^{-2} + 1 + e^{-1}$. Two lanes that read different parts of the row merge their results by the same rule:
 #
@@ -378,7 +381,7 @@ check_attention.online_softmax(online_softmax)
 #
 # The running softmax works for the weighted sum too. For one query, let $x_j$ be its score for key $j$. Keep $m$, $l$ and the *unfinished output* $s = \sum_j e^{x_j - m} v_j$ of the keys so far. The next key changes $m$ and $l$ as before, and
 #
-# $$ s' = s\, e^{m - m'} + e^{x_j - m'} v_j. $$
+# $$ S = s\, e^{m - M} + e^{x_j - M} v_j. $$
 #
 # At the end, $o = s / l$. No score has to be stored.
 #
@@ -489,6 +492,29 @@ print(f"two pieces merged: largest difference from PyTorch {(merged - reference)
 # ## In practice, and where to read on
 #
 # CUB and Thrust offer sums, scans and histograms. PyTorch's `scaled_dot_product_attention` uses FlashAttention where the GPU and the shapes allow it. FlashAttention's backward pass stores only $\ell_i$ and computes the scores again, as checkpointing does in [notebook 09](09_computation_graphs.ipynb).
+#
+# <details><summary>The tile of scores in Triton (not run here: Triton needs a GPU)</summary>
+#
+# ```python
+# @triton.jit
+# def attention(q, k, v, out, n, D: tl.constexpr, T: tl.constexpr):
+#     i, c = tl.program_id(0) * T + tl.arange(0, T), tl.arange(0, D)
+#     query = tl.load(q + i[:, None] * D + c[None, :]) / D**0.5  # T queries
+#     m, l = tl.full((T,), -1e30, tl.float32), tl.zeros((T,), tl.float32)
+#     s = tl.zeros((T, D), tl.float32)
+#     for first in range(0, n, T):  # T divides n
+#         j = first + tl.arange(0, T)
+#         score = tl.dot(query, tl.load(k + j[None, :] * D + c[:, None]))  # T × T
+#         now = tl.maximum(m, tl.max(score, 1))
+#         shrink, p = tl.exp(m - now), tl.exp(score - now[:, None])
+#         l, m = l * shrink + tl.sum(p, 1), now
+#         s = s * shrink[:, None] + tl.dot(p, tl.load(v + j[:, None] * D + c[None, :]))
+#     tl.store(out + i[:, None] * D + c[None, :], s / l[:, None])
+# ```
+#
+# The tiles and `shrink` are ours; threads, shuffles and barriers are the compiler's work.
+#
+# </details>
 #
 # <details><summary>What the sources say, what we measured</summary>
 #

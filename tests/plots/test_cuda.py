@@ -52,17 +52,24 @@ def test_what_cannot_be_drawn_is_said(records):
 def test_a_request_shows_its_sectors_and_its_banks():
     with Module("access.cu", device="cpu", verify=False) as module:
         memory, y = np.zeros(32 * 36, np.float32), np.zeros(32, np.float32)
-        requests = {
-            f"word {s}·l": module["strided"][1, 32].record(memory, y, s) for s in (1, 4, 33)
-        }
+        requests = {f"{s} apart": module["strided"][1, 32].record(memory, y, s) for s in (1, 4, 33)}
     data = values(plots.lane_picture(requests, "x", "tile").data)["requests"]
     assert [len(one["sectors"]) for one in data] == [4, 16, 32]
     assert data[1]["words"] == [4 * lane for lane in range(32)]
+    assert data[1]["label"].startswith("Lanes read words 0, 4, 8, … Global")
     assert "16 sectors = 512 bytes" in data[1]["label"]
     assert "4 wavefronts" in data[1]["label"]
     assert "1 wavefront." in data[2]["label"]
     with pytest.raises(ValueError, match="expected each lane to read one word"):
         plots.lane_picture(requests, "y", "tile")
+
+
+def test_a_block_of_a_product_reads_its_rows_and_its_columns():
+    wide, square = plots.product_blocks({"16 × 64": (16, 64), "32 × 32": (32, 32)}, 64, 16)
+    reads = [[patch.get_width() * patch.get_height() for patch in ax.patches[3:]]
+             for ax in (wide, square)]  # fmt: skip
+    assert reads[0] == [64 * 16, 16 * 16, 64 * 64, 64 * 16, 16 * 64]  # A, its tile, B, its tile, C
+    assert reads[1] == [64 * 32, 16 * 32, 64 * 32, 16 * 32, 32 * 32]
 
 
 def test_a_scan_is_played_as_it_ran():
@@ -75,12 +82,13 @@ def test_a_scan_is_played_as_it_ran():
     runs = values(plots.scan_picture(records, x).data)["runs"]
     assert {run["name"]: run["rows"][-1] for run in runs} == want
     tree, steps = runs
-    assert tree["names"][3:6] == ["step 3", "root = 0", "step 4"]
+    assert tree["names"][3:6] == ["up 3", "last = 0", "down 1"]
     assert tree["moves"][1][1] == {"thread": 1, "from": [2, 3], "to": 3}
     assert tree["moves"][5] == [
         {"thread": 0, "from": [7], "to": 3},
         {"thread": 0, "from": [3, 7], "to": 7},
     ]
+    assert steps["names"] == ["x", "step 1", "step 2", "step 3"]
     assert [len(moves) for moves in steps["moves"]] == [0, 7, 6, 4]
 
 

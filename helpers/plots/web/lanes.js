@@ -50,4 +50,5 @@ export function start(root, data) {
 
   control = player(root, { steps: data.requests.length - 1, draw: show, label: (frame) => data.requests[frame].label, seconds: 2.5, id: "lanes", name: "requests of a warp" });
   root.append(svg, said);
+  control.go(data.requests.length - 1);  // the widest request; the buttons play them
 }
