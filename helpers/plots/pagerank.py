@@ -110,7 +110,8 @@ def bars(names: Sequence[str], scores: Sequence[float], title: str) -> Axes:
     ax = ensure_axes()
     order = range(len(names))[::-1]
     drawn = ax.barh([names[i] for i in order], [100 * scores[i] for i in order], color=BLUE)
-    ax.bar_label(drawn, fmt="%.2g %%", padding=4)
+    said = [f"{bar.get_width():{'.2g' if bar.get_width() >= 10 else '#.2g'}} %" for bar in drawn]
+    ax.bar_label(drawn, labels=said, padding=4)
     ax.set(title=title)
     ax.figure.set_label("Rank in percent of all visits")
     ax.margins(x=0.12)

@@ -144,7 +144,7 @@ print("computed on", (M.to(device) * z.to(device)).device.type)  # both have to 
 # | 3 | a dense matrix | once, by a product with a diagonal matrix |
 # | 4 (ours) | [compressed rows](glossary.md#compressed-rows) (CSR), 32-bit indices | once, into the values |
 #
-# Version 0 uses DGL, the Deep Graph Library, where it is installed. Version 0s does the same in plain PyTorch: indexing by `source` takes the share of the node that each link leaves, and `index_add_` adds it at the link's target. Version 3s is version 3 with its columns scaled element by element. (We time 3s here, and 3 further down.) The other products differ only in `matrix` and in `* self.out`:
+# Version 0 uses DGL, the Deep Graph Library, where it is installed. Version 0s does the same in plain PyTorch: indexing by `source` takes the share of the node that each link leaves, and `index_add_` adds it at the link's target. Version 3s scales the columns element by element. (We time 3s here, and 3 further down.) The other products differ only in `matrix` and in `* self.out`:
 
 # %%
 for version in (v.MessagePassing, v.SparseInLoop, v.DenseInLoop, v.DenseFolded, v.CSR):
@@ -178,7 +178,7 @@ with Others() as others:
         timing = measure(call, repeats=30, warmup=1, time_limit=0.5)
         spent[name] = min(spent[name], timing.best / few)
 for name, version in held.items():
-    print(f"{version.row:2} {version.title:32} stored in {seconds(stored[name]):>8}, "
+    print(f"{version.row:2} {version.title:32} built in {seconds(stored[name]):>8}, "
           f"{seconds(spent[name]):>8} an iteration")  # fmt: skip
 apart = max((x - found["csr"]).abs().max().item() for x in found.values())
 print(f"largest difference between two versions: {apart:.1e}")
@@ -300,7 +300,7 @@ for name in {"dense", "dense_scaled"} & set(held):
     del held[name]  # 400 MB each
 
 # %% [markdown]
-# The dense versions gain much, as the source says: memory limits them on both machines, and a GPU's memory is far faster. Yet on the recorded GPU version 4 is the fastest. That GPU could read its 0.9 MB in less than a microsecond, so bytes no longer limit it. **First move fewer bytes, then move them faster.**
+# The dense versions gain much, as the source says: memory limits them on both machines, and a GPU's memory is far faster. Yet on the recorded GPU version 4 is the fastest. The GPU could read that version's 0.9 MB in less than a microsecond, so bytes no longer limit it. **First move fewer bytes, then move them faster.**
 #
 # > **Answer.** The dense version reads over 400 times the bytes of compressed rows, and takes about the time that its bytes need. Bytes do not explain the rest: COO is slow in PyTorch, and fast in SciPy.
 #
@@ -335,7 +335,7 @@ print("L1 distance from the right ranks:", f"{np.abs(leaked - result.scores).sum
       f"scaled to sum 1: {np.abs(leaked / leaked.sum() - result.scores).sum():.0e}")  # fmt: skip
 
 # %% [markdown]
-# Four tenths of the rank have leaked away. But scale what is left to sum 1, and you have the right ranks: leaking has multiplied all of them by one factor. This holds if a dangling node gives its rank to all nodes equally. Other libraries decide otherwise: in scikit-network a dangling node keeps its rank.
+# Four tenths of the rank have leaked away. But scale what is left to sum 1, and you have the right ranks: leaking has multiplied all of them by one factor. (*Right* means here that a dangling node gives its rank to all nodes equally. In scikit-network it keeps its rank.)
 #
 # ### Exercise 2: keep the rank
 #
@@ -416,7 +416,7 @@ on_random.answer(runs["random"].iterations)
 on_debian.answer(runs["Debian"].iterations)
 
 # %% [markdown]
-# On the source's graph, K = 200 is ten times too many. Debian's curve ends parallel to the bound: each late change is 0.85 times the one before, and no graph can be slower. Packages that need only each other can cause this: a walk that enters their cycle leaves it only by a restart. We found two such cycles in Debian. The next cell opens neither, one, the other, and both; to open a cycle, it removes the links out of one of its packages.
+# On the source's graph, K = 200 is ten times too many. Debian's curve ends parallel to the bound: each late change is 0.85 times the one before, and no graph can be slower. Packages that need only each other can cause this: a walk that enters their cycle leaves it only by a restart. We found two such cycles in Debian. To open a cycle, the next cell removes the links out of one of its packages.
 
 # %%
 CYCLES = {  # packages that need each other and nothing else
@@ -632,7 +632,7 @@ from IPython.display import Markdown
 
 took = {row["version"]: row["seconds"] for row in rows}
 order = sorted((one for one in ("0", "0s", "1", "2", "3s") if one in took), key=took.get)
-on_gpu = [f"{one} gains {1e3 * took[one] / gpu[one]:.0f} times" for one in order if one in gpu]
+on_gpu = [f"version {one}: {1e3 * took[one] / gpu[one]:.0f} ×" for one in order if one in gpu]
 told = [
     ("tensors, `diag`, `mm`, `mv`, devices by name", f"run above, on {device}"),
     (f"iterate $K = {P.iterations}$ times, $N = 10\\,000$, $d = 0.85$",
@@ -641,7 +641,7 @@ told = [
      f"an iteration: {', '.join(f'version {one} {seconds(took[one])}' for one in order)}; "
      f"compressed rows {seconds(took['4'])}"),
     ("dense gains most from the GPU (the source's own figures)",
-     f"{gpu_name}. {'; '.join(on_gpu)}" if on_gpu else "*not measured here*: no GPU, no record"),
+     f"{gpu_name}: {', '.join(on_gpu)}" if on_gpu else "*not measured here*: no GPU, no record"),
     ("replacing $K$ vector products by a matrix product is \"not very smart\"",
      f"right: scaling columns gives the same matrix, {product / scale:.0f} times as fast"),
 ]  # fmt: skip
