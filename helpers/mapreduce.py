@@ -35,11 +35,28 @@ def mapreduce(
     """Map all splits, bring what belongs to one key together, and reduce it.
 
     Rank 0 hands out splits and maps none, unless it is alone; a split whose mapper raised is handed
-    out again until it has been tried ``attempts`` times.
+    out again.
 
-    The splits of rank 0 count. ``mapper(split)`` yields (key, value) pairs, ``reducer(key,
-    values)`` returns one value; every rank gets the reduced value of each key. TaskFailedError on
-    every rank if a mapper failed on one split in every attempt; ValueError for ``attempts`` < 1.
+    Parameters
+    ----------
+    splits
+        On rank 0; those of the others are not looked at.
+    mapper
+        ``mapper(split)`` yields (key, value) pairs.
+    reducer
+        ``reducer(key, values)`` returns one value.
+    attempts
+        How often a split is tried; 1 or more, else ValueError.
+
+    Returns
+    -------
+    dict
+        The reduced value of each key, on every rank.
+
+    Raises
+    ------
+    TaskFailedError
+        On every rank, if a mapper failed on one split in every attempt.
     """
     if attempts < 1:
         raise ValueError(f"mapreduce expects attempts >= 1; got {attempts!r}")

@@ -27,9 +27,24 @@ from helpers.autodiff.operator import Operator, Type
 def gradients(y: Variable, xs: Sequence[Variable], seed: Variable | None = None) -> list[Variable]:
     """Extend the graph by the gradients of y with respect to each x.
 
-    An x is an input, or anything between inputs and y; where y does not depend on it, the gradient
-    is zeros. ``seed`` is the gradient of a loss with respect to y, of y's type: 1 for a scalar.
-    ValueError for another seed, TypeError unless all are floating.
+    Parameters
+    ----------
+    xs
+        Inputs, or anything between inputs and y.
+    seed
+        The gradient of a loss with respect to y, of y's type; None: 1, if y is a scalar.
+
+    Returns
+    -------
+    list of Variable
+        For each x, of its type; zeros where y does not depend on it.
+
+    Raises
+    ------
+    TypeError
+        Unless all are floating.
+    ValueError
+        For a seed of another type, or none for a y that is no scalar.
     """
     for each in (y, *xs):
         if each.dtype.kind != "f":

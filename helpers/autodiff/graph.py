@@ -149,7 +149,10 @@ def variable(name: str, shape: Iterable[int | str | Size] = (), dtype: Any = "fl
     >>> variable("x", shape=("n", 3))
     <x: float64 (n, 3)>
 
-    A name in the shape is a size that is known when the graph runs.
+    Parameters
+    ----------
+    shape
+        A name in it is a size that is known when the graph runs.
     """
     return Variable(Type(np.dtype(dtype), shape_of(shape)), name)
 

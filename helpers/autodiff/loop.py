@@ -158,10 +158,22 @@ def scan(
 ) -> tuple[list[Variable], list[Variable]]:
     """Loop over the first axis of sequences, carrying states along.
 
-    Return the last states, and the outputs stacked (t, ...). There is a state or more, ``initial``
-    before the first step, and one floating dtype. ``step(*states, *elements)`` → new states,
-    outputs: two sequences of variables. What else it uses is the same at each step, and gets a
-    gradient as well.
+    Parameters
+    ----------
+    step
+        ``step(*states, *elements)`` → new states, outputs: two sequences of variables. What else it
+        uses is the same at each step, and gets a gradient as well.
+    initial
+        The states before the first step, one or more. All floating variables have one dtype.
+    sequences
+        Each (t, ...), of one length t.
+
+    Returns
+    -------
+    states : list of Variable
+        Those after the last step.
+    outputs : list of Variable
+        Each (t, ...).
     """
     for what, given in (("states", initial), ("sequences", sequences)):
         if isinstance(given, Variable):

@@ -133,8 +133,18 @@ def padded(x: Variable, padding: int) -> Variable:
 def conv2d(x: Variable, w: Variable, padding: int = 0) -> Variable:
     """Convolve images with filters (a cross-correlation, as in all of deep learning).
 
-    (B, C, H, W) images and (O, C, h, w) filters of numeric size make (B, O, P, Q), with
-    P = H + 2 padding − h + 1 and Q likewise; the padding is zeros on each side.
+    Parameters
+    ----------
+    x : (B, C, H, W) Variable
+    w : (O, C, h, w) Variable
+        Its sizes are numbers.
+    padding
+        Zeros on each side.
+
+    Returns
+    -------
+    (B, O, P, Q) Variable
+        P = H + 2 padding − h + 1, and Q likewise.
     """
     if x.ndim != 4 or w.ndim != 4 or x.shape[1] != w.shape[1]:
         raise ValueError(

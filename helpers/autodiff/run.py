@@ -102,8 +102,17 @@ def function(
     >>> double(np.array([1.0, 2.0]))
     [array([2., 4.])]
 
-    Inputs, each once, may lie anywhere in the graph; ``passes`` (see :mod:`.passes`) are applied to
-    it in this order. ValueError if the outputs need a variable that is not among the inputs.
+    Parameters
+    ----------
+    inputs
+        Each once; they may lie anywhere in the graph.
+    passes
+        Applied to the graph in this order: see :mod:`.passes`.
+
+    Raises
+    ------
+    ValueError
+        If the outputs need a variable that is not among the inputs.
     """
     for each in passes:
         outputs = each(outputs, inputs)

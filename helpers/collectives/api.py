@@ -66,7 +66,18 @@ def allreduce(
 
 
 def reduce(array: npt.ArrayLike, comm: MPI.Intracomm, root: int = 0) -> np.ndarray | None:
-    """Add up arrays of one shape over all ranks by a tree, on one of them; None on the others."""
+    """Add up arrays of one shape over all ranks by a tree, on one of them.
+
+    Parameters
+    ----------
+    array : array_like
+        This rank's contribution: any shape, the same on every rank.
+
+    Returns
+    -------
+    numpy.ndarray or None
+        On ``root`` the sum, of the same shape and dtype; None elsewhere.
+    """
     n = ranks_of(comm)
     with same_call("reduce", comm) as passes:
         root = rank_in(n, root)
@@ -105,10 +116,15 @@ def scatter(
 
     Parameters
     ----------
-    array : array_like or None
+    array : (M, ...) array_like or None
         The whole, on ``root``; None elsewhere.
     out : numpy.ndarray
         Where this rank's part goes. Only the root knows its shape, and may leave it out.
+
+    Returns
+    -------
+    (m, ...) numpy.ndarray
+        This rank's part: of N parts each has ⌊M/N⌋ rows or one more.
     """
     n, rank = ranks_of(comm), comm.Get_rank()
     with same_call("scatter", comm) as passes:
@@ -130,7 +146,18 @@ def scatter(
 
 
 def gather(array: npt.ArrayLike, comm: MPI.Intracomm, root: int = 0) -> np.ndarray | None:
-    """Lay all ranks' arrays end to end along the first axis, on one rank; None on the others."""
+    """Lay all ranks' arrays end to end along the first axis, on one rank.
+
+    Parameters
+    ----------
+    array : (m, ...) array_like
+        Of one shape on every rank.
+
+    Returns
+    -------
+    (N·m, ...) numpy.ndarray or None
+        On ``root`` the parts of all N ranks, in rank order; None elsewhere.
+    """
     n, rank = ranks_of(comm), comm.Get_rank()
     with same_call("gather", comm) as passes:
         root = rank_in(n, root)
@@ -142,7 +169,18 @@ def gather(array: npt.ArrayLike, comm: MPI.Intracomm, root: int = 0) -> np.ndarr
 
 
 def allgather(array: npt.ArrayLike, comm: MPI.Intracomm) -> np.ndarray:
-    """Lay all ranks' arrays end to end along the first axis, on every rank (by a ring)."""
+    """Lay all ranks' arrays end to end along the first axis, on every rank (by a ring).
+
+    Parameters
+    ----------
+    array : (m, ...) array_like
+        Of one shape on every rank.
+
+    Returns
+    -------
+    (N·m, ...) numpy.ndarray
+        The parts of all N ranks, in rank order.
+    """
     n = ranks_of(comm)
     with same_call("allgather", comm) as passes:
         part = np.atleast_1d(numbers(array))

@@ -104,6 +104,11 @@ def sent(algorithm: str, ranks: int, hosts: Hosts | None = None) -> float:
 
     >>> sent("ring", 4), sent("tree", 4), sent("chain", 4)
     (1.5, 2.0, 2.0)
+
+    Parameters
+    ----------
+    hosts
+        The host of each rank, such as ``(0, 0, 1, 1)``; None: all ranks share one.
     """
     chosen = find(algorithm, ALGORITHMS)
     if ranks == 1:
@@ -112,10 +117,16 @@ def sent(algorithm: str, ranks: int, hosts: Hosts | None = None) -> float:
 
 
 def allreduce(algorithm: str, ranks: int, link: Link, pieces: int = 1) -> Cost:
-    """Return what an allreduce costs when all messages take ``link``; all ranks share a host.
+    """Return what an allreduce costs, in seconds, when all messages take ``link``.
 
-    ``pieces``: into how many messages the array, or each rank's part, is cut. Where ranks lie on
-    several hosts, see :func:`helpers.collectives.placement.seconds`.
+    Where ranks lie on several hosts, see :func:`helpers.collectives.placement.seconds`.
+
+    Parameters
+    ----------
+    algorithm
+        One of :data:`helpers.collectives.ALGORITHMS`.
+    pieces
+        Into how many messages the array, or each rank's part, is cut.
     """
     way = path(algorithm, ranks, pieces)
     return Cost(way.messages * link.alpha, way.sent * link.beta + way.added * link.gamma)
@@ -192,11 +203,16 @@ def crossover(low: Cost, high: Cost) -> float | None:
 
 
 def fit(samples: Iterable[tuple[float, float]], name: str = "fitted", gamma: float = 0.0) -> Link:
-    """Fit α and β to single messages.
+    """Fit α and β, neither negative, to single messages by least squares of the *relative* error.
 
-    Minimises the *relative* error, so that short messages count as much as long ones; neither
-    figure may become negative. ``samples`` are the bytes and seconds of each message, of two sizes
-    at least; ``gamma`` was measured elsewhere.
+    Short messages then count as much as long ones.
+
+    Parameters
+    ----------
+    samples
+        Bytes and seconds of each message, of two sizes at least, else ValueError.
+    gamma
+        Seconds for each byte added, measured elsewhere.
     """
     import numpy as np
     from scipy.optimize import nnls

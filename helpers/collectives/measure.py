@@ -70,10 +70,19 @@ def ping_pong(
 
 
 def ring_steps(sizes: Sequence[int] = SIZES, repeats: int = 9) -> list[tuple[int, float]]:
-    """Time a step in which all ranks send to the right at the same time.
+    """Time a step in which all ranks send to the right at the same time; every rank calls.
 
-    Where ranks share cores, or links, this is what a message costs inside a collective. Return the
-    bytes of each rank's message, and the seconds of one step, the same on every rank.
+    Where ranks share cores, or links, this is what a message costs inside a collective.
+
+    Parameters
+    ----------
+    sizes
+        Of each rank's message, in bytes.
+
+    Returns
+    -------
+    list of (int, float)
+        Bytes, and seconds of one step; the same on every rank.
     """
     comm = world()
     n, rank = comm.Get_size(), comm.Get_rank()
@@ -168,8 +177,17 @@ def function_times(
 ) -> dict[str, list[float]]:
     """Time allreduces that somebody has written, in turns; every rank calls.
 
-    Each is ``function(array, comm)``, whose result is not looked at; ``sizes`` are those of the
-    arrays of float32, in bytes.
+    Parameters
+    ----------
+    functions
+        By name; each is ``function(array, comm)``, whose result is not looked at.
+    sizes
+        Of the arrays of float32, in bytes.
+
+    Returns
+    -------
+    dict of str to list of float
+        By name, seconds for each of ``sizes``: medians of the slowest rank's.
     """
     whole = comm or world()
     times: dict[str, list[float]] = {name: [] for name in functions}

@@ -24,10 +24,7 @@ def seconds(
     inside: Link,
     between: Link,
 ) -> list[float]:
-    """Predict an allreduce of ranks that lie on several hosts: seconds for arrays of some bytes.
-
-    ``hosts`` has the host of each rank; ``inside`` and ``between`` are a message between two ranks
-    of a host, and between two hosts that have their links to themselves.
+    """Predict an allreduce of ranks that lie on several hosts.
 
     Two ranks on each of two hosts, 1 MB/s between them. Side by side, one pair of neighbours in the
     ring sends out of each host; dealt out in turn, both do, through the same link:
@@ -37,6 +34,21 @@ def seconds(
     [0.006]
     >>> seconds("ring", [4000], (0, 1, 0, 1), memory, slow)
     [0.012]
+
+    Parameters
+    ----------
+    sizes
+        Of the arrays, in bytes.
+    hosts
+        The host of each rank.
+    inside, between
+        A message between two ranks of a host, and between two hosts that have their links to
+        themselves.
+
+    Returns
+    -------
+    list of float
+        Seconds for each of ``sizes``.
     """
     find(algorithm, ALGORITHMS)
     schedule = model(algorithm, len(hosts), hosts=hosts)

@@ -53,7 +53,7 @@ def record(names: Sequence[str], ranks: Sequence[int], pieces: Sequence[int] = (
 
 
 def sent(algorithms: Sequence[str], K: int) -> dict[str, tuple[int, int]]:
-    """On every rank: count what it sends in an allreduce of K bytes, the ring's parts uncut."""
+    """On every rank: count (messages, bytes) that it sends in an allreduce of K bytes, uncut."""
     return {
         name: sent_by(lambda x, comm: ALGORITHMS[name].start(x, comm, added, 1), K)  # noqa: B023
         for name in algorithms

@@ -99,9 +99,18 @@ class Schedule:
 def model(name: str, ranks: int, pieces: int = 1, hosts: Hosts | None = None) -> Schedule:
     """Return the schedule of a collective for any number of ranks, found without running them.
 
-    ``pieces``: into how many messages the array (for the ring's calls, each rank's part) is cut;
-    scatter and gather always have one part a rank. ValueError for an algorithm whose calls never
-    end.
+    Parameters
+    ----------
+    pieces
+        Into how many messages the array (for the ring's calls, each rank's part) is cut; scatter
+        and gather always have one part a rank.
+    hosts
+        The host of each rank; None: all share one.
+
+    Raises
+    ------
+    ValueError
+        For an algorithm whose calls never end.
     """
     if ranks < 1 or pieces < 1:
         raise ValueError(

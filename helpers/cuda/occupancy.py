@@ -43,8 +43,21 @@ def _per_warp(registers: int) -> int:
 def occupancy(threads: int, registers: int, shared: int, arch: str = "sm_80") -> Occupancy:
     """Return the occupancy of blocks with these needs, as :attr:`Module.resources` gives them.
 
-    Threads and bytes of shared memory (static and dynamic) are a block's, ``registers`` a thread's.
-    CudaError for an ``arch`` not in :data:`LIMITS`, LaunchError for a block that fits nowhere.
+    Parameters
+    ----------
+    threads
+        Of a block.
+    registers
+        Of a thread.
+    shared
+        Bytes of shared memory of a block, static and dynamic.
+
+    Raises
+    ------
+    CudaError
+        For an ``arch`` not in :data:`LIMITS`.
+    LaunchError
+        For a block that fits nowhere.
     """
     if arch not in LIMITS:
         raise CudaError(f"arch must be one of {', '.join(LIMITS)}; got {arch!r}")

@@ -123,10 +123,19 @@ def _unlike(samples: Sequence[Sequence[int]], workers: list[int]) -> list[str]:
 class Stop:
     """When a training ends: with the first of these that is reached; None stands for never.
 
-    ``seconds`` count from when all ranks began; ``loss`` is the mean over the last :data:`RECENT`
-    updates, and not looked at before there are so many. ValueError for another number of updates
-    than a whole one of at least 1, for seconds that are not positive and finite, for a loss that is
-    not finite.
+    Parameters
+    ----------
+    updates
+        A whole number of at least 1.
+    seconds
+        Since all ranks began: positive and finite.
+    loss
+        The mean over the last :data:`RECENT` updates, not looked at before there are so many.
+
+    Raises
+    ------
+    ValueError
+        For any other value.
     """
 
     updates: int | None = None

@@ -51,7 +51,18 @@ def train(
     stop: Stop | None = None,
     watch: Sequence[Watcher] = (),
 ) -> History:
-    """Train a replica on each rank of the scheme's communicator; every rank calls."""
+    """Train a replica on each rank of the scheme's communicator; every rank calls.
+
+    Parameters
+    ----------
+    batches
+        (x, y) of this rank's steps, in order.
+    steps
+        How many, the same on every rank; the server's updates in an asynchronous scheme. None:
+        until ``stop``, or until a rank has no batch left.
+    watch
+        Who looks on: see :class:`Watcher`.
+    """
     if not isinstance(scheme, Scheme):
         raise TypeError(f"train expects a Scheme; got {scheme!r}")
     if not isinstance(stop, Stop | None):

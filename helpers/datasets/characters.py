@@ -43,8 +43,16 @@ def batch(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Cut pieces at random places: the same for everyone who names the same seed and step.
 
-    ``size`` pieces of ``context`` tokens, and the token after each: both (size, context), int64.
-    ValueError if the text is too short for one piece.
+    Parameters
+    ----------
+    tokens : (n,) numpy.ndarray
+    size, context
+        How many pieces, and tokens of each; ValueError if the text is too short for one.
+
+    Returns
+    -------
+    inputs, targets : (size, context) numpy.ndarray
+        The tokens, and the token after each; int64.
     """
     if len(tokens) <= context:
         raise ValueError(f"{len(tokens)} tokens make no piece of context={context} and one more")

@@ -60,10 +60,17 @@ def split(graph: Links, ranks: int) -> list[Block]:
 
 
 def predicted_bytes(blocks: list[Block], exchange: str, itemsize: int = 8) -> list[int]:
-    """Bytes that each rank receives from the others in one iteration, from the graph alone.
+    """Return the bytes that each rank receives in one iteration, from the graph alone.
 
-    "allgather": N − own rows, whatever the graph. "boundary": the distinct nodes of others that
-    link into its rows. The three sums of each iteration (8 bytes a rank) are not counted.
+    The three sums of each iteration (8 bytes a rank) are not counted.
+
+    Parameters
+    ----------
+    exchange
+        "allgather": N − own rows, whatever the graph; "boundary": the distinct nodes of others that
+        link into its rows.
+    itemsize
+        Bytes of one score.
     """
     _check(exchange)
     n = blocks[-1].last

@@ -66,14 +66,24 @@ def pagerank(
     >>> pagerank(csr_array([[0, 1, 0], [0, 0, 1], [0, 1, 0]])).scores.round(3).tolist()
     [0.05, 0.486, 0.464]
 
-    ``graph``: a SciPy sparse matrix (row = source), or :func:`helpers.pagerank.graphs.links` of
-    one. ``method``: "csr" (SciPy, power iteration), "ordered" (C, Gauss-Seidel along the strongly
-    connected components), or "auto": ordered if there is a C compiler that works, else csr.
-    ``tolerance``: the L1 change, summed over all nodes, at which to stop. ``personalization``:
-    where the surfer restarts, weights of shape (N,); None: anywhere.
+    Parameters
+    ----------
+    graph
+        A SciPy sparse matrix (N, N), row = source, or :func:`helpers.pagerank.graphs.links` of one.
+    method
+        "csr" (SciPy, power iteration), "ordered" (C, Gauss-Seidel along the strongly connected
+        components), or "auto": ordered if there is a C compiler that works, else csr.
+    tolerance
+        The L1 change, summed over all nodes, at which to stop.
+    personalization : (N,) numpy.ndarray, optional
+        Where the surfer restarts, as weights; None: anywhere.
 
-    Raises ValueError for an empty graph, negative or NaN weights and parameters out of range;
-    ConvergenceError when ``max_iterations`` do not reach ``tolerance``.
+    Raises
+    ------
+    ValueError
+        For an empty graph, negative or NaN weights and parameters out of range.
+    ConvergenceError
+        When ``max_iterations`` do not reach ``tolerance``.
     """
     if method not in METHODS:
         raise ValueError(f"pagerank expects a method of {', '.join(METHODS)}; got {method!r}")

@@ -264,10 +264,18 @@ def _has(package: str) -> bool:
 
 
 def iterate(version: Version, iterations: int = 200, damping: float = 0.85):
-    """The source's loop: start from 1/N, ``iterations`` times x ← (1−d)/N + d · G(Out ∘ x).
+    """Run the source's loop: start from 1/N, ``iterations`` times x ← (1−d)/N + d · G(Out ∘ x).
 
-    Returns x, shape (N,), a tensor on the version's device. It expects a graph in which every node
-    has an out-edge: otherwise rank leaks away (notebook 06 shows how much).
+    Parameters
+    ----------
+    version
+        Of a graph in which every node has an out-edge: otherwise rank leaks away (notebook 06 shows
+        how much).
+
+    Returns
+    -------
+    (N,) torch.Tensor
+        x, on the version's device.
     """
     import torch
 

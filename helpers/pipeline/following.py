@@ -17,16 +17,24 @@ RATE = 0.3  # of gradient descent
 
 
 def follow_updates(schedule: Schedule, stash: bool, newest: int) -> dict[str, Any] | None:
-    """Run batches with updates through linear stages, and compare each gradient with models.
+    """Run batches with updates through stages; compare the last gradient with models'. All call.
 
-    Each stage is tanh(x Aᵀ + b), 3 numbers wide, in float64. With ``stash`` a batch keeps the
-    weights that it went forward with. ``newest`` says how many of each stage's last versions are
-    tried: ValueError for too few, as the first stage goes forward p updates
-    before the last.
+    Each stage is tanh(x Aᵀ + b), 3 numbers wide, in float64.
 
-    On rank 0 return ``staleness``, for each rank, batch → updates missed; ``versions``, for each
-    rank, how many were kept at most; ``nearest``, the relative distance of the last batch's
-    gradient to that of the nearest model that versions of the stages' weights make up.
+    Parameters
+    ----------
+    stash
+        Whether a batch keeps the weights that it went forward with.
+    newest
+        How many of each stage's last versions are tried: p + 1 or more, else ValueError, as the
+        first stage goes forward p updates before the last.
+
+    Returns
+    -------
+    dict or None
+        On rank 0 ``staleness``, for each rank, batch → updates missed; ``versions``, for each rank,
+        how many were kept at most; ``nearest``, the relative distance of the last batch's gradient
+        to that of the nearest model that versions of the stages' weights make up.
     """
     if newest < schedule.ranks + 1:
         raise ValueError(

@@ -73,13 +73,24 @@ class Timeline:
 
 @dataclass(frozen=True)
 class Costs:
-    """What each action costs: one number for all stages alike, or one for each."""
+    """What each action costs: one number for all stages alike, or one for each.
+
+    Parameters
+    ----------
+    forward, input, weight
+        A forward pass, and the two parts of a backward pass: the gradient of the stage's inputs,
+        and that of its weights. In seconds, or in any other unit.
+    message
+        From one rank to another.
+    update
+        Of a stage's weights.
+    """
 
     forward: float | Sequence[float] = 1.0
-    input: float | Sequence[float] = 1.0  #: as the next, a part of the backward pass
+    input: float | Sequence[float] = 1.0
     weight: float | Sequence[float] = 1.0
-    message: float = 0.0  #: from one rank to another
-    update: float = 0.0  #: of a stage's weights
+    message: float = 0.0
+    update: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("forward", "input", "weight", "message", "update"):
@@ -111,7 +122,15 @@ class Costs:
 def simulate(schedule: Schedule, costs: Costs | None = None) -> Timeline:
     """Return when each action runs: it begins when its rank is free and what it needs is there.
 
-    Each part of an action costs 1 unless ``costs`` are given. ScheduleError for what cannot run.
+    Parameters
+    ----------
+    costs
+        The timeline has their unit. None: 1 for each part of an action.
+
+    Raises
+    ------
+    ScheduleError
+        If the schedule cannot run.
     """
     costs = costs or Costs()
     check(schedule)
@@ -131,15 +150,17 @@ def simulate(schedule: Schedule, costs: Costs | None = None) -> Timeline:
 
 
 def bubble(name: str, ranks: int, micro: int, chunks: int = 1, costs: Costs | None = None) -> float:
-    """Return by formula the share of the time in which ranks are idle, all stages alike.
+    """Return by formula the share of the time in which ranks are idle, 0 to 1, all stages alike.
 
-    - GPipe, 1F1B: (p − 1) / (m + p − 1); interleaved: (p − 1) / (v m + p − 1)
-    - zero-bubble, m ≥ p: (p − 1) d / (m (f + i + w) + (p − 1) d), with f, i and w for the three
-      parts and d = max(f + i − w, f, i)
-    - PipeDream, filled and emptied once in m batches: (p − 1)(f + i + w) / (m (f + i + w + u) +
-      (p − 1)(f + i + w)), with u for an update
-
-    ValueError for another name, and where messages cost something or stages differ.
+    Parameters
+    ----------
+    name
+        Of :data:`helpers.pipeline.families.FAMILIES`, else ValueError. In PipeDream's ``micro``
+        batches the pipeline is filled and emptied once.
+    micro, chunks
+        m (zero-bubble needs m ≥ p), and v of the interleaved schedule.
+    costs
+        With free messages and equal stages, else ValueError; None: 1 for each part of an action.
     """
     p, m = ranks, micro
     stages = [costs.forward, costs.input, costs.weight] if costs else []

@@ -73,10 +73,19 @@ def _end(comm: Any) -> None:
 
 
 def record(schedule: Schedule, costs: Costs, repeats: int = 1) -> Timeline | None:
-    """Record a step whose stages are paced; return the shortest's timeline on rank 0.
+    """Record a step whose stages are paced; the model is SMALL, with one piece for each stage.
 
-    Passes whose work took longer than their pace are counted in the timeline's note. The model is
-    SMALL, with one piece for each stage.
+    Parameters
+    ----------
+    costs
+        In seconds; passes whose work took longer are counted in the timeline's note.
+    repeats
+        Steps, of which the shortest counts.
+
+    Returns
+    -------
+    Timeline or None
+        In seconds, on rank 0; None on the others.
     """
     comm = _group(schedule.ranks)
     found: list[Timeline] = []

@@ -182,8 +182,11 @@ def check(schedule: Schedule, blocking: bool = False) -> None:
       rank 0 waits at B0 for rank 1 to do B0
       rank 1 waits at F1 for rank 0 to do F1
 
-    A ``blocking`` send returns only once the other side receives (`MPI_Ssend`, or `MPI_Send` of a
-    long message); another goes on at once (`MPI_Isend`, as the runner has it).
+    Parameters
+    ----------
+    blocking
+        Whether a send returns only once the other side receives (`MPI_Ssend`, or `MPI_Send` of a
+        long message), or at once (`MPI_Isend`, as the runner has it).
     """
     for rank, order in enumerate(schedule.orders):
         for chunk in range(schedule.chunks):

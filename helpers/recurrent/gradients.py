@@ -28,7 +28,20 @@ class Gradients(NamedTuple):
 
 
 def rnn_forward(x: Tensor, h0: Tensor, W: Tensor, U: Tensor, b: Tensor, c: Tensor) -> Tensor:
-    """Return all states h_0 ... h_T of a tanh RNN, (T+1, B, H)."""
+    """Return all states of a tanh RNN.
+
+    Parameters
+    ----------
+    x : (T, B, I) Tensor
+    h0 : (B, H) Tensor
+    W, U : (H, I) and (H, H) Tensor
+    b, c : (H,) Tensor
+
+    Returns
+    -------
+    (T+1, B, H) Tensor
+        h_0 ... h_T.
+    """
     states = [h0]
     for x_t in x:
         states.append(rnn_step(x_t, states[-1], W, U, b, c))
@@ -36,7 +49,17 @@ def rnn_forward(x: Tensor, h0: Tensor, W: Tensor, U: Tensor, b: Tensor, c: Tenso
 
 
 def rnn_backward(x: Tensor, h: Tensor, W: Tensor, U: Tensor, output_gradient: Tensor) -> Gradients:
-    """Walk a tanh RNN backwards through time (Werbos 1990) and return every gradient."""
+    """Walk a tanh RNN backwards through time (Werbos 1990) and return every gradient.
+
+    Parameters
+    ----------
+    x : (T, B, I) Tensor
+    h : (T+1, B, H) Tensor
+        All states, as :func:`rnn_forward` returns them.
+    W, U : (H, I) and (H, H) Tensor
+    output_gradient : (T, B, H) Tensor
+        ∂L/∂h_t from outside: 0 before the last step if the loss reads the last state only.
+    """
     d_a = torch.empty_like(output_gradient)
     d_h = torch.zeros_like(h[0])
     for t in reversed(range(len(x))):
@@ -49,7 +72,22 @@ def rnn_backward(x: Tensor, h: Tensor, W: Tensor, U: Tensor, output_gradient: Te
 def gru_forward(
     x: Tensor, h0: Tensor, W: Tensor, U: Tensor, b: Tensor, c: Tensor
 ) -> tuple[Tensor, GRUStep]:
-    """Return all states (T+1, B, H) and every step's gates, (T, B, H) each."""
+    """Return all states of a GRU, and what each step computed.
+
+    Parameters
+    ----------
+    x : (T, B, I) Tensor
+    h0 : (B, H) Tensor
+    W, U : (3H, I) and (3H, H) Tensor
+        Their blocks stand in the order reset, update, candidate.
+    b, c : (3H,) Tensor
+
+    Returns
+    -------
+    h : (T+1, B, H) Tensor
+    gates : GRUStep
+        Each part (T, B, H).
+    """
     steps, h = [], h0
     for x_t in x:
         steps.append(gru_step(x_t, h, W, U, b, c))
@@ -64,6 +102,15 @@ def gru_backward(
     """Walk a GRU backwards through time and return every gradient.
 
     Each line is one edge of the graph of ``gru_step``, from the state back to the products.
+
+    Parameters
+    ----------
+    x : (T, B, I) Tensor
+    h, gates
+        What :func:`gru_forward` returned.
+    W, U : (3H, I) and (3H, H) Tensor
+    output_gradient : (T, B, H) Tensor
+        As for :func:`rnn_backward`.
     """
     T, B, H = output_gradient.shape
     d_inputs, d_states = x.new_empty(T, B, 3 * H), x.new_empty(T, B, 3 * H)
@@ -87,9 +134,13 @@ def gru_backward(
 def collect(x: Tensor, h: Tensor, W: Tensor, d_h0: Tensor, inputs: Tensor, states: Tensor):
     """Sum over time and batch in one product each: the parameters are the same at every step.
 
-    ``inputs`` and ``states`` (T, B, G·H) are what a walk backwards left at each step: the gradients
-    that go to W, b and x, and those that go to U, c and the state before; ``d_h0`` what is left at
-    its end.
+    Parameters
+    ----------
+    d_h0 : (B, H) Tensor
+        What a walk backwards left at its end.
+    inputs, states : (T, B, G·H) Tensor
+        What it left at each step: the gradients that go to W, b and x, and those that go to U, c
+        and the state before.
     """
     rows, before = inputs.flatten(0, 1), h[:-1].flatten(0, 1)
     products = states.flatten(0, 1)

@@ -14,11 +14,19 @@ __all__ = ["Point", "place"]
 
 @dataclass(frozen=True)
 class Point:
-    """A kernel that ran: counted operations and bytes, measured seconds (best of its runs).
+    """A kernel that ran.
 
-    ``bytes`` is the traffic that the algorithm cannot avoid with an empty cache: each input read
-    once, each output written once; write-allocate is not counted. ``threads``: how many worked on
-    it, so that it is held against the roof of as many.
+    Parameters
+    ----------
+    flops
+        Operations, counted.
+    bytes
+        The traffic that the algorithm cannot avoid with an empty cache: each input read once, each
+        output written once; write-allocate is not counted.
+    seconds
+        Of the best of its runs.
+    threads
+        How many worked on it: it is held against the roof of as many.
     """
 
     name: str
@@ -59,9 +67,16 @@ def place(
     *,
     time_limit: float,
 ) -> Point:
-    """Time ``kernel()``, which uses so many threads, and return it as a :class:`Point`.
+    """Time ``kernel()`` and return it as a :class:`Point`.
 
-    Raises ValueError for flops < 0 or bytes <= 0.
+    Parameters
+    ----------
+    flops, bytes
+        Of one call, counted as for :class:`Point`; ValueError for flops < 0 or bytes <= 0.
+    threads
+        How many the kernel uses.
+    time_limit
+        Seconds after which no further sample is begun.
     """
     if flops < 0 or bytes <= 0:
         raise ValueError(f"place expects flops >= 0 and bytes > 0; got {flops} and {bytes}")

@@ -16,11 +16,17 @@ ORDERS = ("ijk", "ikj", "jik", "jki", "kij", "kji")
 
 @dataclass
 class Cache:
-    """``size`` bytes in lines of ``line`` bytes, ``ways`` lines to a set.
+    """A set-associative cache that evicts the least recently used line of a full set.
 
-    An address belongs to line address // line, and that line to set (line number) mod (sets). Of a
-    full set the line that was not used for the longest time leaves. A store fetches its line, as a
-    load does. Raises ValueError unless line and the number of sets are powers of two.
+    An address belongs to line address // line, and that line to set (line number) mod (sets). A
+    store fetches its line, as a load does. ValueError unless line and sets are powers of two.
+
+    Parameters
+    ----------
+    size, line
+        In bytes.
+    ways
+        Lines to a set.
     """
 
     size: int = 32768
@@ -110,7 +116,18 @@ def matmul_trace(order: str, n: int, size: int = 4) -> Iterator[tuple[str, int, 
 
 
 def count_misses(order: str, n: int, cache: Cache) -> dict[str, int]:
-    """Run a loop order through ``cache``; return misses by matrix, and "accesses"."""
+    """Run the product of two n × n matrices of float32 through ``cache``.
+
+    Parameters
+    ----------
+    order
+        Loops from the outermost, such as "ikj".
+
+    Returns
+    -------
+    dict of str to int
+        Misses of the matrices "a", "b" and "c", and all "accesses".
+    """
     counts = {"a": 0, "b": 0, "c": 0, "accesses": 0}
     for name, _, _, address in matmul_trace(order, n):
         counts["accesses"] += 1

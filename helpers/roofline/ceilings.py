@@ -117,10 +117,17 @@ class Ceilings:
 def ceilings(*, again: bool = False, progress: bool = True, quick: bool = False) -> Ceilings:
     """Return this machine's ceilings: measured on the first call, kept in the user's cache.
 
-    ``again`` measures anew. ``quick`` takes fewer samples and a shorter latency curve (for tests).
-    ``progress`` shows a bar on standard output. Takes under a minute: after half of one the samples
-    become few, and what is left at the end is skipped and named in ``skipped``.
-    Raises helpers.machine.compilers.CompilerError without a C compiler.
+    It takes under a minute: after half of one the samples become few, and what is left at the end
+    is skipped and named in ``skipped``. CompilerError without a C compiler.
+
+    Parameters
+    ----------
+    again
+        Measure anew.
+    progress
+        Show a bar on standard output.
+    quick
+        Take fewer samples and a shorter latency curve (for tests).
     """
     # The compiler counts too: one without OpenMP measures one thread.
     built = f"{compiler_version(find_compiler())} {native.openmp()}"

@@ -34,12 +34,22 @@ def _library(*optimise: str):
 
 
 def versions(n: int, block: int = 64, optimise: str = "-O3") -> dict[str, Callable]:
-    """Return the versions for n × n matrices: name → ``multiply(a, b) -> c``, fp32, C order.
+    """Return products of n × n matrices by name: the loop orders, "blocked", "tiled" and "library".
 
-    Names: the six loop orders, "blocked" (blocks of side ``block``), "tiled" (where n is a multiple
-    of 48) and "library" (NumPy's BLAS). Each call allocates and clears its result, as all do.
-    Raises ValueError for n < 1 or block < 1, and from ``multiply`` for arrays of another shape or
-    type.
+    "tiled" is there where n is a multiple of 48; "library" is NumPy's BLAS.
+
+    Parameters
+    ----------
+    block
+        Side of the blocks of "blocked".
+    optimise
+        What the C compiler is told.
+
+    Returns
+    -------
+    dict of str to callable
+        ``multiply(a, b) -> c``, all (n, n) float32 in C order, else ValueError (but "library").
+        Each call allocates its result.
     """
     if n < 1 or block < 1:
         raise ValueError(f"versions expects n >= 1 and block >= 1; got n={n}, block={block}")

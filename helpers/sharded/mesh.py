@@ -14,12 +14,23 @@ class Layout:
 
     >>> Layout(data=2, pipeline=2, tensor=2).place(5)
     {'data': 1, 'pipeline': 0, 'tensor': 1}
+
+    Parameters
+    ----------
+    data
+        Replicas, each with its part of the batch.
+    pipeline
+        Stages, each with some of the layers.
+    tensor
+        Parts of each matrix.
+    shard
+        ZeRO's stage among the replicas, 0 to 3.
     """
 
-    data: int = 1  #: replicas, each with its part of the batch
-    pipeline: int = 1  #: stages, each with some of the layers
-    tensor: int = 1  #: parts of each matrix
-    shard: int = 0  #: ZeRO's stage among the replicas, 0 to 3
+    data: int = 1
+    pipeline: int = 1
+    tensor: int = 1
+    shard: int = 0
 
     def __post_init__(self) -> None:
         for axis in AXES:

@@ -92,7 +92,17 @@ def activations(config: Config, pieces: range, tensor: int, sequences: int) -> f
 def predict(config: Config, layout: Layout, machine: Machine, batch: int, micro: int = 1) -> Plan:
     """Predict the seconds and bytes of a step.
 
-    ``batch`` counts the sequences of all replicas, ``micro`` the micro-batches of each.
+    Parameters
+    ----------
+    batch
+        Sequences of all replicas.
+    micro
+        Micro-batches of each replica.
+
+    Raises
+    ------
+    ValueError
+        If the layout does not divide the batch or the model, or is for another number of ranks.
     """
     d, p, t = layout.data, layout.pipeline, layout.tensor
     if len(machine.places) != layout.ranks:

@@ -15,7 +15,18 @@ from torch import Tensor
 
 
 def scores_of(q: Tensor, k: Tensor, first_query: int, first_key: int) -> Tensor:
-    """Return q·k / √D (..., Tq, Tk) of consecutive positions: −∞ where a key follows its query."""
+    """Return q·k / √D of consecutive positions: −∞ where a key follows its query.
+
+    Parameters
+    ----------
+    q, k : (..., Tq, D) and (..., Tk, D) Tensor
+    first_query, first_key
+        Positions of the first of each.
+
+    Returns
+    -------
+    (..., Tq, Tk) Tensor
+    """
     scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
     queries = first_query + torch.arange(q.shape[-2])
     keys = first_key + torch.arange(k.shape[-2])
@@ -23,10 +34,19 @@ def scores_of(q: Tensor, k: Tensor, first_query: int, first_key: int) -> Tensor:
 
 
 def piece(scores: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-    """Attend to one piece: return the output (..., Tq, D), and ℓ (..., Tq).
+    """Attend to one piece of the keys.
 
-    ``scores`` are those of :func:`scores_of`; a query that sees no key of the piece gets zeros and
-    −∞.
+    Parameters
+    ----------
+    scores : (..., Tq, Tk) Tensor
+        Those of :func:`scores_of`.
+    v : (..., Tk, D) Tensor
+
+    Returns
+    -------
+    output : (..., Tq, D) Tensor
+    logs : (..., Tq) Tensor
+        ℓ. A query that sees no key of the piece gets zeros and −∞.
     """
     logs = scores.logsumexp(-1)
     safe = logs.masked_fill(logs == -math.inf, 0.0)
@@ -34,7 +54,14 @@ def piece(scores: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def merge(o1: Tensor, logs1: Tensor, o2: Tensor, logs2: Tensor) -> tuple[Tensor, Tensor]:
-    """Merge outputs (..., Tq, D) of two pieces with their ℓ (..., Tq), −∞ where nothing is seen."""
+    """Merge the outputs of two pieces, and their ℓ; return both, of the same shapes.
+
+    Parameters
+    ----------
+    o1, o2 : (..., Tq, D) Tensor
+    logs1, logs2 : (..., Tq) Tensor
+        ℓ: −∞ where nothing is seen.
+    """
     logs = torch.logaddexp(logs1, logs2)
     safe = logs.masked_fill(logs == -math.inf, 0.0)
     return (

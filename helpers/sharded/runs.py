@@ -113,11 +113,26 @@ def train(
     begin: int = 0,
     double: bool = False,
 ) -> list[float]:
-    """Train the transformer on a text; return the losses in nats for each token.
+    """Train the transformer on a text, by Adam; every rank calls.
 
-    The first ranks share it by ``layout``; the others have nothing to do, and no losses. ``batch``
-    counts the rows of an update, ``micro`` the micro-batches of each replica; ``load`` and ``save``
-    are folders of checkpoints, and ``begin`` is the number of the first batch.
+    Parameters
+    ----------
+    layout
+        Of the first ranks; the others have nothing to do.
+    tokens : (n,) numpy.ndarray
+    batch, micro
+        Rows of an update, and micro-batches of each replica.
+    load, save
+        Folders of checkpoints.
+    begin
+        The number of the first batch.
+    double
+        Whether in float64.
+
+    Returns
+    -------
+    list of float
+        Losses in nats for each token; none on ranks that take no part.
     """
     from helpers.datasets.characters import batch as draw
 

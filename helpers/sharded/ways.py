@@ -24,8 +24,8 @@ from helpers.waiting import doze
 def splits(config: Config, batch: int) -> dict[str, dict]:
     """Take a forward and a backward pass in each way to split; count and time its messages.
 
-    "messages" and "bytes" are as a trace of rank 0 counted them (0 elsewhere), "formula" is the
-    bytes by it, and "waited" seconds in messages, without a trace.
+    "messages" and "bytes" are as a trace of rank 0 counted them (0 elsewhere), "formula" has both
+    by :mod:`helpers.sharded.counts`, and "waited" the seconds in messages, without a trace.
     """
     from helpers.tracing import gather, record
 

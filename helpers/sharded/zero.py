@@ -56,11 +56,19 @@ def sent(stage: int, ranks: int, parameters: int, itemsize: int = 4) -> float:
     """Return the bytes that one rank sends in a step, by rings.
 
     Stages 0 to 2 reduce-scatter gradients and gather either those or parameters; stage 3 gathers
-    parameters twice, for the forward pass and for the backward pass: 2 or 3 times (N − 1)/N · Ψ ·
-    itemsize.
+    parameters twice, for the forward pass and for the backward pass.
 
     >>> sent(2, 4, 1000), sent(3, 4, 1000)
     (6000.0, 9000.0)
+
+    Parameters
+    ----------
+    stage
+        ZeRO's, 0 to 3, else ValueError.
+    parameters
+        Of the whole model.
+    itemsize
+        Bytes of a parameter, and of a gradient.
     """
     if stage not in STAGES:
         raise ValueError(f"ZeRO has stages 0, 1, 2, 3; got {stage!r}")

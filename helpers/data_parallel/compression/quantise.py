@@ -17,8 +17,14 @@ def quantise(v: np.ndarray, levels: int, random: np.ndarray) -> np.ndarray:
     >>> quantise(np.array([3.0, -4.0]), 1, np.array([0.5, 0.1]))  # 3/5 + 0.5 >= 1, 4/5 + 0.1 < 1
     array([1, 0])
 
-    The values ``v`` (n,) share one norm, ``levels`` is s, and ``random`` has one number from [0, 1)
-    for each value.
+    Parameters
+    ----------
+    v : (n,) numpy.ndarray
+        Values that share one norm.
+    levels
+        s.
+    random : (n,) numpy.ndarray
+        Numbers from [0, 1).
     """
     if levels < 1 or v.ndim != 1 or v.shape != random.shape:
         raise ValueError(

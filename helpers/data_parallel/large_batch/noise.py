@@ -31,7 +31,7 @@ def parts(small: float, large: float, batch: int, together: int) -> tuple[float,
 
 
 def critical_batch(batches: Sequence[float], steps: Sequence[float]) -> tuple[float, float]:
-    """Fit S = S_min · (1 + B_crit / B) to measured steps, with least squared relative errors."""
+    """Fit S = S_min · (1 + B_crit / B) to steps by least squared relative errors: S_min, B_crit."""
     if len(set(batches)) < 2 or len(batches) != len(steps):
         raise ValueError(f"critical_batch expects runs of two batches; got {batches}, {steps}")
     b, s = np.asarray(batches, float), np.asarray(steps, float)

@@ -16,8 +16,16 @@ LEFTWARDS, RIGHTWARDS = 21, 22  # tags
 def mixing(ranks: int, weight: float = THIRD) -> np.ndarray:
     """Make the matrix W by which replicas on a ring mix: θ_i ← Σ_j W_ij·θ_j.
 
-    ``weight`` is w of each neighbour, in [0, 1/2]; a replica itself keeps 1 − 2w, so that the rows
-    add up to 1. On two ranks both neighbours are the same one.
+    Parameters
+    ----------
+    weight
+        w of each neighbour, in [0, 1/2]; a replica itself keeps 1 − 2w. On two ranks both
+        neighbours are the same one.
+
+    Returns
+    -------
+    (R, R) numpy.ndarray
+        Its rows add up to 1.
     """
     if ranks < 1 or not 0 <= weight <= 0.5:
         raise ValueError(

@@ -118,10 +118,10 @@ def speed(ranks: int, batches: int = 80, pace: float = 10e-3, repeats: int = 3) 
 
 
 def crowd(threads: int, batches: int, batch: int = 1000) -> float:
-    """Time this rank's share of the source's work with so many threads; all ranks call.
+    """Return the slowest rank's seconds for the source's work, with so many threads on each rank.
 
-    Nothing is sent: what slows ranks down here is that they get in each other's way. ``batches``
-    are all mini-batches together, shared out evenly, ``batch`` the samples in one.
+    Every rank calls. Nothing is sent: what slows ranks down here is that they get in each other's
+    way. ``batches`` are all mini-batches together, shared out evenly, ``batch`` the samples in one.
     """
     import torch
     from mpi4py import MPI

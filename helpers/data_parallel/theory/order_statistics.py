@@ -40,12 +40,16 @@ def drawn(least: float, mean: float, seed: int, rank: int) -> Callable[[int], fl
 def of_sample(times: np.ndarray, needed: int) -> float:
     """Return the mean seconds until ``needed`` gradients are there, from times that were measured.
 
-    ``times`` (steps, W) are the seconds of each worker's gradient in each step. A row belongs
-    together: what slows several workers at once, or one of them for several steps, stays as it was.
-    ValueError for no such table, or unless 1 <= N <= W.
-
     >>> of_sample([[1.0, 9.0], [5.0, 3.0]], needed=1)
     2.0
+
+    Parameters
+    ----------
+    times : (steps, W) array_like
+        Seconds of each worker's gradient in each step. A row belongs together: what slows several
+        workers at once, or one of them for several steps, stays as it was.
+    needed
+        1 <= N <= W, else ValueError.
     """
     times = np.asarray(times, float)
     if times.ndim != 2 or not times.size:

@@ -60,8 +60,15 @@ def speedup(ranks: int, compute: float, synchronize: float) -> float:
 def crossing_batch(batches: list[float], ratios: list[float], ranks: int) -> float | None:
     """Find the batch size where T_sync / T_comp falls to R − 1: below it, one process is faster.
 
-    Return samples, interpolated on logarithmic axes between the ascending ``batches``; None if the
-    ratio never crosses R − 1 within them.
+    Parameters
+    ----------
+    batches, ratios
+        Batch sizes, ascending, and T_sync / T_comp at each.
+
+    Returns
+    -------
+    float or None
+        Samples, interpolated on logarithmic axes; None if the ratio never crosses R − 1.
     """
     if ranks < 2:
         return None
