@@ -180,7 +180,7 @@ def _compiler() -> str:
         tool = find_compiler("C++")
     except CompilerError:
         raise _AbsentError(
-            "install g++ or clang++; without it 05, 07, 14, 15 skip their kernels"
+            "install g++ or clang++; without it 03, 05, 07, 14, 15 skip their kernels"
         ) from None
     with tempfile.TemporaryDirectory(prefix="checkup-") as folder:
         source, program = Path(folder, "sum.cpp"), Path(folder, "sum")

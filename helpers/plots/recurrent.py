@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from helpers.recurrent.steps import GRUStep
 
 LOOKS = {"RNN": 0, "GRU": 1, "half-life GRU": 2, "orthogonal RNN": 4}  # of one network everywhere
-GATE = style.BLUE  # a gate of 1; of 0 it is paper
+GATE = style.BLUE
 
 
 def norms_by_lag(
@@ -169,15 +169,17 @@ def _column(
 ) -> None:
     import matplotlib as mpl
 
-    # Both begin with paper at 0, so that in the dark too the larger number stands out more.
-    paper = mpl.colors.LinearSegmentedColormap.from_list("gate", ["white", GATE])
-    scale = paper if gate else mpl.colormaps[style.DIVERGING]
+    scale = mpl.colormaps[style.DIVERGING]  # paper at 0, so that a larger number stands out more
     height = 0.88 / len(values)
     for i, value in enumerate(map(float, values)):
-        shade = scale(value if gate else 0.5 + value / 4)  # a state lies in [−1, 1], an input in ±2
+        shade = "white" if gate else scale(0.5 + value / 4)  # a state is in [−1, 1], an input in ±2
         bottom = top - 0.1 - (i + 1) * height
         cell = mpl.patches.Rectangle((left, bottom), 0.5, height, fc=shade, ec=style.GREY, lw=1)
         ax.add_patch(cell)
+        if gate:  # a bar: a shade of 0.05 is none
+            ax.add_patch(
+                mpl.patches.Rectangle((left, bottom), 0.5 * value, height, fc=GATE, alpha=0.5)
+            )
         said, ink = f"{value:.2f}" if gate else f"{value:+.2f}", style.ink(shade)
         ax.text(left + 0.25, bottom + height / 2, said, ha="center", va="center", color=ink)
     ax.text(left + 0.25, top - 0.02, name, ha="center", va="center")

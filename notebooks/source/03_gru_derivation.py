@@ -26,7 +26,7 @@ ax.legend()
 plt.show()
 
 # %% [markdown]
-# Three untrained networks read the same inputs twice, from two starting states. The curves show how much of the difference between the two runs is left after each step: what the network remembers of its start. The plain network forgets first, PyTorch's GRU later; a GRU with one bias raised still remembers after 60 steps. (Below $10^{-16}$ there is only rounding.) You will derive why the curves fall along straight lines, and what that bias does.
+# Three untrained networks read the same inputs twice, from two starting states. A curve shows how much of the difference between its two runs is left: what the network remembers of its start. The plain network (RNN) forgets first, PyTorch's GRU later; a GRU with one bias raised still remembers after 60 steps. (Below $10^{-16}$ there is only rounding.) You will derive why the curves fall along straight lines, and what that bias does.
 #
 # **You will be able to**
 #
@@ -36,7 +36,7 @@ plt.show()
 # - compare two networks fairly, over learning rates and seeds;
 # - say why a linear recurrence needs $\log_2 T$ steps in sequence instead of $T$.
 #
-# **You need** matrix calculus and PyTorch; no earlier notebook. *Time:* 150 minutes in three lessons, exercises included. Each lesson runs after the set-up below, without the others. *Cores:* one. *GPU:* none.
+# **You need** matrix calculus and PyTorch; no earlier notebook. *Time:* 150 minutes in three lessons, exercises included. Each lesson runs after the set-up below, without the others. *Cores:* one. *GPU:* none; the last kernel needs a C++ compiler.
 
 # %% [markdown]
 # ## Notation
@@ -138,7 +138,7 @@ def rnn_norms(radius, input_size=0.1, seed=1):
 #
 # ### A summary in which order counts
 #
-# One of the sources compares push-ups with savings. The mean of thirty days of push-ups ignores their order. Now put five yearly deposits of 100, 200, 300, 400 and 500 into an account that pays 5 % interest at each year's end.
+# The mean of thirty days of push-ups ignores their order. With savings, order counts: put five yearly deposits of 100, 200, 300, 400 and 500 into an account that pays 5 % interest at each year's end.
 #
 # > **Predict.** Make the same deposits in the opposite order. The mean is the same. By how much does the final balance change?
 
@@ -194,7 +194,7 @@ for t, x_t in enumerate(inputs, start=1):
 print(f"autograd:{torch.autograd.grad(h, w)[0]:+36.6f}")
 
 # %% [markdown]
-# Insert $\alpha_2$ and $\alpha_1$ into the equation of $\alpha_3$: the contribution of the input $k$ steps back is multiplied by $k$ factors $\tanh'(a_s)\,u$. With many units each factor is a matrix. We study this product below.
+# Insert $\alpha_2$ and $\alpha_1$ into the equation of $\alpha_3$: the contribution of the input $k$ steps back is multiplied by $k$ factors $\tanh'(a_s)\,u$. With many units each factor is a matrix.
 #
 # ### Backward: carry one vector for all weights
 #
@@ -252,7 +252,7 @@ three_checks(
 )
 
 # %% [markdown]
-# The gradients agree with autograd and `torch.nn` up to the rounding of float64, about $10^{-14}$. Finite differences cannot resolve more than about $10^{-9}$.
+# The gradients agree with autograd and `torch.nn` up to the rounding of float64, about $10^{-14}$. Finite differences are good to a few $10^{-9}$ only.
 #
 # ### What is left after 60 steps?
 #
@@ -357,7 +357,7 @@ ax.legend()
 plt.show()
 
 # %% [markdown]
-# At $\rho=1.3$ the gradient explodes. Without clipping, the first update is so large that the loss overflows: the cross is all there is. With clipping the loss falls. At $\rho=0.5$ the gradient has vanished: with and without clipping, the loss stays at 1, and the two lines coincide. Clipping cannot bring a gradient back.
+# At $\rho=1.3$ the gradient explodes. Without clipping, the first update makes the loss overflow: only the cross is left. With clipping the loss falls. At $\rho=0.5$ the gradient has vanished: the loss stays at 1, clipped or not. Clipping cannot bring a gradient back.
 #
 # **Answer.** Each step back multiplies the gradient by $\operatorname{diag}(1-h_t^2)$ and $U^\top$, and adds its contribution to every weight's gradient. After $k$ steps, the product of $k$ Jacobians decides whether the gradient vanishes or explodes; neither the norm nor the radius of $U$ alone does. *Evidence: three independent witnesses, curves over random matrices, two counterexamples of 2 × 2.*
 
@@ -380,7 +380,7 @@ plt.show()
 #
 # The [candidate](glossary.md#candidate) $n_t$ is the new state of a plain RNN, except that $r_t$ scales what it sees of the past. Then $z_t$ mixes the candidate with the old state.
 #
-# The GRU below has four units. It reads numbers $+1$ and $-1$, and has been trained to tell the sign of their sum; a *cue* starts the sum anew. Move the slider to a step with a cue and to one without. A gate without colour is at 0, a strong blue is 1; other values are purple above 0 and orange below. Where $z$ is large, the new state is close to the old one.
+# The GRU below has four units. It reads numbers $+1$ and $-1$, and has been trained to tell the sign of their sum; a *cue* starts the sum anew. Move the slider to a step with a cue and to one without. The blue bar in a gate's cell is as long as its value. Other numbers are purple above 0 and orange below.
 
 # %%
 small, sequence, signs = experiments.one_that_forgets(seed=1)
@@ -429,7 +429,7 @@ def my_gru_step(x, h, W, U, b, c):
 check.gru_from_equations(my_gru_step)
 
 # %% [markdown]
-# The check has compared your step and its gradients with PyTorch's. Do the gates do what the equations say? A bias of ±200 makes the sigmoid *equal* to 0 or 1 in float32, so three special cases can be tested:
+# The check has compared your step and its gradients with PyTorch's. A bias of ±200 makes the sigmoid *equal* to 0 or 1 in float32, so we can test three special cases:
 
 # %%
 mine = check.gru_from_equations.passed(my_gru_step)
@@ -451,7 +451,7 @@ print(f"r=1, z=0 is the RNN, up to {(held(reset=1, update=0, h=h) - plain).abs()
 print("r=0, z=0 forgets:", held(reset=0, update=0, h=h).equal(held(reset=0, update=0, h=other)))
 
 # %% [markdown]
-# With $z=1$ the state is copied. With $r=1$ and $z=0$ the GRU is a plain RNN. With $r=0$ and $z=0$ the past is forgotten. (One sometimes reads that units with a reset gate close to *1* forget. The equation says the opposite: a gate close to 0 resets.)
+# All three hold. (One sometimes reads that units with a reset gate close to *1* forget. The equation says the opposite: a gate close to 0 resets.)
 #
 # ### Backward
 #
@@ -577,7 +577,7 @@ _ = interact(
 claims.evidence("03-open-gate")
 
 # %% [markdown]
-# With a bias of 4, $z$ is close to 1. The GRU's curve is then almost flat, and the RNN's falls by many powers of ten. With a bias of 0, this GRU loses the gradient even sooner than the RNN: what helps is not the gate, but a gate near 1.
+# With a bias of 4, the GRU's curve is almost flat, and the RNN's falls by many powers of ten. With a bias of 0, this GRU loses the gradient even sooner than the RNN: what helps is not the gate, but a gate near 1.
 #
 # ### Exercise 4: a half-life for the state
 #
@@ -752,7 +752,7 @@ draw.against_the_gru(apart)
 plt.show()
 
 # %% [markdown]
-# ± and bars are 95 % intervals. The differences in the picture are *paired*: the same seed gives both networks the same batches and test set. If a bar contains 0, these seeds detect no difference; that does not make the cells equal. (Set `seeds` to 16 in the parameters to learn more.) In our runs, four seeds detected no loss with one gate; on the long copy the interval is wide. The cell that reads the input alone lost on *forget on cue*, but copied.
+# Each ± and each bar is a 95 % interval. The differences are *paired*: a seed gives both networks the same batches and test set. If a bar contains 0, these seeds detect no difference; the cells may still differ. In our runs, four seeds detected no loss with one gate; on the long copy the interval is wide. The cell that reads the input alone lost on *forget on cue*, but copied.
 #
 # ### What is gained: steps at the same time
 #
@@ -791,7 +791,7 @@ def scan(a, b):
 
 
 # %%
-for T, width in ((4096, 16), (64, 1024), (1024, 1024)):
+for T, width in ((4096, 16), (1024, 1024)):
     a, b = torch.rand(T, width), torch.randn(T, width)
     h, multiplied = scan(a, b)
     ms = [1e3 * measure(lambda f=f, a=a, b=b: f(a, b), repeats=5).best for f in (loop, scan)]
@@ -801,9 +801,80 @@ rounds_needed.answer(len(multiplied))
 work.answer(sum(multiplied) / T)
 
 # %% [markdown]
-# In our runs, on one core, the scan was faster with 16 numbers a step, and the loop with 1 024 at $T=1024$. The loop makes $2T$ small calls. The scan makes some ten large calls a round, but multiplies nearly $2\log_2T$ times as much. On a GPU thousands of threads share that work; notebook [15](15_cuda_threads_that_meet.ipynb) writes a scan in CUDA C.
+# In our runs, on one core, the scan was faster with 16 numbers a step, and the loop with 1 024: the scan makes few, large calls, but multiplies nearly $2\log_2T$ times as much.
 #
-# **Answer.** Without gates, an orthogonal $U$ copies with some seeds; a GRU with the half-life bias copied with all, at the most rates. Your intervals say what the second gate is worth. If gate and candidate do not read the old state, the recurrence is linear, and a scan computes it in $\log_2T$ rounds. *Evidence: the map, your ablation, and a scan equal to the loop.*
+# With $P$ [ranks](glossary.md#rank), processes that exchange messages, each rank scans its own block of steps in a loop. Then `comm.exscan` gives it all steps before its block, combined, in $\log_2P$ rounds of messages. `join` combines two steps; `n` counts the combinations in sequence behind a result.
+
+# %%
+# %load_ext helpers.cluster
+# %load_ext helpers.cuda
+from helpers.cluster import Cluster
+
+cluster = Cluster(n=4, preload=("torch",))
+
+# %%
+# %%ranks
+from itertools import accumulate
+
+import torch
+
+
+def join(first, then):
+    (a1, b1, n1), (a2, b2, n2) = first, then
+    return a2 * a1, a2 * b1 + b2, max(n1, n2) + 1
+
+
+torch.manual_seed(0)
+a, b = torch.rand(4096, 16), torch.randn(4096, 16)
+mine = [(a[t], b[t], 0) for t in range(rank * 4096 // size, (rank + 1) * 4096 // size)]
+for _ in range(3):  # the last is timed
+    comm.Barrier()
+    begin = MPI.Wtime()
+    A, B, n = zip(*accumulate(mine, join), strict=True)
+    before = comm.exscan((A[-1], B[-1], n[-1]), op=join) or (1, 0, 0)  # None on rank 0
+    h = torch.stack(A) * before[1] + torch.stack(B)
+    seconds = MPI.Wtime() - begin
+steps_in_sequence = max(n[-1], before[2]) + 1
+
+# %%
+a, b = cluster.run(lambda: (a, b))[0]
+blocks, depths, taken = zip(*cluster.run(lambda: (h, steps_in_sequence, seconds)), strict=True)
+alone = measure(lambda: loop(a, b), repeats=3).best
+print(f"loop:    {len(a)} steps in sequence, {1e3 * alone:.1f} ms")
+print(f"4 ranks: {max(depths)} steps in sequence, {1e3 * max(taken):.1f} ms; "
+      f"largest difference {(torch.cat(blocks) - loop(a, b)).abs().max():.0e}")  # fmt: skip
+
+# %% [markdown]
+# The sequence shrinks from $T$ to $T/P+\log_2P$ steps. The time shrinks less: the loop multiplies once a step, `join` twice, and a rank once more to apply the state before its block.
+#
+# On a GPU, each step can have its own thread, as in the scan of notebook [15](15_cuda_threads_that_meet.ipynb). This kernel replaces its sum by `join`. A block of 256 threads takes one of the 16 numbers:
+
+# %% language="cuda" magic_args="--device cpu"
+# __global__ void recurrence(const float *a, const float *b, float *h) {
+#     __shared__ float A[2][256], B[2][256];  // a round reads one half and writes the other
+#     int t = threadIdx.x, i = t * gridDim.x + blockIdx.x, half = 0;
+#     A[0][t] = a[i], B[0][t] = b[i];
+#     for (int k = 1; k < 256; k *= 2) {
+#         __syncthreads();
+#         float a1 = 1, b1 = 0;  // changes no state
+#         if (t >= k) a1 = A[half][t - k], b1 = B[half][t - k];
+#         B[1 - half][t] = A[half][t] * b1 + B[half][t];
+#         A[1 - half][t] = A[half][t] * a1;
+#         half = 1 - half;
+#     }
+#     h[i] = B[half][t];
+# }
+
+# %%
+h = torch.zeros(256, 16)
+record = recurrence[16, 256].record(a[:256], b[:256], h)
+print(f"{record.events['interval'].max()} barriers for 256 steps; "
+      f"largest difference {(h - loop(a[:256], b[:256])).abs().max():.0e}")  # fmt: skip
+
+# %% [markdown]
+# A barrier precedes each round: 8 rounds replace 256 steps. (A CPU imitates the threads here: we take no time.)
+#
+# **Answer.** Without gates, an orthogonal $U$ copies with some seeds; a GRU with the half-life bias copies with all, at the most rates. Your intervals say what the second gate is worth. If gate and candidate do not read the old state, the recurrence is linear, and a scan computes it in $\log_2T$ rounds. *Evidence: the map, your ablation, and three scans equal to the loop.*
 
 # %% [markdown]
 # <details><summary><b>What the sources say, what we measured</b></summary>
@@ -814,7 +885,7 @@ work.answer(sum(multiplied) / T)
 # | the recursion $\alpha_t = g'\cdot(x_t+U\alpha_{t-1})$ | lesson 1: equal to autograd, digit for digit |
 # | unrolled, the gradient holds $(g'U)^{n-1}$; a norm above 1 *will* explode, below 1 *will* vanish | lesson 1: below 1 it does vanish. Above 1 is necessary, not sufficient; and the power is a product of differing Jacobians |
 # | $z=1$ copies; $r=1$, $z=0$ is the plain RNN | lesson 2: exactly, and to rounding |
-# | units with a short memory have reset gates close to 1, and forget | lesson 2: the opposite follows from the equation, and is what the exact check shows. The paper's word is "active", not "close to 1" |
+# | units with a short memory have reset gates close to 1, and forget | lesson 2: equation and check say the opposite; the paper's word is "active" |
 # | why a reset gate beside an update gate? no answer found | lesson 3: an ablation of your own, with an interval |
 #
 # </details>
@@ -825,10 +896,13 @@ work.answer(sum(multiplied) / T)
 # - Cho et al. (2014), *Learning phrase representations using RNN encoder-decoder*: the GRU.
 # - Werbos (1990), *Backpropagation through time*: the walk backwards.
 # - Pascanu, Mikolov & Bengio (2013), *On the difficulty of training recurrent neural networks*: vanishing, exploding, clipping.
-# - Saxe, McClelland & Ganguli (2014), *Exact solutions to the nonlinear dynamics of learning*; Le, Jaitly & Hinton (2015), *A simple way to initialize recurrent networks*: orthogonal and identity starts.
+# - Saxe, McClelland & Ganguli (2014), *Exact solutions to the nonlinear dynamics of learning*: orthogonal starts.
 # - Tallec & Ollivier (2018), *Can recurrent neural networks warp time?*: biases of gates as time scales.
-# - Hochreiter & Schmidhuber (1997), *Long short-term memory*: the older sibling, with a gate more.
+# - Hochreiter & Schmidhuber (1997), *Long short-term memory*: the older sibling.
 # - Zhou et al. (2016), *Minimal gated unit*; Ravanelli et al. (2018), *Light gated recurrent units*: without a reset gate.
 # - Feng et al. (2024), *Were RNNs all we needed?*: minGRU; Gu & Dao (2023), *Mamba*: the linear recurrence at scale.
 #
 # **Next**: [04 Train hierarchical attention, and check what it attends to](04_hierarchical_attention.ipynb) stacks two GRUs and reads documents with them.
+
+# %%
+cluster.stop()
