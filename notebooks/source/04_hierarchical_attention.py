@@ -391,18 +391,18 @@ with torch.no_grad():
     if all(one.passed(answer) for one, answer in answers):
         fresh.word.pool.__class__ = fresh.sentence.pool.__class__ = Yours
     same, wider = (fresh(documents.Batch.of(few, padding=more)) for more in (0, 25))
-print("attention by", type(fresh.word.pool).__name__)
-print(f"it moves the logits by              {(same - logits).abs().max().item():.0e}")
-print(f"25 more columns of padding move them by {(wider - logits).abs().max().item():.0e}")
+print("attention layer:", type(fresh.word.pool).__name__)
+print(f"logits with this layer, moved by        {(same - logits).abs().max().item():.0e}")
+print(f"and 25 more columns of padding, moved by {(wider - logits).abs().max().item():.0e}")
 
 # %% [markdown]
 # With the mask, padding changes nothing but the last digits.
 #
 # ### One at a time, or all at once
 #
-# The simplest implementation loops over sentences and words. A packed batch gives the same numbers.
+# The simplest implementation loops over sentences and words. A packed batch gives the same numbers, faster.
 #
-# > **Predict.** How many times as fast as one sentence at a time is the packed batch, forward and backward together?
+# > **Predict.** How many times as fast is a packed batch as one sentence at a time, forward and backward together?
 
 # %%
 faster = Prediction("packed, times as fast as one sentence at a time", None)  # your number
@@ -547,7 +547,7 @@ plt.show()
 splits.answer(sum(ours > rival for ours, rival in compared["counted words, all documents"]))
 
 # %% [markdown] claims="04-bar 04-bar-rate 04-hierarchy 04-hierarchy-rate 04-hierarchy-both"
-# A dot is a split, the diamond is the mean of the five, and the bar is its 95 % interval. At the left stands the rival, and how many documents both learned from. Leads within the grey band, less than half a percentage point, do not count. With all documents, neither the hierarchy nor counted words have a clear lead: the mean lies in the grey band. With a quarter, the hierarchy is behind counted words in every split, though the bar contains zero, and ahead of the flat GRU.
+# A dot is a split, the diamond is the mean of the five, and the bar is its 95 % interval. Leads within the grey band, less than half a percentage point, do not count. With all documents, neither the hierarchy nor counted words have a clear lead: the mean lies in the grey band. With a quarter, the hierarchy is behind counted words in every split, though the bar contains zero, and ahead of the flat GRU.
 #
 # Are these gaps due to the architecture, or to the training? All networks used the learning rate 0.004. Here are the accuracies at several rates, with a quarter of the documents; compare each model's best:
 
@@ -586,7 +586,7 @@ for name in ("04-hierarchy-rate", "04-hierarchy-both", "04-bar-rate"):
 # %% [markdown]
 # **With a quarter of the documents the rate matters more than the architecture.** From 0.002 to 0.008 the flat GRU gains eighteen points. At 0.008 it beats the hierarchy at 0.004, in every split. With 0.008 for both, the best rate tried, the hierarchy is two points ahead, but its lead varies too much for five splits to decide. In each split, the hierarchy is behind counted words at 0.004 and ahead of them at 0.008. With all documents, the hierarchy is one point ahead of the flat GRU at both rates.
 #
-# So compare architectures only after you have tuned each of them. (Our comparison is not perfect: both curves still rise at the last rate, each split was trained once at each rate, and the five splits share training documents, so the intervals are too narrow.)
+# So compare architectures only after you have tuned each of them. (Our comparison is not perfect: the hierarchy was not trained at 0.002, both curves still rise at 0.008, each split was trained once, and splits share training documents, so the intervals are too narrow.)
 #
 # **Answer.** With all documents, the network has no clear lead over counted words. With a quarter of them it is behind or ahead, depending on the learning rate. *Evidence: five splits at two rates.*
 

@@ -22,13 +22,15 @@ def test_a_document_shows_every_word_by_its_weight_and_no_markup_of_its_own():
     page = attention.document_html([["<b>", "the"], ["end"]], found, "a & b")
     assert "&lt;b&gt;" in page
     assert "a &amp; b" in page
-    assert 'title="0.900" style="background:rgba(230,159,0,0.37)' in page  # (2 · 0.9 − 0.5) / 3.5
+    shade = ((2 * 0.9 - 0.5) / 3.5) ** 0.6
+    assert f'title="0.900" style="background:rgba(230,159,0,{shade:.2f})' in page
     assert 'title="0.100" style="background:rgba(230,159,0,0.00)' in page
     assert "width:75px" in page
     key = page.partition("equal share:")[2].partition("</tr>")[0]
-    assert [f"rgba(230,159,0,{shade})" in key for shade in ("0.14", "0.43", "0.71", "1.00")] == [
+    assert [f"rgba(230,159,0,{shade})" in key for shade in ("0.31", "0.60", "0.82", "1.00")] == [
         True
     ] * 4
+    assert key.count("font-weight:bold") == 3
 
 
 def test_norms_by_lag_tell_their_curves_by_markers_too():
