@@ -1,5 +1,5 @@
 # %% [markdown]
-# # Appendix: the other collectives, more links, and where ranks sit
+# # More of allreduce: the other collectives, links, and where ranks sit
 #
 # You will watch six of MPI's collectives, write a broadcast for long arrays, order a link for an allreduce, and predict what a bad placement of ranks costs.
 #
@@ -44,7 +44,7 @@ cluster = Cluster(n=P.ranks)
 # %% [markdown]
 # ## The six collectives
 #
-# A [collective](glossary.md#collective) is a call in which a whole group takes part. Of MPI's twenty or so, training uses these six, the reduce-scatter of notebook 08 and the all-to-all of notebook [13](13_sharding.ipynb).
+# In a [collective](glossary.md#collective) a whole group takes part. Training uses these six, the reduce-scatter of notebook 08 and the all-to-all of notebook [13](13_sharding.ipynb).
 #
 # | collective | before | after | used for |
 # |---|---|---|---|
@@ -55,7 +55,7 @@ cluster = Cluster(n=P.ranks)
 # | reduce | rank $i$ has $x_i$ | root has $\sum x_i$ | a [parameter server](glossary.md#parameter-server) |
 # | allreduce | rank $i$ has $x_i$ | every rank has $\sum x_i$ | gradients |
 #
-# `helpers.collectives` implements each with sends and receives. The next cell records them on 2, 3 and 4 of your ranks, and simulates 8. Choose a collective from the menu, and *step*.
+# `helpers.collectives` writes them with sends and receives. We record them on 2, 3 and 4 of your ranks, and simulate 8. Choose a collective from the menu, and press ▶|.
 
 # %%
 SIX = ["broadcast", "scatter", "gather", "allgather", "reduce", "tree"]
@@ -114,7 +114,7 @@ times = measure.function_times({way.__name__: way for way in must_send}, [K])
 if rank == 0:
     for way, least in must_send.items():
         took = times[way.__name__][0]
-        print(f"{way.__name__:10} of 4 MB: {1e3 * took:.2f} ms, "
+        print(f"{way.__name__:10} of 4 MB: {1e3 * took:.3g} ms, "
               f"bus bandwidth {least / took / 1e6:.0f} MB/s")  # fmt: skip
 
 # %% [markdown]
@@ -205,7 +205,7 @@ if check.long_broadcast.passed(long_broadcast, cluster=cluster):
     with Others() as others:
         looks = cluster.run(lambda *a: look_at(*a), long_broadcast, K, sizes)
     sent, times = zip(*looks, strict=True)
-    figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4.4), layout="constrained")
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
     costs.bytes_by_rank({way: [one[way] for one in sent] for way in sent[0]}, K, left)
     costs.times_by_size(sizes, times[0], ax=right)
     figure.set_label("Two broadcasts: what each rank sends, and how long they take")
@@ -217,11 +217,11 @@ if check.long_broadcast.passed(long_broadcast, cluster=cluster):
     guess.answer("the faster broadcast of 4 MB", faster)
 
 # %% [markdown]
-# The tree takes $\lceil\log_2 N\rceil$ steps of $K$ bytes, chunks take $2(N-1)$ steps of $K/N$ bytes. Where your curve crosses the tree's, if it does, depends on the machine.
+# The tree takes $\lceil\log_2 N\rceil$ steps of $K$ bytes, chunks take $2(N-1)$ steps of $K/N$ bytes. In the model chunks win for long arrays; whether they do here depends on the machine.
 #
 # ## Links
 #
-# What are α and β elsewhere? **PCIe** joins a processor to its devices by parallel *lanes*. **NVLink** joins GPUs directly. **InfiniBand** and **Ethernet** join machines. **RDMA** lets a network card read and write another machine's memory without its processor (**RoCE**: RDMA over Ethernet). The last column names the source of the figures.
+# What are α and β elsewhere? **PCIe** joins a processor to its devices by parallel *lanes*. **NVLink** joins GPUs directly. **InfiniBand** and **Ethernet** join machines. **RDMA** lets a network card read and write another machine's memory without its processor (**RoCE**: RDMA over Ethernet). *NCCL* means the latencies that NCCL 2.10 assumes (`hwLat` in `tuning.cc`), *Tian 2019* the lecture whose claims we examine.
 
 # %%
 gamma = max(cluster.run(measure.addition))
@@ -233,7 +233,7 @@ def held_together(took):  # a number and its unit stay on one line
     return seconds(took).replace(" ", "\N{NO-BREAK SPACE}")
 
 
-rows = ["| link | α | 1/β (GB/s) | ring of 8, 102 MB | origin |", "|---|--:|--:|--:|---|"]
+rows = ["| link | α | 1/β (GB/s) | ring of 8, 102 MB | source |", "|---|--:|--:|--:|---|"]
 for link in links:
     took = held_together(cost.allreduce("ring", 8, link).at(P.gradient))
     figures = f"{held_together(link.alpha)} | {link.bandwidth / 1e9:.3g} | {took}"
@@ -241,7 +241,7 @@ for link in links:
 Markdown("\n".join(rows))
 
 # %% [markdown]
-# Mind the units: networks are sold in bits per second, so "100G" is 12.5 GB/s. One of the source's figures (Tian 2019) has the wrong unit: "985 MiB/s" for a lane of PCIe 3.0. A lane transfers $8\cdot10^9$ bits a second, and 128 of every 130 bits are data:
+# Mind the units: networks are sold in bits per second, so "100G" is 12.5 GB/s. One of the lecture's figures has the wrong unit: "985 MiB/s" for a lane of PCIe 3.0. A lane transfers $8\cdot10^9$ bits a second, and 128 of every 130 bits are data:
 
 # %%
 lane = 8e9 * 128 / 130 / 8  # bytes per second
@@ -250,7 +250,7 @@ print(f"{lane / 1e6:.0f} MB/s = {lane / 2**20:.0f} MiB/s")
 # %% [markdown]
 # ### Exercise 2: the rate to ask for
 #
-# *Difficulty ●●○, 10 minutes.* A ring of $N$ ranks (two or more) should allreduce $K$ bytes in `seconds` s. Which rate must its links have at least, in *bits* a second? Every message has a latency of `alpha` seconds. Of the bits on a link only the share `data` belongs to the array, such as 128/130 on a lane of PCIe 3.0. Leave γ out. If no rate is enough, return `math.inf`.
+# *Difficulty ●●○, 10 minutes.* A ring of $N$ ranks (two or more) should allreduce $K$ bytes in `seconds` seconds. Which rate must its links have at least, in *bits* a second? Every message has a latency of `alpha` seconds. Of the bits on a link only the share `data` belongs to the array: 128/130 on a lane of PCIe 3.0. Leave γ out. If no rate is enough, return `math.inf`.
 #
 # <details><summary>Hint</summary>
 #
@@ -289,7 +289,7 @@ if check.rate_for.passed(rate_for):
               f"{'enough' if needed <= has else 'too slow'}")  # fmt: skip
 
 # %% [markdown]
-# Now order a link. A ring over four hosts with one rank each should allreduce 1 MB in 0.2 s. We assume α = 0.1 ms; `data` is the share that packet headers leave. The cell emulates links of the rate that your function returns, and measures.
+# Now order a link. A ring over four hosts with one rank each should allreduce 1 MB in 0.2 s. We assume α = 0.1 ms; `data` is the share that packet headers leave. The cell emulates links of your rate, and measures.
 
 # %%
 network = Network(hosts=4, rate=100e6)  # 100 Mbit/s
@@ -307,11 +307,11 @@ if check.rate_for.passed(rate_for):
 # %% [markdown]
 # ## Where ranks sit
 #
-# Placed *side by side* (Slurm's `--distribution=block`), ranks 0 and 1 share a host, and in a ring only rank 1 sends to another host. Dealt out *in turn* (`cyclic`), ranks 0 and 1 sit on different hosts, and every rank sends to another host. What does that cost?
+# Placed *side by side* (Slurm's `--distribution=block`), ranks 0 and 1 share a host, and in a ring only one of them sends to another host. Dealt out *in turn* (`cyclic`), neighbours sit on different hosts, and every rank sends to another host. What does that cost?
 #
 # ### Exercise 3: a ring on hosts
 #
-# *Difficulty ●●○, 15 minutes.* In the flat ring rank $r$ sends to rank $(r+1) \bmod N$. `hosts` names the host of each rank, two hosts at least: `(0, 0, 1, 1)` places neighbours side by side, `(0, 1, 0, 1)` deals them out in turn. Return the seconds that an allreduce of $K$ bytes takes by this ring. A host's link carries `payload` bytes a second each way. Each step costs `alpha` seconds once, however many messages share a link in it. Messages inside a host and additions cost nothing.
+# *Difficulty ●●○, 15 minutes.* In a ring rank $r$ sends to rank $(r+1) \bmod N$. `hosts` names the host of each rank, two hosts at least: `(0, 0, 1, 1)` places neighbours side by side, `(0, 1, 0, 1)` deals them out in turn. Return the seconds that an allreduce of $K$ bytes takes by this ring. A host's link carries `payload` bytes a second each way. Each step costs `alpha` seconds once, however many messages share a link in it. Messages inside a host and additions cost nothing.
 #
 # <details><summary>Hint</summary>
 #
@@ -338,7 +338,7 @@ my_rate, my_size = 50e6, 500_000  # bit/s, bytes
 check.ring_on_hosts(ring_on_hosts)
 
 # %% [markdown]
-# The next cell makes `my_hosts` hosts with both placements, and prints predicted and measured times. Does cyclic take nearly twice as long? (The α is a record's.)
+# The next cell makes `my_hosts` hosts with both placements, and prints predicted and measured times. Does cyclic take nearly twice as long? (α comes from a record.)
 
 # %%
 alpha = on_hosts.recorded(100e6, [1_048_576])[0].alpha
@@ -355,7 +355,7 @@ for way in ("block", "cyclic") if check.ring_on_hosts.passed(ring_on_hosts) else
         print(f"{way:6s} predicted {seconds(told)}. No hosts here ({error}).")
 
 # %% [markdown] claims="A3-placement"
-# Dealt out, the ring takes twice as long, because in every step each link carries twice the bytes. In our records of four hosts with two ranks each, on two processors, it takes 1.8 to 1.9 times as long for 256 KB and 2.1 times for 1 MB. Two levels group ranks by host, whatever their numbers: the placement does not matter to them.
+# Dealt out, the ring takes twice as long, because in every step each link carries twice the bytes. In our records of four hosts with two ranks each, on two cores, it takes 1.8 to 1.9 times as long for 256 KB and 2.1 times for 1 MB. Two levels group ranks by host: the placement does not matter to them.
 
 # %%
 claims.evidence("A3-placement")
@@ -363,13 +363,13 @@ claims.evidence("A3-placement")
 # %% [markdown]
 # ### More and more hosts
 #
-# Which algorithm's time grows least with the number of hosts? The array has 256 KB. Marks are recorded, lines are the model.
+# Which algorithm's time grows least with the number of hosts? The times are a record's.
 
 # %%
 counts, grown, model_says = on_hosts.growing(rate=100e6)
 ax = costs.times_by_ranks(counts, grown, predicted=model_says)
-ax.set(xlabel="number of hosts, one rank each", title="256 KB, links of 100 Mbit/s")
-ax.figure.set_label("Time of an allreduce of 256 KB by the number of hosts, at 100 Mbit/s")
+ax.set(xlabel="number of hosts, one rank each")
+ax.figure.set_label("Time of an allreduce of 256 KB by the number of hosts, links of 100 Mbit/s")
 plt.show()
 for said, ms in (("by the model", model_says["ring"]), ("recorded", grown["ring"])):
     print(
@@ -377,7 +377,7 @@ for said, ms in (("by the model", model_says["ring"]), ("recorded", grown["ring"
     )
 
 # %% [markdown]
-# The ring's. In a ring each rank sends $2(N-1)/N$ times $K$ bytes: $K$ on two hosts, $1.75\,K$ on eight, and never $2K$. In tree and recursive doubling, the busiest rank's bytes grow without limit. The recorded ring takes longer than the model says. One likely reason: all hosts of this record share two cores, but α was measured while the other ranks slept.
+# The ring's. In a ring each rank sends $2(N-1)/N$ times $K$ bytes: $K$ on two hosts, $1.75\,K$ on eight, and never $2K$. In tree and recursive doubling, the busiest rank's bytes grow without limit. Recursive doubling zigzags: with 3 or 6 hosts, no power of two, it needs two more steps. The recorded ring takes longer than the model says. One likely reason: all these hosts share two cores, but α was measured while the other ranks slept.
 #
 # ## What the sources say, what we measured
 
@@ -387,13 +387,16 @@ rows = [
     ("collectives: broadcast, scatter, gather, allgather, reduce, allreduce, drawn",
      f"recorded, playable; {sum(agreed)} of {len(agreed)} results are MPI's"),
     ("PCIe 3.0: 985 MiB/s a lane", f"computed: {lane / 1e6:.0f} MB/s"),
-    ("Ethernet 10M-100G, 100-20 µs; InfiniBand 2.5-250G, 5-0.5 µs", "*the sources' figures*, taken "
-     f"over with units, not measured; your ranks: {here.bandwidth / 1e9:.2g} GB/s, "
+    ("Ethernet 10M-100G, 100-20 µs; InfiniBand 2.5-250G, 5-0.5 µs", "*the sources' figures*, "
+     f"not measured; your ranks: {here.bandwidth / 1e9:.2g} GB/s, "
      f"{seconds(here.alpha)}"),
-    ("NVLink, RDMA: named without figures", "*not measured*: other origins, in the table of links"),
+    ("NVLink, RDMA: named without figures", "*not measured*: other sources, in the table of links"),
 ]  # fmt: skip
 table = ["| the sources say | here |", "|---|---|", *(f"| {a} | {b} |" for a, b in rows)]
 Markdown("\n".join(table))
+
+# %% [markdown]
+# **Next**: [02 Train on several ranks: synchronously and asynchronously](02_sgd_sync_async.ipynb).
 
 # %%
 cluster.stop()
