@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from helpers.plots.style import BLUE, GREEN, ORANGE, VERMILION, edge, ensure_axes, few_decades, note
+from helpers.plots.style import BLUE, GREEN, ORANGE, VERMILION, ensure_axes, few_decades, note
 from helpers.plots.web.page import embed
 
 if TYPE_CHECKING:
@@ -50,27 +50,27 @@ def overlap(ranks: Sequence[Sequence[tuple[str, str, float, float]]]) -> Axes:
     from matplotlib.patches import Patch
 
     looks = {
-        "compute": (BLUE, "computes"),
-        "wait": (ORANGE, "waits"),
-        "network": (GREEN, "allreduce"),
+        "compute": (BLUE, "", "computes"),
+        "wait": (ORANGE, "//", "waits"),
+        "network": (GREEN, "", "allreduce"),
     }
-    ax = ensure_axes(figsize=(11, 1.3 + 0.9 * len(ranks)))
+    ax = ensure_axes(figsize=(9, 1.3 + 1.2 * len(ranks)))
     for rank, events in enumerate(ranks):
-        for lane, (colour, _) in looks.items():
+        for lane, (colour, hatch, _) in looks.items():
             found = [event for event in events if event[1] == lane]
             spans = [(1e3 * start, 1e3 * (stop - start)) for _, _, start, stop in found]
             low = 2 * rank + (lane == "network") - 0.4
-            ax.broken_barh(
-                spans, (low, 0.8), facecolor=colour, edgecolor=edge(colour), linewidth=0.5
-            )
+            ax.broken_barh(spans, (low, 0.8), facecolor=colour, hatch=hatch, edgecolor="white",
+                           linewidth=0.5)  # fmt: skip
         begun = [1e3 * start for label, _, start, _ in events if label == "begin all-reduce"]
         (marks,) = ax.plot(
             begun, [2 * rank - 0.5] * len(begun), "kv", markersize=9, clip_on=False,
             label="a gradient is ready",
         )  # fmt: skip
-    patches = [Patch(facecolor=colour, label=name) for colour, name in looks.values()]
-    ax.legend(handles=[marks, *patches], ncols=4, loc="lower left", bbox_to_anchor=(0, 1.04))
-    names = [name for rank in range(len(ranks)) for name in (f"rank {rank}", "its messages")]
+    patches = [Patch(facecolor=colour, hatch=hatch, edgecolor="white", label=name)
+               for colour, hatch, name in looks.values()]  # fmt: skip
+    ax.legend(handles=[marks, *patches], ncols=4, loc="lower left", bbox_to_anchor=(-0.14, 1.04))
+    names = [name for rank in range(len(ranks)) for name in (f"rank {rank}", "allreduces")]
     ax.set_yticks(range(len(names)), names)
     ax.figure.set_label("Allreduces begin while gradients are still computed")
     ax.set(xlabel="time of a step [ms]", ylim=(len(names) - 0.5, -0.7))

@@ -113,7 +113,7 @@ library = peak(autodiff.topological(wanted), wanted) / 1e6
 _, ax = plt.subplots()
 ax.hist(drawn, bins=24)
 ax.axvline(library, color=style.VERMILION, linestyle="--", label="the library's order")
-ax.figure.set_label("The peaks of 300 random orders")
+ax.figure.set_label("Peak memory of 300 random orders, and of the library's order")
 ax.set(xlabel="peak memory [MB]", ylabel="random orders")
 ax.legend()
 plt.show()
@@ -210,7 +210,7 @@ for T in (3, 50):
     print(f"T = {T:2}: relative difference from PyTorch {off:.1g}")
 
 # %% [markdown]
-# Yes, up to rounding. The second way is PyTorch's, *eager* evaluation: each operator runs at once and is recorded, and the loop is Python's `while`. Our library can do so, too. Newton's iteration $X\leftarrow X(2I-AX)$ converges to $A^{-1}$, and the values of $X$ decide when to stop:
+# Yes, up to rounding. The second way is PyTorch's, *eager* evaluation: each operator runs at once and is recorded, and the loop is Python's own. Our library can do so, too. Newton's iteration $X\leftarrow X(2I-AX)$ converges to $A^{-1}$, and the values of $X$ decide when to stop:
 
 # %%
 size = 4
@@ -348,7 +348,7 @@ equal = all(
 print("weights of both ranks equal to one process, bit for bit:", equal)
 
 # %% [markdown]
-# A triangle stands where a gradient is ready and its allreduce is begun. Which allreduces have computation to run beside?
+# A triangle stands where a gradient is ready and its allreduce is begun. Which allreduces can overlap with computation?
 
 # %%
 draw.overlap([events for _, events in ranks])
@@ -364,7 +364,7 @@ for rank, (_, events) in enumerate(ranks):
 early.answer(sum(start < last for start in begun))
 
 # %% [markdown]
-# Two allreduces, of the last two layers, begin early and can overlap with computation. The first layer's gradient is ready last (the third triangle): no gradient is left to compute meanwhile. The weights agree bit for bit: one process and two ranks add the same two gradients, and halve the sum.
+# Those of the last two layers begin early enough. The first layer's gradient is ready last (the third triangle): no gradient is left to compute meanwhile. The weights agree bit for bit: one process and two ranks add the same two gradients, and halve the sum.
 #
 # **In practice** JAX's loop operator is `jax.lax.scan`. PyTorch's `scaled_dot_product_attention` can use FlashAttention, and its DDP begins an allreduce for each bucket of gradients (notebook [02](02_sgd_sync_async.ipynb)).
 #
