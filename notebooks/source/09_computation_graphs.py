@@ -127,7 +127,7 @@ value, with_w, with_b, with_x = 2, 2 * 1 * 2 * 2, 2 * 1 * 2, 2 * 1 * 2 * 3 + 1
 check.four_numbers(value, with_w, with_b, with_x)
 
 # %% [markdown]
-# Now let PyTorch and `autodiff` compute the same numbers:
+# Now let PyTorch and `autodiff`, this course's package, compute the same numbers:
 
 # %%
 w, x, b = (torch.tensor(number, requires_grad=True) for number in (3.0, 2.0, -5.0))
@@ -144,7 +144,7 @@ values = zip(NAMES, four(np.array(3.0), np.array(2.0), np.array(-5.0)), strict=T
 print("this graph:", *(f"{name} = {value:g} " for name, value in values))
 
 # %% [markdown]
-# Both agree with your paper, but they work differently. PyTorch computed $y$ line by line and recorded what it did. `autodiff`, a package of this course, built the whole graph, gradients included, before it saw a number. The rest of this notebook builds that graph.
+# Both agree with your paper, but they work differently. PyTorch computed $y$ line by line and recorded what it did. `autodiff` built the whole graph, gradients included, before it saw a number. The rest of this notebook builds such graphs.
 #
 # ### Types before values
 #
@@ -249,7 +249,7 @@ read = forward.intersection(v for node in added for v in node.inputs)
 guess.answer("results that the gradient reads", {str(v.maker.operator) for v in read})
 
 # %% [markdown]
-# Each line is one operator: what it reads, and the type of its result. Lines `a` to `c` compute $y$. Lines `d` to `i`, plus the constant 1 that `d` reads, are the gradient: $g\,(1-\tanh^2x)$, where $g$ is $\partial y/\partial y=1$, broadcast to $x$'s shape. The gradient reads one result of the forward pass: the rule of tanh needs the *result* of tanh (`a`), while a sum and a reshape need only shapes. Such reads are why frameworks keep results until the backward pass has used them, and why lesson 3 exists.
+# Each line is one operator: what it reads, and the type of its result. Lines `a` to `c` compute $y$. Lines `d` to `i`, plus the constant 1 that `d` reads, are the gradient: $g_y\,(1-\tanh^2x)$, where $g_y=\partial y/\partial y=1$ is broadcast to $x$'s shape. The gradient reads one result of the forward pass: the rule of tanh needs the *result* of tanh (`a`), while a sum and a reshape need only shapes. Because of such reads, frameworks keep results until the backward pass has used them (lesson 3).
 #
 # ### Exercise 3: extend the graph
 #
@@ -364,7 +364,7 @@ for name, y in (("in NumPy", autodiff.apply(Cube(), x)), ("in the graph", x**3))
     print(f"{name:13} first derivative {slope}   second {curvature}")
 
 # %% [markdown]
-# The first derivatives agree, so every test of them passes. The second derivative is zero where $6x$ is right, and nothing warns. A penalty on a gradient, as in Wasserstein GANs, would train nothing.
+# The first derivatives agree, so every test of them passes. The second derivative is zero where $6x$ is right, and nothing warns. A penalty on a gradient, as in Wasserstein GANs, would do nothing.
 #
 # **Answer.** The gradient is more graph: one rule for each operator, applied in reverse topological order. So a gradient can be differentiated, changed and optimized like everything else. *Evidence: four numbers that equal PyTorch's, and a Hessian-vector product that differs from PyTorch's by rounding.*
 
@@ -544,7 +544,7 @@ guess["forward passes at 173 MiB"] = ...
 #
 # With $x_i=f_i(x_{i-1})$, the gradient of step $i$ reads $x_{i-1}$. The backward pass visits the steps in the order $n,\dots,1$, so all $n$ results are alive when it begins.
 #
-# **[Recomputation](glossary.md#recomputation)**: cut the chain into $m$ equal segments and keep only the first result of each. When the backward pass reaches a segment, run the segment forward again from its first result. At most $m$ beginnings and one segment of $n/m$ results are alive. The sum $m+n/m$ is smallest at $m=\sqrt n$, where it is $2\sqrt n$, and every step runs forward at most twice.
+# **[Recomputation](glossary.md#recomputation)**: cut the chain into $m$ equal segments and keep only the first result of each. When the backward pass reaches a segment, run the segment forward again from its first result. At most the $m$ kept results and the $n/m$ of one segment are alive. The sum $m+n/m$ is smallest at $m=\sqrt n$, where it is $2\sqrt n$, and every step runs forward at most twice.
 #
 # The widget below runs such a schedule for $n=36$. Look at the number of results held, and at the number of forward steps. Move the slider to both ends: why is one segment as bad as 36?
 
@@ -557,7 +557,7 @@ ways = {
 segments(ways, n, first=6)
 
 # %% [markdown]
-# One segment keeps its own 36 results; 36 segments keep 36 beginnings. (We return to *best places* below.)
+# One segment holds all its 36 results; 36 segments keep 36 first results. (We return to *best places* below.)
 #
 # ### Exercise 5: the schedule of segments
 #
@@ -855,7 +855,7 @@ print(f"loss {losses[0]:.3f} -> {losses[-1]:.3f}; {right.mean():.1%} of the poin
       f"{max(labels.mean(), 1 - labels.mean()):.1%} by always saying the same")  # fmt: skip
 
 # %% [markdown]
-# A graph of operators has no loops either. The [appendix](A5_more_of_graphs.ipynb) adds and differentiates them. It also orders a graph, finds what it computes twice, and runs it on several ranks.
+# A graph of operators has no loops either. The [appendix](A5_more_of_graphs.ipynb) adds and differentiates them, shows FlashAttention as fusion plus recomputation, and runs a graph on several ranks.
 #
 # **Answer.** A compiler may make any change that keeps each value bit for bit: fusion does, and so do planned buffers. A change that is exact only in mathematics needs your consent. The order of updates must be *in* the graph, or the compiler cannot respect it. *Evidence: equal bits after fusion, different bits after reordering a product, 20 in place of 10 without a control dependency.*
 
