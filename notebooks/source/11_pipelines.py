@@ -348,7 +348,7 @@ formula = formulas.bubble("zero-bubble", P.ranks, P.micro)
 guess.answer("idle share with W put off", formula)
 
 # %% [markdown] claims="11-interleaved 11-zero-bubble"
-# Both orders have more actions than 1F1B, and interleaving has more messages. Over several runs, their steps are still shorter:
+# Over several runs, both orders have shorter steps than 1F1B:
 
 # %%
 display(claims.evidence("11-interleaved"), claims.evidence("11-zero-bubble"))
