@@ -3,7 +3,7 @@
 #
 # In 25 minutes you will have tested your machine, seen how four processes share its cores, and solved the first exercises.
 #
-# The next cell starts four processes, called ranks. They pass a ball around a ring: each rank waits for a message from the rank before it, then sends one to the rank after it.
+# The next cell starts four processes, called ranks. They pass a ball, which is a message, around a ring: each rank waits for it, then sends it to the next rank.
 
 # %% tags=["parameters"]
 from dataclasses import dataclass
@@ -103,13 +103,13 @@ findings = report()
 #
 # This notebook is one process: the *kernel*, which executes the cells. At the top, `Cluster` started four more: the [ranks](glossary.md#rank), which send messages to each other by [MPI](glossary.md#mpi).
 #
-# A cell that begins with `%%ranks` runs on every rank instead of in the kernel. There `rank` is the number of the process, from 0, and `size` is how many there are. Below the cell you see what each rank prints, with its number in front, in the order of the ranks. A line that several ranks print appears once, with all their numbers, such as `[0-3]`.
+# A cell that begins with `%%ranks` runs on every rank instead of in the kernel. There `rank` is the rank's own number, from 0, and `size` is the number of ranks. Below the cell you see what each rank prints, with its number in front. A line that several ranks print appears once, with all their numbers, such as `[0-3]`.
 
 # %%
 # %%ranks
 import os
 
-print(f"I am rank {rank} of {size}; my process has the number {os.getpid()}")
+print(f"I am rank {rank} of {size}, process {os.getpid()} of this machine")
 rank**2
 
 # %% [markdown]
@@ -152,9 +152,9 @@ check.squares(cluster.run(lambda: mine))
 # %% [markdown]
 # ## Do they really run at the same time?
 #
-# First one process adds numbers in a loop. Then four ranks at the same time each do *as many* additions. Again and again a process reads two clocks: the wall clock, which never stops, and the process clock, which stops while the process has no core. From the difference, each rank records when it *really* ran.
+# First one process adds numbers in a loop. Then four ranks run the same loop at the same time. In the loop a process reads two clocks: the wall clock, which never stops, and the process clock, which stops while the process has no core. Their difference tells when it *really* ran.
 #
-# > **Predict:** how many times as long as the one process will the four ranks need on your machine? Replace the dots by a number.
+# > **Predict:** how many times as long as one process will the four ranks need? Replace the dots by a number.
 
 # %%
 from helpers.exercises.predictions import Predictions
@@ -188,8 +188,9 @@ def seconds(everybody):
 from helpers.timing import Others
 
 with Others() as others:
-    alone = min(([work(P.steps)] for _ in range(3)), key=seconds)
-    together = min((cluster.run(work, P.steps) for _ in range(3)), key=seconds)
+    rounds = [([work(P.steps)], cluster.run(work, P.steps)) for _ in range(5)]
+alone, together = (min(each, key=seconds) for each in zip(*rounds, strict=True))
+single = sum(end - begin for begin, end in alone[0])  # without waiting for a core
 
 # %%
 import matplotlib.pyplot as plt
@@ -206,9 +207,9 @@ for lane, ran in enumerate(together):
     whole = [(ran[0][0] - start, ran[-1][1] - ran[0][0])]
     axes.broken_barh(whole, (lane - 0.06, 0.12), color=style.GREY)
     axes.broken_barh(bars, (lane - 0.35, 0.7), color=style.colour(lane))
-axes.axvline(seconds(alone), color=style.BLACK, linestyle="--", linewidth=1.5)
+axes.axvline(single, color=style.BLACK, linestyle="--", linewidth=1.5)
 axes.annotate(
-    "one process alone", (seconds(alone), 1.0), xycoords=("data", "axes fraction"),
+    "one process alone", (single, 1.0), xycoords=("data", "axes fraction"),
     xytext=(0, 4), textcoords="offset points", ha="center",
 )  # fmt: skip
 axes.set(xlabel="time [s]", ylabel="rank", yticks=range(P.ranks), xlim=(0, None))
@@ -217,12 +218,12 @@ style.doubt(figure, others)
 plt.show()
 
 # %%
-print(f"alone {seconds(alone):.2f} s, {P.ranks} ranks together {seconds(together):.2f} s")
+print(f"alone {single:.2f} s, {P.ranks} ranks together {seconds(together):.2f} s")
 print(f"cores {usable_cores()}, ranks {P.ranks}")
-guess.answer("time of four ranks ÷ time of one process", seconds(together) / seconds(alone))
+guess.answer("time of four ranks ÷ time of one process", seconds(together) / single)
 
 # %% [markdown]
-# Each lane is a process. A bar is a stretch of time in which it ran; on the grey line between two bars it waited for a core. At any moment there are at most as many bars as cores. With four cores or more each lane is one bar, which ends near the dashed line. With two cores the four ranks *take turns*, and need at least twice the time of one process; other programs take turns with them, too. (Each time is the best of three.)
+# Each lane is a process. A bar is a stretch of time in which it ran; on the grey line between two bars it waited for a core. At any moment there are at most as many bars as cores. With four cores or more each lane is one bar, which ends near the dashed line. With two cores the four ranks *take turns*, and need at least twice the time of one process. Other programs take turns with them, too. (Each time is the best of five.)
 #
 # More processes than cores do not finish the work sooner. The course often starts more anyway: any machine can show who sends what to whom.
 
@@ -254,7 +255,7 @@ check.at_least(at_least)
 
 # %%
 if check.at_least.passed(at_least):
-    bound = at_least(P.ranks, usable_cores(), seconds(alone))
+    bound = at_least(P.ranks, usable_cores(), single)
     print(f"at least {bound:.2f} s; measured {seconds(together):.2f} s")
 else:
     print("Exercise 3 first")
@@ -301,10 +302,10 @@ def one_share(steps):
 
 if check.shares.passed(shares):
     parts = shares(P.steps, P.ranks)
-    shared = min((cluster.run(one_share, parts) for _ in range(3)), key=seconds)
-    print(f"{P.steps:,} additions: one process {seconds(alone):.2f} s;", end=" ")
+    shared = min((cluster.run(one_share, parts) for _ in range(5)), key=seconds)
+    print(f"{P.steps:,} additions: one process {single:.2f} s;", end=" ")
     print(f"{P.ranks} ranks, {parts[0]:,} each, {seconds(shared):.2f} s")
-    guess.answer("one process ÷ four ranks that share its work", seconds(alone) / seconds(shared))
+    guess.answer("one process ÷ four ranks that share its work", single / seconds(shared))
 
 # %% [markdown]
 # Each rank has a quarter of the work. By your bound of Exercise 3, four ranks are at most four times as fast as one process, and with two cores at most twice as fast. Later notebooks look for what makes ranks slower than this bound: a rank that starts late, a rank with more to do, and, in the next notebook, messages.
@@ -321,7 +322,7 @@ if check.shares.passed(shares):
 # | read the code behind a call | `report??` in a cell |
 # | read the course without running it | `make html` executes the notebooks and writes pages to `build/html` |
 #
-# Your notebooks are copies in the folder `work`. An update of the course does not touch them. What you predicted and solved is kept beside them, and never leaves your machine, unless you join the board of a class. In JupyterLab the next cell shows them as a table, which is in the file `progress.md` too.
+# Your notebooks are copies in the folder `work`. An update of the course does not touch them. What you predicted and solved is kept beside them, and never leaves your machine, unless you join the board of a class. In JupyterLab the next cell shows them as a table; the file `progress.md` has it too.
 
 # %%
 from helpers import progress

@@ -1,9 +1,9 @@
 # %% [markdown]
-# # Appendix: start ranks by hand, count words by MapReduce, compute while messages travel
+# # More of MPI: start ranks by hand, count by MapReduce, compute while messages travel
 #
-# You will answer the first questions of four new ranks, write two functions for a MapReduce framework, and see whether ranks can compute while their messages travel.
+# In this appendix you answer the first questions of four new ranks, write two functions for a MapReduce framework, and see whether ranks can compute while their messages travel.
 #
-# **You need** notebook [01](01_mpi_basics.ipynb). *Time:* 55 minutes, exercises included. Each section needs only the set-up; the last table needs *MPI or MapReduce?* too. Take the sections in any order. *Cores:* two or more. *GPU:* none.
+# **You need** notebook [01](01_mpi_basics.ipynb). *Time:* 55 minutes, exercises included. Each section needs only the set-up; the last table needs *MPI or MapReduce?* too. *Cores:* two or more. *GPU:* none.
 #
 # ## Set-up
 
@@ -75,9 +75,9 @@ rows = [f"| `{asked}` | `{told}` |" for asked, told in folded(born.of(0))]
 Markdown("\n".join(["| rank 0 asks | its parent answers |", "|---|---|", *rows]))
 
 # %% [markdown]
-# First the rank and its parent agree on a version of the protocol. `PMI_process_mapping` says which ranks share a host: in `(0,1,2)` the numbers are the first host, the number of hosts, and the number of ranks on each. These two share memory, so they need no addresses, only a barrier: the parent answers `barrier_in` when all ranks have sent it. (`kvsname` names the parent's store of keys and values; `rc=-1` means that a key is not in it.)
+# First the rank and its parent agree on a version of the protocol. `PMI_process_mapping` says which ranks share a host: in `(0,1,2)` the numbers are the first host, the number of hosts, and the number of ranks on each. These two share memory, so they need no addresses. Before a rank ends, it waits at a barrier: the parent answers `barrier_in` when all ranks have sent it. (`kvsname` names the parent's store of keys and values; `rc=-1` means that a key is not in it.)
 #
-# On several hosts ranks need each other's addresses before they can send. Here three ranks are *told* that each is on a host of its own. Read each rank's lane from the left:
+# On several hosts ranks need each other's addresses before they can send. Here three ranks are *told* that each is on a host of its own:
 
 # %%
 apart = start(3, hosts=3)
@@ -89,7 +89,7 @@ ax.figure.set_label(
 plt.show()
 
 # %% [markdown]
-# Each rank stores its address with the parent (`put`), in several pieces, and waits at a barrier (hatched). When the last rank arrives, the parent releases all ranks, and they ask for the addresses (`get`). The pattern is an allgather.
+# Each rank stores its address with the parent (`put`), in several pieces, and waits at a barrier (hatched). When the last rank arrives, the parent releases all ranks, and they ask for the addresses (`get`). This is an allgather. The second barrier is the one before the end.
 #
 # ### Exercise 1: be the parent
 #
@@ -298,7 +298,7 @@ else:
 # - start the exchange, compute, and wait for its end with `Waitall`;
 # - do the same, but after each of eight pieces of work ask with `Testall` whether the messages have arrived.
 #
-# > **Predict.** How much of the time of the exchange is left for `Waitall`: "most" (more than half) or "little"? It is most if the bytes wait for `Waitall`, and little if they have moved before. Answer for the second way, and for the third.
+# > **Predict.** `Waitall` takes little time if the bytes have moved before. Does it take "most" of the time of the exchange (more than half), or "little"? Answer for the second way, and for the third.
 
 # %%
 guess["left for Waitall"] = ...
@@ -333,18 +333,19 @@ def timed(way):
 ways = ("exchange, compute", "start, compute, Waitall", "start, compute with Testall, Waitall")
 
 # %%
+ways = cluster.run(lambda: ways if rank == 0 else None)[0]
 with Others() as others:
     both = cluster.run(lambda: [[timed(w) for w in ways] for _ in range(15)] if rank < 2 else None)
 best = 1e3 * np.min(both[:2], axis=(0, 1))
 others.say()
 table = ["| way | exchange or Waitall [ms] | everything [ms] |", "|---|---|---|"]
-table += [f"| {way} | {a:.2f} | {b:.2f} |" for way, (a, b) in zip(both[0][0], best, strict=True)]
+table += [f"| {way} | {a:.2f} | {b:.2f} |" for way, (a, b) in zip(ways, best, strict=True)]
 for name, way in (("left for Waitall", 1), ("left for Waitall, after Testall", 2)):
     guess.answer(name, "most" if best[way, 0] > best[0, 0] / 2 else "little")
 Markdown("\n".join([*table, "", "(the best of 15 rounds)"]))
 
 # %% [markdown]
-# If `Waitall` takes as long as the exchange alone, few bytes moved while the ranks computed. If `Waitall` after `Testall` takes nearly 0 ms, and yet *everything* takes about as long as in the first way, the bytes moved inside `Testall`: the processor copied them instead of computing. Then a non-blocking call hides little inside this machine. Between machines it can, if the network card moves bytes by itself.
+# If `Waitall` takes as long as the exchange alone, few bytes moved while the ranks computed. If `Waitall` after `Testall` takes nearly 0 ms, and yet *everything* takes about as long as in the first way, the bytes moved inside `Testall`: the processor copied them instead of computing. Then a non-blocking call hides little inside this machine. Between machines it hides more, if the network card moves bytes by itself.
 #
 # ### A collective that does not block
 #

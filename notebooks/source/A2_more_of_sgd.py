@@ -1,7 +1,7 @@
 # %% [markdown]
 # # More of SGD: cut the model, save and resume, survive a failure
 #
-# An appendix to notebook [02](02_sgd_sync_async.ipynb). Each section, and the project, needs only the set-up.
+# In this appendix each section, and the project, needs only the set-up.
 #
 # **You will be able to**
 #
@@ -63,7 +63,7 @@ x, y = torch.rand(8, 1, 28, 28), torch.randint(10, (8,))
 # %% [markdown]
 # ## Cut the batch, or cut the model?
 #
-# **Data-parallel**: every rank has the whole model and a part of the batch. **Model-parallel**: every rank has a part of the model, and the whole batch passes through all ranks. Here rank 0 holds LeNet's convolutions and rank 1 its linear layers. Activations are sent forwards, and their gradients backwards:
+# **Data-parallel**: every rank has the whole model and a part of the batch. **Model-parallel**: every rank has a part of the model, and the whole batch passes through all ranks. Here rank 0 holds LeNet's convolutions and rank 1 its linear layers. Activations $h$ are sent forwards, and their gradients $dh$ backwards:
 
 # %%
 # %%ranks --only 0,1 --timeout 60
