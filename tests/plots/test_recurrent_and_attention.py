@@ -1,3 +1,4 @@
+import pytest
 import torch
 
 from helpers.attention.explain import Weights
@@ -91,3 +92,6 @@ def test_a_step_shows_the_numbers_of_the_run():
         assert {f"{value:+.2f}" for value in values.tolist()} <= set(words(ax))
     for values in (step.reset, step.update):  # gates lie between 0 and 1
         assert {f"{value:.2f}" for value in values.tolist()} <= set(words(ax))
+    gate = sorted([*step.reset.tolist(), *step.update.tolist()])
+    bars = sorted(p.get_width() / 0.5 for p in ax.patches if p.get_alpha() == 0.5)
+    assert bars == pytest.approx(gate)
