@@ -58,7 +58,7 @@ export function start(root, data) {
       else draw("path", { d: `M${x(t)} ${y(i - 1) - row / 2}h${w}L${x(t) + w / 2} ${y(i - 1) + row / 2}z`, fill: backward, stroke: "#111", "stroke-width": 0.4 }, svg);
     }
     for (const i of [0, Math.round(n / 2), n - 1]) draw("text", { x: LEFT - 8, y: y(i) + 5, "text-anchor": "end" }, svg, "x" + String(i).replace(/\d/g, (d) => "₀₁₂₃₄₅₆₇₈₉"[d]));
-    key(svg, LEFT, TOP + ROWS + 18, [[{ fill: held }, "held"], [{ fill: forward }, "a step forward"], [{ fill: backward }, "a step back"]]);
+    key(svg, LEFT, TOP + ROWS + 18, [[{ fill: held }, "held"], [{ fill: forward }, "a step forward"], [{ fill: backward, "clip-path": "polygon(0 0, 100% 0, 50% 100%) fill-box" }, "a step back"]]);
     draw("path", { d: f.counts.map(([t, units], k) => (k ? `H${x(t)}` : `M${x(t)}`) + ` ${k ? "V" : ""}${high(units)}`).join(""), fill: "none", stroke: held, "stroke-width": 2.4 }, svg);
     draw("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: high(f.most), y2: high(f.most), stroke: "#111", "stroke-dasharray": "6 4" }, svg);
     draw("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: floor, y2: floor, stroke: "#111" }, svg);
