@@ -67,6 +67,37 @@ def product_blocks(blocks: Mapping[str, tuple[int, int]], side: int, step: int) 
     return axes
 
 
+def attention_tile(positions: int, numbers: int, tile: int) -> Axes:
+    """Draw what a block of attention holds in one step: queries, a tile of scores, keys, values.
+
+    ``numbers`` is the length of a query, a key and a value; the tile has ``tile`` queries and keys.
+    """
+    from matplotlib.patches import Rectangle
+
+    n, d = positions, numbers
+    ax = style.ensure_axes(figsize=(10, 4.9))
+    gap, row, step = n / 7, n - 2 * tile, 2 * tile  # the second block of queries, the third of keys
+    wide = d + gap  # from a matrix's left edge to the next one's
+    keys, values, out = n + gap, wide + n + gap, 2 * wide + n + gap
+    for x, y, w, h, shade, left, low, name in (
+        (0, 0, d, n, style.ORANGE, 0, row, "queries: stay"),
+        (wide, keys, n, d, style.GREEN, wide + step, keys, "keys: move on"),
+        (values, 0, d, n, style.GREEN, values, n - step - tile, "values: move on"),
+        (out, 0, d, n, style.PURPLE, out, row, "outputs: stay"),
+        (wide, 0, n, n, style.BLUE, wide + step, row, "scores: never stored"),
+    ):
+        line = "--" if name.startswith("scores") else "-"
+        ax.add_patch(Rectangle((x, y), w, h, fc="none", ec=style.GREY, lw=1.5, ls=line))
+        held = (tile if side == n else side for side in (w, h))
+        ax.add_patch(Rectangle((left, low), *held, fc=shade, ec="white"))
+        place = {"y": y + h + 2, "va": "bottom"} if y else {"y": -2, "va": "top"}
+        ax.text(x + w / 2, s=name, ha="center", fontsize=14, **place)
+    ax.set(xlim=(-1, out + d + 1), ylim=(-10, n + gap + d + 9), aspect="equal")
+    ax.axis("off")
+    ax.figure.set_label("What a block of threads holds in one step of attention, in colour")
+    return ax
+
+
 HATCHES = ("", "///", "...", "xxx", "\\\\\\", "ooo", "+++", "---")
 
 

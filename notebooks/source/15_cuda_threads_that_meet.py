@@ -426,7 +426,11 @@ check_attention.my_attention(my_attention)
 # %% [markdown]
 # ### A tile of scores, as FlashAttention computes it
 #
-# With one thread for each query, 4096 queries keep 4096 threads busy; an A100 has room for 221 184. FlashAttention (Dao et al., 2022) gives a block of threads a *tile of scores*. In our kernel the tile has 16 queries × 16 keys, and each thread computes one score. The 16 threads of a query find the new maximum and sum by shuffles, and correct $m$, $l$ and $s$ once for the whole tile. Read only the lines around `shrink`:
+# With one thread for each query, 4096 queries keep 4096 threads busy; an A100 has room for 221 184. FlashAttention (Dao et al., 2022) gives a block of threads a *tile of scores*. In our kernel the tile has 16 queries × 16 keys, and each thread computes one score. The 16 threads of a query find the new maximum and sum by shuffles, and correct $m$, $l$ and $s$ once for the whole tile. The picture shows one step. In the listing, read only the lines around `shrink`:
+
+# %%
+plots.attention_tile(64, 32, 16)
+plt.show()
 
 # %%
 flash = Module("attention.cu", device="cpu")

@@ -72,6 +72,16 @@ def test_a_block_of_a_product_reads_its_rows_and_its_columns():
     assert reads[1] == [64 * 32, 16 * 32, 64 * 32, 16 * 32, 32 * 32]
 
 
+def test_a_tile_of_scores_needs_as_many_queries_as_outputs():
+    ax = plots.attention_tile(96, 32, 16)
+    held = [(patch.get_x(), patch.get_y(), patch.get_width(), patch.get_height())
+            for patch in ax.patches[1::2]]  # fmt: skip
+    queries, keys, _, outputs, scores = held
+    assert [tuple(box[2:]) for box in held] == [(32, 16), (16, 32), (32, 16), (32, 16), (16, 16)]
+    assert queries[1] == outputs[1] == scores[1]  # one row of tiles
+    assert keys[0] == scores[0]  # one column
+
+
 def test_a_scan_is_played_as_it_ran():
     x, y, records = np.array([3, 1, 7, 0, 4, 1, 6, 3], np.float32), np.zeros(8, np.float32), {}
     want = {}
