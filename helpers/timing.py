@@ -48,8 +48,9 @@ def seconds(value: float) -> str:
     '1.23 ms'
     """
     for factor, unit in ((1.0, "s"), (1e3, "ms"), (1e6, "µs")):
-        if abs(value) * factor >= 1 or unit == "µs":
-            return f"{value * factor:.3g} {unit}"
+        shown = value * factor
+        if abs(shown) >= 0.9995 or unit == "µs":  # 0.9995 rounds to 1
+            return f"{shown:{'.3g' if abs(shown) < 999.5 else '.0f'}} {unit}"
     raise AssertionError("unreachable")
 
 

@@ -38,7 +38,15 @@ def test_bad_input_is_repeated_back(bad):
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(2.5, "2.5 s"), (0.00123, "1.23 ms"), (4e-6, "4 µs"), (5e-8, "0.05 µs")]
+    ("value", "text"),
+    [
+        (2.5, "2.5 s"),
+        (0.00123, "1.23 ms"),
+        (4e-6, "4 µs"),
+        (5e-8, "0.05 µs"),
+        (9.996e-4, "1 ms"),  # not 1e+03 µs
+        (1234.5, "1234 s"),
+    ],
 )
 def test_seconds(value, text):
     assert seconds(value) == text
