@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from helpers.cluster import Mpiexec
+from helpers.cluster.start import guarded
 from helpers.machine import guard
 from tests.cluster.kernel import Kernel, Watch
 from tests.cluster.ways import MPIEXEC, PART, WAYS, eventually
@@ -100,6 +101,17 @@ def test_interrupted_start(kernel, tmp_path):
     below = psutil.Process(kernel.pid).children(recursive=True)
     assert [process.cmdline() for process in below] == []
     assert "NameError" in kernel("cluster").error
+
+
+def test_an_interrupt_before_the_first_process_leaves_no_folder(tmp_path, monkeypatch):
+    def interrupt(self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(guarded.LocalProcesses, "place", str(tmp_path))
+    monkeypatch.setattr(guarded.LocalProcesses, "_configure", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        guarded.Mpiexec().processes(2, 1)
+    assert not any(tmp_path.iterdir())
 
 
 def shared_memory(pid: int) -> set[str]:

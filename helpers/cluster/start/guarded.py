@@ -84,9 +84,13 @@ class GuardedProcesses(Processes):
         super().__init__(n, threads, Path(folder), self.here)
         self.engine_set: str | None = None
         self._before: set[int] = set()  # numbers of ranks that are ended
-        self._lock_file = (self.folder / "lock").open("w")  # held while we live
-        fcntl.lockf(self._lock_file, fcntl.LOCK_EX)
-        self.ipp = self._configure()
+        try:
+            self._lock_file = (self.folder / "lock").open("w")  # held while we live
+            fcntl.lockf(self._lock_file, fcntl.LOCK_EX)
+            self.ipp = self._configure()
+        except BaseException:  # no guard knows the folder yet; importing ipyparallel takes a while
+            shutil.rmtree(folder)
+            raise
 
     def _configure(self) -> ipyparallel.Cluster:
         import ipyparallel
