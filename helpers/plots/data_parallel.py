@@ -113,9 +113,11 @@ def crossing(points, cores: int, predicted: float | None = None):
         at, inside = (predicted, 0.93), 1 if predicted < 8 else -1  # of the panel
         note(axes[0], f"your B = {predicted:g}", at, (5 * inside, 0),
              xycoords=("data", "axes fraction"), ha="left" if inside > 0 else "right")  # fmt: skip
+    batches = sorted({point.batch for point in points})
     for ax in axes:
         ax.axhline(1.0, color=GREY, linewidth=1.6)
         ax.set_xscale("log", base=2)
+        ax.set_xticks(batches, batches)
         ax.set_xlabel("batch B of one replica [samples]")
     axes[0].set_yscale("log")
     few_decades(axes[0].yaxis)
@@ -133,21 +135,21 @@ def schemes():
     ax = ensure_axes(figsize=(11, 3.9))
     ax.set_axis_off()
     ax.figure.set_label("Who sends what to whom, in three ways to train")
-    ax.set(xlim=(-0.2, 12.8), ylim=(-0.35, 3.7))
+    ax.set(xlim=(-0.2, 12.8), ylim=(-0.1, 3.7))
     titles = ("synchronous, no server", "synchronous, a server", "asynchronous")
     for block, title in enumerate(titles):
         left, count = 4.4 * block, 4 if block == 0 else 3
         ax.text(left + 1.85, 3.45, title, ha="center", weight="bold")
-        spots = [left + 0.35 + 3.0 * i / (count - 1) for i in range(count)]
+        spots = [left + 0.65 + 2.4 * i / (count - 1) for i in range(count)]
         for number, x in enumerate(spots):
             label = f"rank\n{number if block == 0 else number + 1}"
             _box(ax, x, 0.75, label, SKY)
         if block == 0:
-            ax.plot([left - 0.1, left + 3.8], [2.1, 2.1], color=VERMILION, linewidth=5)
+            ax.plot([left + 0.3, left + 3.4], [2.1, 2.1], color=VERMILION, linewidth=5)
             for x in spots:
                 arrow(ax, (x, 1.25), (x, 2.0), VERMILION, "<->", 1.8)
             ax.text(left + 1.85, 2.4, "allreduce: the sum\nof all gradients", ha="center")
-            ax.text(left + 1.85, -0.25, "everybody waits for everybody", ha="center")
+            ax.text(left + 1.85, 0, "everybody waits for everybody", ha="center")
             continue
         _box(ax, left + 1.85, 2.75, "rank 0: server", ORANGE)
         for number, x in enumerate(spots):
@@ -158,9 +160,9 @@ def schemes():
             arrow(ax, (x - 0.12, 1.25), (top - 0.12, 2.4), VERMILION, **look)
             arrow(ax, (top + 0.12, 2.4), (x + 0.12, 1.25), BLUE, linestyle="--", **look)
         note = "the server waits for all of them" if block == 1 else "one worker at a time"
-        ax.text(left + 1.85, -0.25, note, ha="center")
-    ax.text(4.85, 1.65, "gradient ↑", color=legible(VERMILION), ha="right")
-    ax.text(7.5, 1.9, "↓ parameters", color=BLUE, ha="left")
+        ax.text(left + 1.85, 0, note, ha="center")
+    ax.text(5.0, 1.65, "gradient ↑", color=legible(VERMILION), ha="right")
+    ax.text(7.35, 1.9, "↓ parameters", color=BLUE, ha="left")
     return ax
 
 

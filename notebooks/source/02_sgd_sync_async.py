@@ -11,7 +11,7 @@
 # - predict from two measured times whether a second replica pays;
 # - write the receive of an asynchronous [parameter server](glossary.md#parameter-server), and measure [staleness](glossary.md#staleness) and its price.
 #
-# **You need** notebook [01](01_mpi_basics.ipynb) (ranks, send and receive, allreduce), how gradient descent trains a network, and how PyTorch does it (`backward`, `.grad`, an optimizer). *Time:* 150 minutes: 10 for the opening and *What breaks*, 140 for three lessons; each runs after the set-up alone. *Cores:* 2 or more. *GPU:* none.
+# **You need** notebook [01](01_mpi_basics.ipynb) (ranks, send and receive, allreduce), how gradient descent trains a network, and how PyTorch does it (`backward`, `.grad`, an optimizer). *Time:* 150 minutes: 10 for the opening and *What breaks*, 140 for three lessons, each of which needs only the set-up. *Cores:* 2 or more. *GPU:* none.
 #
 # | symbol | meaning | unit |
 # |---|---|---|
@@ -77,7 +77,7 @@ style.use()
 guess = Predictions()
 
 # %% [markdown]
-# The next cell records two short trainings and draws them. Coloured bars are gradients being computed; between them a rank waits. A gradient takes 30 ms, on rank 3 it takes 120 ms. Above, all ranks wait for each other in every step. Below, rank 0 is a server that answers each worker at once. **Click *play*.** Which of the two computes more gradients, and whose gradients are out of date when they arrive?
+# The next cell records two short trainings and draws them. Coloured bars are gradients being computed; between them a rank waits. A gradient takes 30 ms, on rank 3 120 ms. In the upper part, all ranks wait for each other in every step. In the lower part, rank 0 is a server that answers each worker at once. **Click *play*.** Which part computes more gradients, and whose gradients are out of date when they arrive?
 
 # %%
 from helpers.plots.data_parallel import waiting
@@ -97,7 +97,7 @@ waiting(recorded, late=3)
 #
 # ### One process
 #
-# SGD in PyTorch has four calls. The forward pass computes the loss, `backward` puts the gradient into every parameter's `.grad`, `step` moves the parameters against it, and `zero_grad` clears it:
+# SGD in PyTorch has four calls. The forward pass computes the loss, `backward` puts the gradient into every parameter's `.grad`, `step` moves the parameters against it, and `zero_grad` clears it. For a batch $D$ of $B$ samples:
 #
 # $$v \leftarrow \mu\, v + g, \qquad \theta \leftarrow \theta - \lambda\, v, \qquad g = \nabla_\theta \frac{1}{B} \sum_{i \in D} \mathrm{loss}(x_i, y_i; \theta)$$
 #
@@ -206,7 +206,7 @@ check.sync_gradients(sync_gradients, cluster=cluster)
 # %% [markdown]
 # ### Unequal parts
 #
-# If the parts have different sizes, the loss is a *weighted* sum of the parts' losses, $\sum_r \alpha_r L(D_r)$ with $\alpha_r = |D_r| / \sum_s |D_s|$, and its gradient has the same weights. Take five samples, two of them on rank 0. One process gets $-(1 + 2 + 3 + 6 + 8)/5 = -4$:
+# If the parts have different sizes, the loss is a *weighted* sum of the parts' mean losses, $\sum_r \alpha_r L(D_r)$ with $\alpha_r = |D_r| / \sum_s |D_s|$, and its gradient has the same weights. Take five samples, two of them on rank 0. One process gets $-(1 + 2 + 3 + 6 + 8)/5 = -4$:
 
 # %%
 # %%ranks
@@ -495,7 +495,7 @@ together = max(p.compute / p.alone for p in lenet4)
 print(f"four ranks together need up to {together:.1f} times T_comp of one alone")
 
 # %% [markdown]
-# The formula uses the same $T_\text{comp}$ alone and together. Where ranks share cores, this is wrong: $T_\text{comp}$ rises by up to $R$ / cores, and the predicted speed-up is out of reach.
+# The formula uses the same $T_\text{comp}$ alone and together. Where ranks share cores, this is wrong: $T_\text{comp}$ grows by a factor of about $R$ / cores, and the predicted speed-up is out of reach.
 #
 # ### A core for each rank, and a link between them
 #
@@ -534,7 +534,7 @@ claims.evidence("02-link-speed")
 # %% [markdown]
 # ### Send during the backward pass
 #
-# The backward pass reaches the last layer first. `DistributedDataParallel` sends its gradient in [buckets](glossary.md#bucket) while earlier layers still compute. With a perfect *overlap*, a step takes $\max(T_\text{comp}, T_\text{sync})$ in place of the sum. Below, each of eight layers computes for 5 ms (it sleeps) and has 33 kB of gradients to send, over 100 Mbit/s. Only the gradient of the layer that is computed last has no computation to overlap with. (A processor that computes for real and also moves the bytes gains less.)
+# The backward pass reaches the last layer first. `DistributedDataParallel` sends finished gradients, in [buckets](glossary.md#bucket), while earlier layers still compute. With a perfect *overlap*, a step takes $\max(T_\text{comp}, T_\text{sync})$ in place of the sum. Below, each of eight layers computes for 5 ms (it sleeps) and has 33 kB of gradients to send, over 100 Mbit/s. Only the gradient of the layer that is computed last has no computation to overlap with. (A processor that computes for real and also moves the bytes gains less.)
 
 
 # %%
@@ -584,7 +584,7 @@ for p in (lenet2[3], lenet4[2]):
 #
 # ### A synchronous server
 #
-# In the picture, all ranks on the left are alike, as so far. Now rank 0 becomes a *server*: it receives gradients, updates the parameters and sends them back. It may wait for all workers before it updates (middle), or update with each gradient as it comes (right).
+# So far all ranks were alike (left). Now rank 0 becomes a *server*: it receives gradients, updates the parameters and sends them back. It may wait for all workers before it updates (middle), or update with each gradient as it comes (right):
 
 # %%
 _ = plots.schemes()
@@ -622,15 +622,14 @@ guess["gradients of two that mix layers of both workers"] = ...
 
 # %%
 # %%ranks --timeout 60
-import time
-
 import numpy as np
 
 layer, status, mixtures = np.zeros(2), MPI.Status(), {}
 for from_whom in ("anyone", "the first one's source"):
-    for _ in range(4 if rank in (1, 2) else 0):
-        comm.Send(np.full(2, float(rank)), dest=0)
-        time.sleep(0.01)  # the backward pass of one layer
+    for _ in range(4):
+        if rank in (1, 2):
+            comm.Send(np.full(2, float(rank)), dest=0)
+        comm.Barrier()  # both workers are equally fast
     gradients = []
     for number in range(8 if rank == 0 else 0):
         known = number % 4 and from_whom != "anyone"
@@ -864,7 +863,7 @@ else:
 # %% [markdown]
 # The picture shows the ages at $k = 4$. Their mean is still $W - 1$, but rank 3's few gradients are much older, and the other workers' gradients are fresher. The synchronous step takes as long as the straggler. (Your function uses the `rest` that was measured at $k = 1$.)
 #
-# > **Answer.** Without waiting, a straggler slows down only its own contribution. The price: gradients are $W - 1$ updates old on average. After 200 updates at the rate that is best for both, the loss is 1.3 or more instead of 0.8. *Evidence: the measured rates and losses of this lesson, and the two records.*
+# > **Answer.** Without waiting, a straggler slows down only its own contribution. The price: gradients are $W - 1$ updates old on average. After 200 updates at the rate that is best for both, the loss is 1.3 instead of 0.8. *Evidence: the measured rates and losses of this lesson, and the two records.*
 #
 # Notebook [12](12_large_batches_and_compression.ipynb) names two cures for old gradients: a rate divided by $\tau$, and elastic averaging.
 

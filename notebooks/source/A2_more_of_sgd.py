@@ -132,8 +132,8 @@ print(f"LeNet cut after its convolutions: from B = {more_bytes_from(400, 61_706)
 # > **Predict.** How many averages does the hook count for the four batches without `no_sync()`, and how many with it?
 
 # %%
-loud = Prediction("allreduces of 4 backwards", None)  # your number for None
-quiet = Prediction("allreduces with 3 of the 4 under no_sync", None)
+loud = Prediction("averages without no_sync()", None)  # your number for None
+quiet = Prediction("averages with no_sync()", None)
 
 # %%
 # %%ranks --timeout 60
