@@ -146,3 +146,13 @@ def test_a_kernel_is_held_against_the_roof_of_its_threads():
     fills = re.findall(r'r="7" fill="(#\w+)"[^>]*><title>(\w+)', page)
     assert fills == [("#fff", "one"), ("#0072B2", "two")]  # hollow under the dashed roof
     assert "Hollow circle: 1 thread" in page
+    assert "Hollow circle: 1 thread" in fast
+    assert "Filled circle" not in fast  # there is none
+
+
+def test_orders_with_one_inner_loop_stand_together():
+    one = {"a": 1, "b": 2, "c": 3}
+    ax = roofs.misses(dict.fromkeys(("ijk", "jik", "kij", "ikj"), one))
+    assert ax.get_xticks().tolist() == [0, 1, 2.5, 3.5]
+    said = {text.get_text(): text.xy[0] for text in ax.texts}
+    assert said == {"inner loop k": 0.5, "inner loop j": 3}
