@@ -159,7 +159,7 @@ for s in (1, 3, 7, 15) if check.quantised.passed(quantised) else ():
 # %% [markdown]
 # With $s = 1$ the squared length of the noise is about 17 times the vector's: the noise is four times as long as the vector. With $s = 15$ the noise is shorter than the vector. The bound grows with $\sqrt n$, so vectors are cut into *buckets* of 512 numbers, each with its own norm. Then the bound does not grow with the model.
 #
-# A sign and a level from 0 to $s$ fit into 2, 3, 4 or 5 bits for $s = 1, 3, 7, 15$. Compiled C (`helpers/data_parallel/compression/pack.c`) packs them. Choose $s$ and look at the bits:
+# A sign and a level from 0 to $s$ fit into 2, 3, 4 or 5 bits for $s = 1, 3, 7, 15$. Choose $s$ and look at the bits:
 
 
 # %%
@@ -192,7 +192,7 @@ if rank == 0:
 print(f"counted in messages between ranks: {sum(sent_trace.bytes_sent().values()):,} bytes")
 
 # %% [markdown]
-# The count equals the formula to the byte. (The trace leaves out MPI's own collectives, which carry the initial parameters.)
+# The count equals the formula to the byte.
 #
 # ### Send the largest
 #
@@ -339,18 +339,19 @@ for name, coder in coders.items():
 # %%
 network, on_link = Network(chosen.ranks, rate=chosen.link), {}
 try:
-    with Cluster(n=chosen.ranks, network=network, preload=("torch",)) as hosts:
+    with Cluster(n=chosen.ranks, network=network, preload=("torch",)) as hosts, Others() as others:
         for name in coding:
             on_link[name] = hosts.run(links.exchange, name, 256, timeout=60)[0]
 except StartError as error:
     print(f"No hosts on this machine: {error}")
 predicted = {name: coding[name] + sent[name] / network.payload for name in on_link}
 if on_link:
-    plots.exchanges(on_link, predicted, "One exchange at 100 Mbit/s")
+    ax = plots.exchanges(on_link, predicted, "One exchange at 100 Mbit/s")
+    style.doubt(ax.figure, others)
     plt.show()
 
 # %% [markdown]
-# Compare with the coding times above: sending float32 takes some 30 ms, so on this link the bytes decide. If bars are much longer than their lines, other programs may be using your cores: run the cell again.
+# Compare with the coding times above: sending float32 takes some 30 ms, so on this link the bytes decide.
 #
 # Faster exchanges do not help if the training then needs many more steps. The next picture shows two recorded trainings on four hosts. One trains LeNet to 85 %. The other trains a small transformer, a character-level language model, to a validation loss of 2.75. Each model has about 65 000 parameters, and all schemes share one learning rate (0.02 with momentum 0.9 for LeNet, AdamW's 0.003 for the transformer). Every forward and backward pass is *paced* to 20 ms (it takes no less), so four ranks on two cores behave like four devices of that speed. The dashes show a prediction: steps × (20 ms + bytes of a step ÷ bandwidth).
 
@@ -643,11 +644,13 @@ figure, ax = plt.subplots(figsize=(9, 4))
 figure.set_label("The noise scale grows while the model trains")
 ax.step(ends, [scales[0], *scales], where="pre", color=style.BLUE, marker="", label="noise scale")
 for (begin, end), scale in zip(stretches, scales, strict=True):
-    style.note(ax, f"{scale:.0f}", ((begin + end) / 2, scale), (0, 5), ha="center", fontsize=15)
+    style.note(
+        ax, f"{scale:.0f}", ((begin + end) / 2, scale), (0, -6), ha="center", va="top", fontsize=15
+    )
 ax.axhline(critical, color=style.GREEN, linestyle=":", label="critical batch, from above")
 ax.set(yscale="log", xlabel="step", ylabel="samples")
 ax.set_yticks([50, 100, 200, 500, 1000], ["50", "100", "200", "500", "1000"])
-ax.set_ylim(min(scales) / 1.3, 1.7 * max(scales))
+ax.set_ylim(min(scales) / 2, 1.5 * max(scales))
 ax.minorticks_off()
 ax.legend(loc="lower right")
 plt.show()
