@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -68,7 +69,7 @@ class Recorded:
 
     def _repr_markdown_(self) -> str:
         first = self.rows[0]
-        said = f"**{first.parameters['sentence']}** *{self.verdict}* (`{self.id}`)"
+        said = f"**{typeset(first.parameters['sentence'])}** *{self.verdict}* (`{self.id}`)"
         return f"{said}\n\n{self.tables()}"
 
     def effects(self) -> str:
@@ -111,6 +112,7 @@ class Recorded:
                 *(f"| {' | '.join(row)} |" for row in rows),
                 "",
             ]
+            table = [typeset(line) for line in table]
             if lines:
                 summary = f"Recorded on {where}: <em>{ones[0].here}</em>"
                 lines += [f"<details><summary>{summary}</summary>", "", *table, "</details>", ""]
@@ -118,6 +120,17 @@ class Recorded:
                 verdict = f": *{ones[0].here}*" if len(found) > 1 else ""
                 lines += [*table, f"Recorded on {where}{verdict}.", ""]
         return "\n".join(lines).rstrip()
+
+
+def typeset(text: str) -> str:
+    """Return a text with its powers and indices as HTML, and 10⁻⁶ for 1e-6.
+
+    >>> typeset("‖∂h_T‖ stays within 1e-6 of ‖U‖^k by two_level")
+    '‖∂h<sub>T</sub>‖ stays within 10⁻⁶ of ‖U‖<sup>k</sup> by two_level'
+    """
+    text = re.sub(r"(?<![\w.])1e(-?\d+)", lambda found: "10" + found[1].translate(RAISED), text)
+    text = re.sub(r"\^(\w+)", r"<sup>\1</sup>", text)
+    return re.sub(r"(?<!\w)([A-Za-z])_(\w+)", r"\1<sub>\2</sub>", text)
 
 
 def evidence(id: str, folder: str | Path = CLAIM_RECORDS) -> Recorded:
@@ -171,16 +184,17 @@ def _counts(row: Row) -> bool:
 
 def _cells(row: Row) -> list[str]:
     given = row.parameters
+    setting = re.sub(r" (?=[=÷×])|(?<=[=÷×]) ", SPACE, given["setting"])  # in one line
     if _counts(row):
         events, trials = map(sum, zip(*given["values"], strict=True))
         low, high = (_percent(end) for end in given["interval"])
         share = f"{_percent(row.value)} ({low.removesuffix(SPACE + '%')} to {high})"
-        return [given["setting"], f"{events} of {trials}", share, given["word"]]
+        return [setting, f"{events} of {trials}", share, given["word"]]
     effect, low, high = _effect(given)
     sides = together(row.value, row.peer_value, row.unit)
     interval = f"{effect} ({low.removeprefix(TIMES)} to {high.removeprefix(TIMES)})"
     interval = interval.replace(" ", SPACE)
-    return [given["setting"], *sides, interval, str(given["runs"]), given["word"]]
+    return [setting, *sides, interval, str(given["runs"]), given["word"]]
 
 
 def _effect(given: Mapping) -> list[str]:
@@ -201,10 +215,10 @@ def _factor(value: float | None, digits: int) -> str:
         return "∞"
     if 10**digits <= value < 1e6:
         return f"{TIMES}{float(f'{value:.{digits}g}'):,.0f}"  # 1,000 for 1.0e+03
-    return TIMES + _powers(f"{value:#.{digits}g}".removesuffix("."))
+    return TIMES + powers(f"{value:#.{digits}g}".removesuffix("."))
 
 
-def _powers(text: str) -> str:
+def powers(text: str) -> str:
     """Write 2.5·10¹⁸ for 2.5e+18."""
     number, _, power = text.partition("e")
     return f"{number}·10{str(int(power)).translate(RAISED)}" if power else number
@@ -245,7 +259,7 @@ def _scale(value: float, unit: str) -> tuple[float, str]:
 
 
 def _text(value: float, unit: str) -> str:
-    text = f"{value:,.0f}" if 1e3 <= abs(value) < 1e12 else _powers(f"{value:.3g}")
+    text = f"{value:,.0f}" if 1e3 <= abs(value) < 1e12 else powers(f"{value:.3g}")
     return f"{text}{SPACE}{unit}".removesuffix(f"{SPACE}1").rstrip(SPACE)
 
 

@@ -142,6 +142,11 @@ def test_a_record_shows_what_was_run(tmp_path):
     assert " s |" not in shown_of(tmp_path / "loss")
     line = evidence("99-gap", tmp_path / "loss").effects()
     assert re.fullmatch(r"loss, ours − theirs: \+[\d.]+ \(small\), \+[\d.]+ \(large\)", line)
+    tuned = {"k = 4, λ ÷ 10": {"gap": 1.0}, "k = 4": {"gap": 2.0}}
+    recorded(tmp_path / "tuned", replace(CLAIM, settings=tuned, unit="‖U‖^2"))
+    shown = evidence("99-gap", tmp_path / "tuned")._repr_markdown_()
+    assert "| k\u00a0=\u00a04, λ\u00a0÷\u00a010 |" in shown, "a formula stays in its line"
+    assert "| ‖U‖<sup>2</sup>, ours |" in shown
     many = {f"setting {k}": {"gap": k} for k in range(1, 8)}
     recorded(tmp_path / "many", replace(CLAIM, settings=many, scale="ratio"))
     line = evidence("99-gap", tmp_path / "many").effects()

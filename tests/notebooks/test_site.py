@@ -13,6 +13,7 @@ from bs4 import BeautifulSoup
 from PIL import Image
 
 from helpers import records
+from helpers.claims.recorded import typeset
 from helpers.paths import ROOT
 from tests.browser.looks import GLARING, glare, looked_at
 from tests.notebooks import axe
@@ -20,6 +21,7 @@ from tests.notebooks.conftest import FEW
 from tools import executed as executed_module
 from tools.notebooks import is_appendix, sources
 from tools.site import gallery, generated, instant, single
+from tools.site.code import with_code
 from tools.site.faults import faults
 from tools.site.gallery import with_gallery
 from tools.site.pictures import NO_ALT, shared, with_pictures
@@ -222,6 +224,33 @@ def test_a_solution_stands_folded_below_its_exercise():
     assert notebook.cells[0].source == text
 
 
+def test_code_that_a_cell_prints_is_a_block_of_code_without_orders_to_tools():
+    from IPython.display import Code
+
+    printed = nbformat.v4.new_output("stream", text="    x = f(y)  # type: ignore[x]\n    # why\n")
+    drawn = Code("int i;  // one", language="c++")._repr_html_()
+    listed = nbformat.v4.new_output("display_data", {"text/html": drawn, "text/plain": "<>"})
+    other = nbformat.v4.new_output("stream", text="  4")
+    cells = [
+        nbformat.v4.new_code_cell(source, outputs=[output])
+        for source, output in (
+            ("print(inspect.getsource(f))  # noqa: E1", printed),
+            ('Code(text, language="c++")', listed),
+            ("print(a)", other),
+        )
+    ]
+    page = with_code(nbformat.v4.new_notebook(cells=cells))
+    shown = [cell.outputs[0].get("data", {}).get("text/markdown") for cell in page.cells]
+    assert shown == [
+        "`````python\nx = f(y)\n# why\n`````",
+        "`````cuda\nint i;  // one\n`````",
+        None,
+    ]
+    assert page.cells[0].source == "print(inspect.getsource(f))"
+    assert page.cells[2].outputs == [other]
+    assert cells[0].outputs == [printed]
+
+
 def test_each_notebook_of_the_readme_has_a_card_with_its_picture(tmp_path):
     text = with_difficulty((ROOT / "README.md").read_text("utf-8"), {})
     said = {"image/png": {"title": "A < ring", "kept": []}}
@@ -261,6 +290,14 @@ def test_a_card_has_the_output_that_was_chosen_or_the_first_plot(tmp_path, monke
         monkeypatch.setitem(gallery.CHOSEN, "98", gallery.Choice(words))
         assert shown in gallery._picture("98", course, tmp_path)
     ElementTree.parse(tmp_path / "card-98.svg")  # alone in its file it needs a namespace
+
+
+@pytest.mark.parametrize("number", gallery.CHOSEN)
+def test_what_a_card_shows_is_there(number):
+    """Where no output had the words, the card would show the first plot."""
+    (source,) = (ROOT / "notebooks" / "source").glob(f"{number}_*.py")
+    drawn = [source, *(ROOT / "helpers" / "plots").rglob("*.py")]
+    assert any(gallery.CHOSEN[number].words in path.read_text("utf-8") for path in drawn)
 
 
 def test_photographs_on_a_card_are_stripes_of_one_without_paper(tmp_path):
@@ -318,7 +355,9 @@ def test_the_page_of_claims_has_every_claim():
         for name, claim in claims.of(topic).items():
             (summary,) = re.findall(rf'id="{name}"><summary>(.*)</summary>', text)
             shown = BeautifulSoup(summary, "html.parser").text
-            assert f": {claim.sentence} ({name})" in shown
+            sentence = BeautifulSoup(typeset(claim.sentence), "html.parser").text
+            assert f": {sentence} ({name})" in shown
+            assert not re.search(r"\^|\b[A-Za-z]_|\b1e-", shown)
             assert re.search(r"\d", shown.rpartition(f"({name})")[2]), "the effect, before it opens"
         assert f"[{topic}](notebooks/{topic}.ipynb): " in text
 
@@ -355,23 +394,27 @@ def test_the_page_of_figures_has_each_setting_of_a_suite_once(tmp_path, monkeypa
     wrote("python -m bench gone", 4, 999, "a suite that is gone")
     monkeypatch.setattr(generated, "BENCH", tmp_path)
     text = generated.measured()
-    assert text.count("## conformance\n") == text.count("## links\n") == 1
+    for suite in ("conformance", "links"):
+        assert text.count(f"## {generated.TITLES[suite]}\n") == 1
     assert text.count("<code>python -m bench.conformance --ranks 2</code>") == 1
     assert text.count("<code>python -m bench.conformance --ranks 3</code>") == 1
     shown = {value for value in range(111, 1000, 111) if f"| {value}\u00a0tests |" in text}
     assert shown == {222, 333, 555, 777, 888}  # of equal settings and of equal cases the newer
-    assert text.count(", 1 row</summary>") == 6
+    assert text.count("<summary>All figures: 1 row</summary>") == 6
+    assert text.index("--ranks 2") < text.index("--ranks 3")  # whichever is the newer
 
 
 def test_a_suite_says_its_ratios_beside_each_peer_with_their_quantity():
     rows = [records.Row(f"call {k}", 1e-3 * k, "s", "gloo", 2e-3, {}) for k in range(1, 5)]
-    rows += [records.Row("a page", 3.0, "MB", "theirs", 4.0, {})]
+    rows += [records.Row("a page", 3.0, "MB", "theirs", 4.0, {"kind": k}) for k in "ab"]
+    rows += [records.Row(f"alone {k}", float(k), "GB/s") for k in (5, 7)]
     rows += [records.Row("alone", float(k), "points") for k in (5, 7)]
     lines = [line.replace("\u00a0", " ") for line in generated._headlines(rows)]
     assert lines == [
-        "- time beside “gloo”: × 0.5 to × 2, median × 1.2 (4 rows)",
-        "- a page: 3 MB, theirs: 4 MB",
-        "- 5 points to 7 points (2 rows)",
+        "- time beside “gloo”: median × 1.2, from × 0.5 (call 1) to × 2 (call 4), 4 rows",
+        "- a page, kind a: 3 MB; theirs: 4 MB",
+        "- a page, kind b: 3 MB; theirs: 4 MB",
+        "- bandwidth: 5 GB/s (alone 5) to 7 GB/s (alone 7), 2 rows",
     ]
 
 

@@ -33,19 +33,19 @@ class Choice:
 
 CHOSEN = {
     "00": Choice("When each rank computes"),
-    "01": Choice("What returns when", (0, 0.2, 0.62, 0.89)),
-    "02": Choice("what an update is worth", (0, 0, 0.5, 0.93)),
+    "01": Choice("Four ranks in a ring"),
+    "02": Choice("loss of each scheme"),
     "03": Choice("forgets where it started"),
     "06": Choice("pillars of Debian"),
     "07": Choice("roofline"),
-    "09": Choice("passes forward by most memory"),
-    "10": Choice("consensus distance", (0, 0, 0.69, 1)),
-    "11": Choice("zero-bubble", (0, 0.1, 0.62, 0.78)),
+    "09": Choice("The less memory, the more"),
+    "10": Choice("How far replicas are apart"),
+    "11": Choice("zero-bubble", (0, 0.09, 1, 1)),
     "12": Choice("by the size of the batch"),
-    "15": Choice("of the lanes idle", (0, 0, 1, 0.74)),
+    "15": Choice("Which lanes of the first warp", (0, 0, 1, 0.74)),
     "A1": Choice("leave each other their addresses", (0, 0, 1, 0.76)),
     "A2": Choice("from your checkpoint"),
-    "A3": Choice("What each rank sends", (0, 0, 0.49, 1)),
+    "A3": Choice("what each rank sends", (0, 0, 0.49, 1)),
     "A4": Choice("roofline"),
 }
 """Of the other notebooks, and where no output has the words, it is the first plot, whole."""

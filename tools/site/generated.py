@@ -16,7 +16,17 @@ from types import ModuleType
 
 import claims
 from helpers import records
-from helpers.claims.recorded import IN_CELLS, Recorded, day, quantity, recorded, together
+from helpers.claims.recorded import (
+    IN_CELLS,
+    SPACE,
+    Recorded,
+    day,
+    powers,
+    quantity,
+    recorded,
+    together,
+    typeset,
+)
 from helpers.paths import ROOT
 from tools import notebooks
 from tools.site import on_a_gpu
@@ -54,6 +64,26 @@ LIBRARIES = (
     "native",
 )
 REFERENCE = ["what_holds", "measured", "on_a_gpu", "api/index"]
+TITLES = {
+    "allreduce": "Allreduce by hand",
+    "cells": "Cells on ranks",
+    "cluster": "Starting and stopping ranks",
+    "compress_text": "Compressed gradients of a transformer",
+    "compress_training": "Compressed gradients of LeNet",
+    "conformance": "PyTorch's tests on our backend",
+    "cuda": "CUDA C",
+    "gates": "Gates that remember",
+    "grading": "Grading",
+    "hosts": "The backend between hosts",
+    "links": "Links between hosts",
+    "memory": "Memory of a student",
+    "pagerank": "PageRank",
+    "roofline": "Ceilings of this machine",
+    "sgd": "Schemes of data-parallel training",
+    "torch_mpi": "The backend on one host",
+    "traces": "Recording MPI calls",
+}
+"""Of the suites, in the order of the page; others follow under their own names."""
 HEADLINES, FEW = 4, 3  # groups of a suite that are told before its table; rows told one by one
 QUANTITIES = {
     **dict.fromkeys(("s", "ms", "µs", "ns"), "time"),
@@ -98,8 +128,8 @@ def what_holds() -> str:
         ]
         for name in known:
             one = found[name]
-            sentence = html.escape(one.rows[0].parameters["sentence"], quote=False)
-            effects = html.escape(one.effects(), quote=False)
+            sentence = typeset(html.escape(one.rows[0].parameters["sentence"], quote=False))
+            effects = typeset(html.escape(one.effects(), quote=False))
             summary = (
                 f"<em>{one.verdict}</em>: {sentence} (<code>{name}</code>)"
                 f"<br><small>{effects}</small>"
@@ -140,7 +170,8 @@ def measured() -> str:
         "",
         "Figures of `make bench`, ours and a peer's from the same run on the same machine. "
         "Another machine gives other seconds; the ratios travel further. × stands for ours ÷ the "
-        "peer's: of time and memory less is better, of bandwidth and speed more.",
+        "peer's: of time and memory less is better, of "
+        "bandwidth and speed more.",
         "",
     ]
     tables: dict[str, list[tuple[records.Record, list[records.Row]]]] = {}
@@ -154,22 +185,29 @@ def measured() -> str:
                 tables.setdefault(suite, []).append((record, new))
             commands.add((suite, setting(record)))
             names |= {(suite, ranks, row.name) for row in rows}
-    for suite, (record, rows) in ((name, one) for name in sorted(tables) for one in tables[name]):
-        if record is tables[suite][0][0]:
-            lines += [f"## {suite}", "", _about(suite), ""]
-        lines += [*_headlines(rows), ""]
-        table = [
-            "| what | case | ours | peer | peer's | ours ÷ peer's |",
-            "|---|---|---|---|---|---|",
-            *(f"| {' | '.join(_figures(row))} |" for row in rows[:MOST]),
-        ]
-        if len(rows) > MOST:
-            table += ["", f"The record has {_rows(len(rows) - MOST)} more."]
-        where = f"{record.machine['name']}, {day(record.date)}, {_rows(len(rows))}"
-        short = textwrap.shorten(record.command, LONGEST, placeholder=" ...")
-        command = html.escape(short)
-        lines += _folded(f"<code>{command}</code>, {where}", "\n".join(table))
+    order = [name for name in TITLES if name in tables]
+    for suite in [*order, *sorted(tables.keys() - TITLES.keys())]:
+        lines += [f"## {TITLES.get(suite, suite)}", "", _about(suite), ""]
+        for record, rows in sorted(tables[suite], key=lambda one: _ranks(one[0])):
+            short = textwrap.shorten(record.command, LONGEST, placeholder=" ...")
+            where = f"{record.machine['name']}, {day(record.date)}"
+            found = _headlines(rows)
+            head = f"<code>{html.escape(short)}</code>, {where}{':' if found else '.'}"
+            lines += [head, "", *found, ""]
+            rows = sorted(rows, key=lambda row: row.unit == "1" and row.value == row.peer_value)
+            table = [
+                "| what | case | ours | peer | peer's | ours ÷ peer's |",
+                "|---|---|---|---|---|---|",
+                *(f"| {' | '.join(_figures(row))} |" for row in rows[:MOST]),
+            ]
+            if len(rows) > MOST:
+                table += ["", f"The record has {_rows(len(rows) - MOST)} more."]
+            lines += _folded(f"All figures: {_rows(len(rows))}", "\n".join(table))
     return "\n".join(lines)
+
+
+def _ranks(record: records.Record) -> int:
+    return int(record.command.partition("--ranks ")[2] or 0)
 
 
 def _headlines(rows: Sequence[records.Row]) -> list[str]:
@@ -190,20 +228,36 @@ def _headlines(rows: Sequence[records.Row]) -> list[str]:
 
 def _headline(peer: str, what: str, rows: Sequence[records.Row]) -> list[str]:
     if peer and len(rows) <= FEW:
-        both = [(row.name, *together(row.value, row.peer_value, row.unit)) for row in rows]
+        both = [(row, *together(row.value, row.peer_value, row.unit)) for row in rows]
         unit = "" if rows[0].unit in IN_CELLS else f" {rows[0].unit}"
-        return [f"{name}: {ours}{unit}, {peer}: {theirs}{unit}" for name, ours, theirs in both]
-    count = _rows(len(rows))
+        return [
+            f"{_named(row, rows)}: {ours}{unit}; {peer}: {theirs}{unit}"
+            for row, ours, theirs in both
+        ]
     if not peer:
-        least, most = (
-            quantity(by(rows, key=lambda row: row.value).value, rows[0].unit) for by in (min, max)
-        )
-        same = {row.unit for row in rows} == {rows[0].unit}
-        return [f"{least} to {most} ({count})"] if same and what != "1" and least != most else []
-    ratios = [row.ratio for row in rows if row.ratio is not None]
-    least, middle, most = (f"{by(ratios):.2g}" for by in (min, statistics.median, max))
-    ends = f"× {least}" if least == most else f"× {least} to × {most}, median × {middle}"
-    return [f"{what} beside “{peer}”: {ends} ({count})"]
+        if what not in QUANTITIES.values() or {row.unit for row in rows} != {rows[0].unit}:
+            return []
+        ends = [by(rows, key=lambda row: row.value) for by in (min, max)]
+        said = [f"{quantity(row.value, row.unit)} ({_named(row, rows)})" for row in ends]
+        return [f"{what}: {' to '.join(said)}, {_rows(len(rows))}"]
+    least, most = (by(rows, key=lambda row: row.ratio) for by in (min, max))
+    middle = statistics.median(row.ratio for row in rows if row.ratio is not None)
+    ratios = [f"×{SPACE}{powers(f'{one:.2g}')}" for one in (middle, least.ratio, most.ratio)]
+    if ratios[1] == ratios[2]:
+        return [f"{what} beside “{peer}”: {ratios[0]} in {_rows(len(rows))}"]
+    names = ["", ""]
+    if least.name != most.name:
+        names = [f" ({row.name})" for row in (least, most)]
+    ends = f"{ratios[1]}{names[0]} to {ratios[2]}{names[1]}"
+    return [f"{what} beside “{peer}”: median {ratios[0]}, from {ends}, {_rows(len(rows))}"]
+
+
+def _named(row: records.Row, rows: Sequence[records.Row]) -> str:
+    """Return a row's name, with its first parameter where others have the same name."""
+    if [one.name for one in rows].count(row.name) == 1 or not row.parameters:
+        return row.name
+    key, value = next(iter(row.parameters.items()))
+    return f"{row.name}, {key} {quantity(value, '1') if isinstance(value, float) else value}"
 
 
 def _rows(count: int) -> str:

@@ -19,6 +19,7 @@ from nbformat import NotebookNode
 
 from helpers.paths import ROOT
 from tools.site import cards, generated, instant
+from tools.site.code import with_code
 from tools.site.gallery import with_gallery
 from tools.site.pictures import with_pictures
 from tools.widgets import without_widgets
@@ -49,7 +50,8 @@ def write(
     pictures.mkdir(parents=True, exist_ok=True)
     for name, notebook in notebooks.items():
         reader = nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", 4)
-        page = with_pictures(with_solutions(without_widgets(notebook), reader), name, pictures)
+        solved = with_code(with_solutions(without_widgets(notebook), reader))
+        page = with_pictures(solved, name, pictures)
         page.metadata.pop("widgets", None)
         for cell in page.cells:
             if cell.cell_type == "markdown":
