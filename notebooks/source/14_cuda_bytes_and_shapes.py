@@ -368,7 +368,7 @@ plots.product_blocks({"16 × 64 outputs": (16, 64), "32 × 32 outputs": (32, 32)
 plt.show()
 
 # %% [markdown]
-# All blocks together ask for
+# All blocks together ask for this many bytes:
 #
 # $$ Q = 4\left( mk \left\lceil \tfrac{n}{w} \right\rceil + kn \left\lceil \tfrac{m}{h} \right\rceil + mn \right) $$
 #
