@@ -26,7 +26,7 @@ ax.legend()
 plt.show()
 
 # %% [markdown]
-# Three untrained networks read the same inputs twice, from two starting states. A curve shows how much of the difference between its two runs is left: what the network remembers of its start. The plain network (RNN) forgets first, PyTorch's GRU later; a GRU with one bias raised still remembers after 60 steps. (Below $10^{-16}$ there is only rounding.) You will derive why the curves fall along straight lines, and what that bias does.
+# Three untrained networks read the same inputs twice, from two starting states. A curve shows how much of the difference between its two runs is left: what the network remembers of its start. The RNN forgets first, PyTorch's GRU later; a GRU with one bias raised still remembers after 60 steps. (Below $10^{-16}$ there is only rounding.) You will derive why the curves fall along straight lines, and what that bias does.
 #
 # **You will be able to**
 #
@@ -93,7 +93,7 @@ class Parameters:
 P = Parameters()
 
 # %% [markdown]
-# Several lessons use two functions. `three_checks` compares gradients by hand with three witnesses: autograd, finite differences, and `torch.nn`. `rnn_norms` measures how strongly early states influence the last one.
+# `three_checks` compares gradients by hand with three witnesses: autograd, finite differences, and `torch.nn`. `rnn_norms` measures how strongly early states influence the last one.
 
 
 # %%
@@ -166,7 +166,7 @@ apart.answer(balance(deposits.flip(0)) - balance(deposits))
 #
 # $$h_t = \tanh(W x_t + b + U h_{t-1} + c).$$
 #
-# (The savings have the identity in place of tanh, no biases, and $U=W=1.05$.) In PyTorch, one step is a single line. Our layer repeats this step. Does it give what `nn.RNN` gives?
+# (The savings have the identity in place of tanh, no biases, and $U=W=1.05$.) In PyTorch, one step is a single line, which our layer repeats. Does it give what `nn.RNN` gives?
 
 # %%
 print(inspect.getsource(steps.rnn_step))
@@ -540,7 +540,7 @@ three_checks(
 # %% [markdown]
 # ### What the copy does to the gradient
 #
-# Repeat lesson 1's study, with a GRU beside the RNN. The bias of the update gate decides how much is copied: a bias of 0 makes $z\approx\tfrac12$, a bias of 4 makes $z\approx0.98$. Move the slider of the bias and watch the green curve.
+# Repeat lesson 1's study, with a GRU beside the RNN. The bias of the update gate decides how much is copied: a bias of 0 makes $z\approx\tfrac12$, a bias of 4 makes $z\approx0.98$. Move its slider and watch the green curve.
 
 
 # %%
