@@ -96,7 +96,7 @@ wasted.answer(moved["copy_along_columns"] / moved["copy_along_rows"])
 # %% [markdown]
 # Along rows, the 128 bytes of a warp fill 4 sectors: the access is *[coalesced](glossary.md#coalescing)*. Along columns, each lane touches a sector of its own and uses 4 of its 32 bytes.
 #
-# On an H200, with 8192 × 8192 floats, the copy along rows took 0.22 ms, and the copy along columns 0.97 ms: 4.5 times as long, not eight times. Only the caches moved eight times the sectors. A cache keeps a sector while other requests use the rest of it, so both copies moved equally many bytes of the memory behind the caches (counted, to 3 %). (Times and counts on an H200 come from `make gpu`; `data/gpu/` holds the record.)
+# On an H200, with 8192 × 8192 floats, the copy along rows took 0.22 ms, and the copy along columns 0.97 ms: 4.5 times as long, not eight. Only the caches moved eight times the sectors. A cache keeps a sector while other requests use the rest of it, so both copies moved equally many bytes of the memory behind the caches (counted, to 3 %). (Times and counts on an H200 come from `make gpu`; `data/gpu/` holds the record.)
 #
 # ### Exercise 1: repair an access
 #
@@ -411,7 +411,7 @@ Markdown("\n".join(lines))
 #
 # How many wavefronts are too many? A *multiprocessor* is the part of a GPU that runs a block. In one clock, a multiprocessor of an A100 can start 64 multiply-adds, and its shared memory can serve one wavefront. So a kernel waits for its banks if it needs more than half a wavefront for each 32 multiply-adds. By the counts of this table all five kernels do, `register_product<4>` only just. (The table counts what the source says. NVIDIA's compiler merges some reads: for the plain tiles, an H200 counted three quarters of our wavefronts for reads.)
 #
-# Fast matrix products on GPUs are built this way: a tile of $C$ for each block, a smaller tile for each warp, and a tile in the registers of each thread. [Notebook 07](07_roofline.ipynb) does the same on a processor. Tensor cores then multiply small tiles in a single instruction.
+# Fast matrix products on GPUs are built this way: a tile of $C$ for each block, a smaller tile for each warp, and a tile in the registers of each thread. [Notebook 07](07_roofline.ipynb) does the same on a processor. Tensor cores multiply small tiles in a single instruction.
 #
 # ### The price: registers, and resident warps
 #

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Let threads meet: warps, scans, histograms, attention
 #
-# At the end you will have written kernels whose threads exchange what they compute. The last kernel computes attention as FlashAttention does, without storing a score.
+# In this notebook you write kernels whose threads exchange what they compute. The last one computes attention as FlashAttention does, without storing a score.
 
 # %% [markdown]
 # **You will be able to**
@@ -40,7 +40,7 @@ rng = np.random.default_rng(15)
 photograph = load_sample_image("china.jpg").mean(axis=2).astype(np.float32) / 255
 
 # %% [markdown]
-# A *[scan](glossary.md#scan)* computes, for each number of an array, the sum of all numbers before it. For 256 numbers, a single thread makes 254 additions, one after another; a tree of threads takes $2 \log_2 n = 16$ steps. The picture shows the tree for eight numbers: three steps up, then the last number becomes zero, then three steps down. **Press |◀, then ▶|** to follow it, and choose the other scan from the menu. (There each number is part of its own sum.) A frame is a write, and `t2` in it is the thread; lines are reads. Barriers separate the steps. Both scans were recorded while they ran.
+# A *[scan](glossary.md#scan)* computes, for each number of an array, the sum of all numbers before it. For 256 numbers, a single thread makes 254 additions, one after another; a tree of threads takes $2 \log_2 n = 16$ steps. The picture shows the tree, recorded on eight numbers: three steps up, then the last number becomes zero, then three steps down. **Press |◀, then ▶|** to follow it, and choose the other scan from the menu. (There each number is part of its own sum.) A frame is a write, and `t2` in it is the thread; lines are reads. Barriers separate the steps.
 
 # %%
 eight, scans = np.array([3, 1, 7, 0, 4, 1, 6, 3], np.float32), {}
@@ -309,7 +309,7 @@ Markdown("\n".join(lines))
 # %% [markdown] claims="15-histogram"
 # The direct kernel makes $n$ global atomics, and the kernel with private bins 256 for each block. So a block saves atomics only if it counts more bytes than it has bins. An H200 counted 268 million random bytes in 69 ms with bins in global memory, and in 0.37 ms with bins for each block.
 #
-# *Within* a warp, privatization changes nothing: as many atomics are in sequence as before. What do they cost? When all bytes were equal, all 32 lanes wanted one bin. Then the H200 took 196 ms with bins in global memory, nearly three times as long as for random bytes. With bins in shared memory it still took 0.37 ms. A photograph lies between: neighbouring pixels are alike, so more lanes want one bin than with random bytes. The record below counts 5 random pieces of each of two photographs. A piece has 256 groups of 32 bytes, whose atomics in sequence are added up: divide by 256 to compare with the table above.
+# *Within* a warp, privatization changes nothing: as many atomics are in sequence as before. What do they cost? When all bytes were equal, the H200 took 196 ms with bins in global memory, nearly three times as long as for random bytes. With bins in shared memory it still took 0.37 ms. A photograph lies between: neighbouring pixels are alike, so more lanes want one bin than with random bytes. The record below counts 5 random pieces of each of two photographs. A piece has 256 groups of 32 bytes, whose atomics in sequence are added up: divide by 256 to compare with the table above.
 
 # %%
 evidence("15-histogram")
