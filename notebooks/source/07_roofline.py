@@ -41,7 +41,7 @@ from helpers.predictions import Prediction
 from helpers.roofline import Point, kernels, place
 from helpers.roofline.ceilings import ceilings, thread_counts
 from helpers.roofline.matmul import causes, flops, least_bytes, versions
-from helpers.timing import measure, seconds
+from helpers.timing import Others, measure, seconds
 
 
 # %% tags=["parameters"]
@@ -70,11 +70,13 @@ for k in thread_counts(machine.cores):  # one alone where the compiler has no Op
     peaks[f"fp32, {words}"], roofs[f"memory, {words}"] = machine.roof(k)
 work = flops(P.n), least_bytes(P.n)
 slow, fast = (lambda f=products[name]: f(a, b) for name in ("ijk", "library"))
-first = [
-    place(*kernels.axpy(), time_limit=1),
-    place("product, three loops", slow, *work, time_limit=1),
-    place("product, library", fast, *work, machine.cores, time_limit=1),
-]
+with Others() as others:
+    first = [
+        place(*kernels.axpy(), time_limit=1),
+        place("product, three loops", slow, *work, time_limit=1),
+        place("product, library", fast, *work, machine.cores, time_limit=1),
+    ]
+others.say()
 draw.interactive(peaks, roofs, first)
 
 # %% [markdown]
@@ -266,7 +268,9 @@ check.predict_point(least_seconds)
 by_passes = Prediction("time of passes ÷ time of fused", None)  # your number for None
 
 # %%
-rounds = [[place(*builder(), time_limit=0.3) for builder in kernels.standard()] for _ in range(2)]
+with Others() as others:
+    rounds = [[place(*make(), time_limit=0.3) for make in kernels.standard()] for _ in range(2)]
+others.say()
 points = [min(one, key=lambda p: p.seconds) for one in zip(*rounds, strict=True)]
 print(f"{'':9} threads flop/byte Gflop/s   GB/s  roof predicted  measured")
 for p in points:
@@ -310,14 +314,15 @@ display(evidence("07-fusion"), evidence("07-softmax"))
 swap = Prediction("time of ijk ÷ time of ikj", None)  # your number for None
 
 # %%
-spent, reference = {}, a @ b
+spent, reference, others = {}, a @ b, Others()
 ORDERS = ("ijk", "jik", "jki", "kji", "kij", "ikj")  # by the inner loop, the last letter
 for name in 2 * (*ORDERS, "library"):  # the better of two rounds
     assert np.allclose(products[name](a, b), reference, rtol=1e-3), name
-    with threadpool_limits(1):  # the library too works on one core
+    with others, threadpool_limits(1):  # the library too works on one core
         call = lambda f=products[name]: f(a, b)  # noqa: E731
         best = measure(call, repeats=4, warmup=1, time_limit=0.7).best
     spent[name] = min(best, spent.get(name, best))
+others.say()
 for name, best in spent.items():
     print(f"{name:8} {flops(P.n) / best / 1e9:7.2f} Gflop/s")
 swap.answer(spent["ijk"] / spent["ikj"])
@@ -416,12 +421,14 @@ plain = Prediction("gain of turning B: one sum, single numbers", None)  # your n
 after = Prediction("gain of turning B: eight sums, vectors", None)
 
 # %%
-rate = {}
+rate, others = {}, Others()
 for _ in range(3):  # the best of three rounds
     for kind, call in causes(a, b).items():
-        best = measure(call, repeats=2, warmup=1, time_limit=0.5).best
+        with others:
+            best = measure(call, repeats=2, warmup=1, time_limit=0.5).best
         rate[kind] = max(flops(P.n) / best / 1e9, rate.get(kind, 0))
 gain = {}
+others.say()
 print(f"n = {P.n}, Gflop/s      B as it is   B turned   turning gains")
 for sums, wide in ((1, 1), (8, 1), (1, 8), (8, 8)):
     jumps, turned = rate[False, sums, wide], rate[True, sums, wide]
@@ -475,13 +482,15 @@ best_side = Prediction("side of the fastest tile", None)  # your number for None
 # %%
 sides = (16, 32, 48, 96, 192, 256, 384, 768, P.large)  # the last one: a single tile, so no blocks
 large = [rng.random((P.large, P.large), dtype=np.float32) for _ in range(2)]
-rates = dict.fromkeys(sides, 0.0)
+rates, others = dict.fromkeys(sides, 0.0), Others()
 for t in 3 * sides:  # the best of three rounds
     multiply = versions(P.large, block=t)["blocked"]
-    timing = measure(lambda f=multiply: f(*large), repeats=1, warmup=0)
+    with others:
+        timing = measure(lambda f=multiply: f(*large), repeats=1, warmup=0)
     rates[t] = max(rates[t], flops(P.large) / timing.best)
 caches = {f"L{cache['level']}": tile(cache["size"], 4, 8) for cache in machine.reported[:2]}
 yours = {cache: side for cache, side in caches.items() if side}
+others.say()
 draw.tiles(sides[:-1], [rates[t] for t in sides[:-1]], rates[P.large], yours)
 plt.show()
 best_side.answer(max(rates, key=rates.get))
