@@ -1029,7 +1029,7 @@ else:
     print("Exercise 8 first")
 
 # %% [markdown]
-# **Answer.** Only if nothing is serial, each rank has a core, and the shares are equal. With serial fraction $s$, fixed work gets at most $1/(s + (1-s)/N)$ times as fast. If the work grows with $N$ and $s$ stays the same, the speed-up has no ceiling. Where tasks differ, a queue makes the shares more equal. *Evidence: the filled points of the picture beside the laws (your machine has as many cores as they need), and the queue's sums.*
+# **Answer.** Only if nothing is serial, each rank has a core, and the shares are equal. With serial fraction $s$, fixed work gets at most $1/(s + (1-s)/N)$ times as fast. If the work grows with $N$ and $s$ stays the same, the speed-up has no ceiling. Where tasks differ, a queue makes the shares more equal. *Evidence: the filled points of the picture beside the laws, and the queue's sums.*
 
 # %% [markdown]
 # ## What breaks

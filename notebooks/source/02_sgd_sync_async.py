@@ -133,7 +133,7 @@ print(f"loss of the first ten batches {np.mean(losses[:10]):.2f}, last {np.mean(
 #
 # Another of these documents adds 1, 2 and 3 on three ranks with `all_reduce` and prints 0.
 #
-# > **Predict.** What is the right answer? (Type your number in place of the dots.) And how can a program print 0? Look for a way before you read on.
+# > **Predict.** What is the right answer? (Type your number in place of the dots.) And how can a program print 0?
 
 # %%
 guess["the sum of 1, 2 and 3 on three ranks"] = ...
