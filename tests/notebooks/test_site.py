@@ -396,8 +396,8 @@ def test_the_page_of_figures_has_each_setting_of_a_suite_once(tmp_path, monkeypa
     text = generated.measured()
     for suite in ("conformance", "links"):
         assert text.count(f"## {generated.TITLES[suite]}\n") == 1
-    assert text.count("<code>python -m bench.conformance --ranks 2</code>") == 1
-    assert text.count("<code>python -m bench.conformance --ranks 3</code>") == 1
+    assert text.count("`python -m bench.conformance --ranks 2`") == 1
+    assert text.count("`python -m bench.conformance --ranks 3`") == 1
     shown = {value for value in range(111, 1000, 111) if f"| {value}\u00a0tests |" in text}
     assert shown == {222, 333, 555, 777, 888}  # of equal settings and of equal cases the newer
     assert text.count("<summary>All figures: 1 row</summary>") == 6

@@ -40,7 +40,7 @@ CHOSEN = {
     "07": Choice("roofline"),
     "09": Choice("The less memory, the more"),
     "10": Choice("How far replicas are apart"),
-    "11": Choice("zero-bubble", (0, 0.09, 1, 1)),
+    "11": Choice("What each rank does when"),
     "12": Choice("by the size of the batch"),
     "15": Choice("Which lanes of the first warp", (0, 0, 1, 0.74)),
     "A1": Choice("leave each other their addresses", (0, 0, 1, 0.76)),

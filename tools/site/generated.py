@@ -192,7 +192,7 @@ def measured() -> str:
             short = textwrap.shorten(record.command, LONGEST, placeholder=" ...")
             where = f"{record.machine['name']}, {day(record.date)}"
             found = _headlines(rows)
-            head = f"<code>{html.escape(short)}</code>, {where}{':' if found else '.'}"
+            head = f"`{short}`, {where}{':' if found else '.'}"
             lines += [head, "", *found, ""]
             rows = sorted(rows, key=lambda row: row.unit == "1" and row.value == row.peer_value)
             table = [
