@@ -45,7 +45,7 @@ CHOSEN = {
     "15": Choice("Which lanes of the first warp", (0, 0, 1, 0.74)),
     "A1": Choice("leave each other their addresses", (0, 0, 1, 0.76)),
     "A2": Choice("from your checkpoint"),
-    "A3": Choice("what each rank sends", (0, 0, 0.49, 1)),
+    "A3": Choice("what each rank sends"),
     "A4": Choice("roofline"),
 }
 """Of the other notebooks, and where no output has the words, it is the first plot, whole."""
