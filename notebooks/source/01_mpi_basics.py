@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import matplotlib.pyplot as plt
 import numpy as np
-from IPython.display import Markdown
+from IPython.display import Code, Markdown
 
 from helpers import claims
 from helpers.cluster import Cluster
@@ -620,7 +620,7 @@ guess["1 MB ÷ 16 B"] = ...
 from helpers.board import offer
 from helpers.collectives import cost, measure
 
-print(inspect.getsource(measure.ping_pong))
+Code(inspect.getsource(measure.ping_pong), language="python")
 
 # %%
 with Others() as others:

@@ -64,7 +64,7 @@ plt.show()
 import inspect
 from dataclasses import dataclass
 
-from IPython.display import display
+from IPython.display import Code, display
 from ipywidgets import FloatSlider, IntSlider, interact
 
 from helpers import claims, records
@@ -169,7 +169,7 @@ apart.answer(balance(deposits.flip(0)) - balance(deposits))
 # (The savings have the identity in place of tanh, no biases, and $U=W=1.05$.) In PyTorch, one step is a single line, which our layer repeats. Does it give what `nn.RNN` gives?
 
 # %%
-print(inspect.getsource(steps.rnn_step))
+display(Code(inspect.getsource(steps.rnn_step), language="python"))
 reference = nn.RNN(3, 5)
 ours = layers.RNN(3, 5)
 ours.load_state_dict(reference.state_dict())  # the same names, the same layout

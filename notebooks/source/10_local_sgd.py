@@ -358,7 +358,7 @@ for row in at_link if late < 1.6 else ():
     row["measured"] = measured.get(row["H"])
 (ax,) = draw.fastest(rows)
 if late >= 1.6:
-    ax.set_title(f"\nRuns took up to {late:.1f} times the predicted time: not drawn")
+    ax.set_title(f"Runs took up to {late:.1f} times the predicted time: not drawn")
 style.doubt(ax.figure, others)
 plt.show()
 fastest = min(at_link, key=lambda row: row["measured"] or row["predicted"])

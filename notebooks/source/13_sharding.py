@@ -52,7 +52,7 @@ from dataclasses import dataclass, replace
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
-from IPython.display import Markdown
+from IPython.display import Code, Markdown
 
 from helpers import claims
 from helpers.cluster import Cluster, Network
@@ -334,8 +334,8 @@ check.conjugate_backward(my_f_backward, my_g_backward)
 # Every rank's term depends on $x$, so the gradient of $x$ is a *sum over ranks*. Every rank has the gradient of $y$ already. In the library (`helpers/sharded/conjugate.py`), `_Copy` is $f$ and `_Sum` is $g$; `all_reduce` is notebook 08's ring:
 
 # %%
-print(inspect.getsource(conjugate._Copy))
-print(inspect.getsource(conjugate._Sum))
+code = "\n\n".join(map(inspect.getsource, (conjugate._Copy, conjugate._Sum)))
+Code(code.replace("  # type: ignore[override]", ""), language="python")
 
 # %% [markdown]
 # Now your two functions replace the library's (once they are right). Two matrices are cut over four ranks, and the result is compared with one process:

@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 
 import matplotlib.pyplot as plt
 import numpy as np
-from IPython.display import Markdown
+from IPython.display import Code, Markdown
 
 from helpers.cluster import Cluster
 from helpers.exercises import more_of_mpi as check
@@ -240,7 +240,7 @@ if rank == 2:
 # %%
 from helpers import mapreduce as framework
 
-print(inspect.getsource(framework._schedule))
+Code(inspect.getsource(framework._schedule), language="python")
 
 # %% [markdown]
 # ### Exercise 2: in how many documents?
@@ -427,6 +427,8 @@ Markdown("\n".join(lines + [f"| {said} | {found} |" for said, found in rows]))
 # - [torchrun](https://docs.pytorch.org/docs/stable/elastic/run.html): its rendezvous, and the variables it sets.
 # - J. Dean, S. Ghemawat (2004), *MapReduce*.
 # - [The MPI standard, version 4.1](https://www.mpi-forum.org/docs/): chapter 12, one-sided communication.
+#
+# **Next**: [02 Train on several ranks: synchronously and asynchronously](02_sgd_sync_async.ipynb).
 
 # %%
 cluster.stop()

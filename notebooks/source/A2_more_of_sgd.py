@@ -217,7 +217,9 @@ else:
 # A *checkpoint* is a file from which training can continue. Replicas are equal, so rank 0 saves and all ranks read. A barrier before the read ensures that rank 0 has written everything. What must the file contain? Here are the constructor and the step of `Run`, one training run:
 
 # %%
-print(inspect.getsource(Run.__init__), inspect.getsource(Run.step), sep="\n")
+from IPython.display import Code
+
+Code("\n".join(map(inspect.getsource, (Run.__init__, Run.step))), language="python")
 
 # %% [markdown]
 # ### Exercise 3: interrupted and resumed
