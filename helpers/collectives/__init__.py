@@ -3,8 +3,7 @@
     >>> from helpers.collectives import allreduce
     >>> total = allreduce(gradient, comm, algorithm="ring")     # on every rank  # doctest: +SKIP
 
-One module per family, each short enough to be read aloud: :mod:`.chain`, :mod:`.tree`,
-:mod:`.doubling`, :mod:`.ring`, :mod:`.two_level`, :mod:`.rooted`. Each passes messages, says what
+One module per family of algorithms, :mod:`.chain` for instance. Each passes messages, says what
 they cost, and enters itself in :mod:`.registry`, from which the calls (:mod:`.api`), the cost model
 (:mod:`.cost`), schedules (:mod:`.schedule`) and pictures have it: a new algorithm is one module and
 its name in the import below. :mod:`.links` says what a link can do.
