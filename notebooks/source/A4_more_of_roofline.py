@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Put the layers of a network under the roof
 #
-# An appendix to [notebook 07](07_roofline.ipynb): which layers of a network does memory limit, and what can you change about it?
+# An appendix to [notebook 07](07_roofline.ipynb): which layers of a network does memory slow down, and what helps?
 #
 # **You will be able to**
 #
@@ -9,7 +9,7 @@
 # - explain why a language model writes an answer more slowly than it reads a prompt;
 # - judge a change of a layer by its operations *and* its bytes.
 #
-# **You need** [notebook 07](07_roofline.ipynb), lesson 1. *Time:* 60 minutes. *Cores:* one, and a C compiler. *GPU:* none.
+# **You need** [notebook 07](07_roofline.ipynb), lesson 1 and [attention](glossary.md#attention) with queries, keys, values and heads. *Time:* 60 minutes. *Cores:* one, and a C compiler. *GPU:* none.
 #
 # ## Set-up
 
@@ -38,7 +38,7 @@ peak, roof = {"peak, one core": one_core}, {"memory": one_memory}
 
 
 # %% [markdown]
-# ## From which batch size on does arithmetic limit a layer?
+# ## How large must a batch be before arithmetic limits a layer?
 #
 # A layer multiplies a batch $x$ ($B \times n$) by weights ($n \times n$). For one sample it reads all weights and uses each once. Every further sample uses the same weights again, so operations grow faster than bytes, and the layer's intensity rises.
 #
@@ -75,7 +75,7 @@ others.say()
 draw.interactive(peak, roof, layers)
 
 # %% [markdown]
-# A batch of 1 stands far left: two operations for each weight of 4 bytes. As the batch grows, the point moves right; past the ridge, arithmetic limits the layer. Your least batch, *yours*, stands just right of the ridge. It lies below the roof, since the library's kernel does not reach the peak. (If a cache holds the 4 MB of weights, a point may lie above memory's roof.)
+# A batch of 1 stands far left: two operations for each weight of 4 bytes. As the batch grows, the point moves right; past the ridge, arithmetic limits the layer. Your least batch, *yours*, stands just right of the ridge. It lies below the roof, since the library's kernel does not reach the peak. (A point may lie above memory's roof if a cache holds the weights, or if the roof was measured on a busier machine.)
 #
 # ## Fewer bytes for each number
 #
@@ -129,14 +129,14 @@ others.say()
 halves.answer(taken[torch.float32].seconds / taken[torch.bfloat16].seconds)
 
 # %% [markdown] claims="A4-half-the-bytes"
-# In the records, from `float64` to `float32` a layer gains a factor of 1.9 where memory limits it, and 2.1 to 2.25 where arithmetic does. Half the bytes and twice the lanes each promise 2.
-#
-# Now compare `bfloat16` with `float16`. Both have half the bytes of `float32`, so memory's roof is the same for both. If their times differ in the first layer, the library's kernel or the processor's instructions are the reason. A narrow format can even be slower than `float32`. In the second layer `bfloat16` may pass the peak drawn above: some processors have faster instructions for it. **Fewer bytes raise the roof; measure whether a kernel follows.** Fewer bits cost accuracy: the line *errors* shows the largest error of the second layer ÷ its largest result. `bfloat16` has the range of `float32` and only 8 significant bits; `float16` has 11.
+# From `float64` to `float32`, half the bytes and twice as many numbers in a register each promise a factor of 2. One run may differ; the records (one is folded) have 1.9 where memory limits the layer, and 2.1 to 2.25 where arithmetic does:
 
 # %%
 evidence("A4-half-the-bytes")
 
 # %% [markdown]
+# Now compare `bfloat16` and `float16` with `float32` in your run. Both have half its bytes, so in the first layer the roof promises half its time. A kernel may save far less. In the second layer the two may differ by a factor: some processors have fast instructions for `bfloat16` only, with which it may pass the peak drawn above. **Fewer bytes raise the roof; measure whether a kernel follows.** Fewer bits cost accuracy: the line *errors* shows the largest error of the second layer ÷ its largest result. `bfloat16` has the range of `float32` and only 8 significant bits; `float16` has 11.
+#
 # ## Prefill and decode
 #
 # A language model handles a request in two phases. **Prefill** reads the prompt: all its tokens pass through a layer at once, as one large batch. **Decode** writes the answer, a token at a time. To attend to the earlier tokens, decode reads their keys and values from memory: the *KV cache*.
@@ -254,8 +254,8 @@ def factors(k1, k2, stride, groups):
 check.layer_factors(factors)
 
 # %%
-print("what is left of operations, parameters, outputs")
-print(f"{'':13} {'yours':>23} {'counted':>23}   memory, by the source")
+print(f"{'':13} {'yours':^23} {'counted':^23}   memory, by the source")
+print(f"{'':13}" + 2 * f" {'flops':>7} {'params':>7} {'output':>7}")
 stated = ("Param k₁²/k₂²", "Output 1/s²", "Param 1/g", "Param 1/g")
 for (name, (layer, _, _)), source in zip(variants(base).items(), stated, strict=True):
     mine = factors(base.kernel, layer.kernel, layer.stride, layer.groups)
@@ -266,9 +266,9 @@ for (name, (layer, _, _)), source in zip(variants(base).items(), stated, strict=
     print(f"{name:13} {show[0]:>23} {show[1]:>23}   {source}")
 
 # %% [markdown] claims="A4-time-operations A4-shuffle"
-# The source errs twice: $g$ groups leave $1/g$ of the operations, not $1/g^2$, and its $k_1^2/k_2^2$ is upside down.
+# The source errs twice: $g$ groups leave $1/g$ of the operations, not $1/g^2$, and a smaller kernel leaves $k_2^2/k_1^2$ of the parameters, not $k_1^2/k_2^2$.
 #
-# **Time does not follow operations.** A depthwise layer keeps 0.8 % of the operations, but in the records it takes 5 to 25 % of the time. It keeps 85 % of the bytes, so its intensity is low. The channel shuffle needs no operations, but in the records it adds 3 to 7 % to the time of the grouped layer before it.
+# **Time does not follow operations.** A depthwise layer keeps 0.8 % of the operations, but takes 5 to 25 % of the time (all records; some are folded). It keeps 85 % of the bytes, so its intensity is low. The channel shuffle needs no operations, but adds 3 to 7 % to the time of the grouped layer before it.
 
 # %%
 display(evidence("A4-time-operations"), evidence("A4-shuffle"))
@@ -283,6 +283,8 @@ display(evidence("A4-time-operations"), evidence("A4-shuffle"))
 # | stride: computation and output $1/s^2$; shuffle: free | counted: right; the shuffle takes time |
 #
 # </details>
+#
+# **References**
 #
 # - A. Howard and others, *MobileNets* (2017); X. Zhang and others, *ShuffleNet* (2018): depthwise layers, groups and the shuffle.
 # - R. Pope and others, *Efficiently scaling transformer inference* (2022): prefill, decode and the KV cache, by operations and bytes.
