@@ -63,7 +63,8 @@ def fastest(rows):
     ax.set_xticks(ticks, [str(H) for H in ticks])
     few_decades(ax.yaxis)
     ax.minorticks_off()
-    ax.figure.set_label("Seconds to the loss by how often replicas meet, predicted and measured")
+    known = " and measured" if any(row["measured"] is not None for row in rows) else ""
+    ax.figure.set_label(f"Seconds to the loss by how often replicas meet, predicted{known}")
     ax.set(xlabel="H, steps from one average to the next", ylabel="seconds to the loss")
     ax.figure.legend(loc="outside lower center", ncols=3)
     return axes

@@ -20,6 +20,7 @@ def test_the_fastest_is_ringed():
     assert "10 Mbit/s, predicted" in [line.get_label() for line in ax.lines]
     (ax,) = draw.fastest([{**row, "measured": None} for row in rows])
     assert not any("measured" in line.get_label() for line in ax.lines)
+    assert "measured" not in ax.figure.get_label()
 
 
 def plane():
