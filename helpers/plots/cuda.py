@@ -47,20 +47,20 @@ def product_blocks(blocks: Mapping[str, tuple[int, int]], side: int, step: int) 
         top = right + side
         for x, y, letter in ((0, 0, "A"), (right, right, "B"), (right, 0, "C")):
             ax.add_patch(Rectangle((x, y), side, side, fc="none", ec=style.GREY, lw=1.5))
-            ax.text(top + 3 if x else -3, y + side / 2, f"${letter}$", fontsize=20,
+            ax.text(top + 3 if x else -3, y + side / 4, f"${letter}$", fontsize=20,
                     ha="left" if x else "right", va="center")  # fmt: skip
         for x, y, w, h, shade, alpha in (  # the block is the first of C's
-            (0, side - high, side, high, style.ORANGE, 0.4),
+            (0, side - high, side, high, style.ORANGE, 0.55),
             (step, side - high, step, high, style.ORANGE, 1),
-            (right, right, wide, side, style.GREEN, 0.4),
+            (right, right, wide, side, style.GREEN, 0.55),
             (right, top - 2 * step, wide, step, style.GREEN, 1),
             (right, side - high, wide, high, style.BLUE, 1),
         ):
             ax.add_patch(Rectangle((x, y), w, h, fc=shade, alpha=alpha, ec="white"))
-        ax.text(side / 2, side + 1.5, f"{high} rows", ha="center", va="bottom")
+        ax.text(-3, side - high / 2, f"{high}\nrows", ha="right", va="center")
         ax.text(right + wide / 2, top + 1.5, f"{wide} columns", ha="center", va="bottom")
         ax.set_title(name)
-        ax.set(xlim=(-10, top + 10), ylim=(-1, top + 8), aspect="equal")
+        ax.set(xlim=(-18, top + 10), ylim=(-1, top + 8), aspect="equal")
         ax.axis("off")
     axes[0].figure.set_label("What a block reads for its outputs (blue): rows of A, columns of B; "
                              "in full colour, the tiles of a step")  # fmt: skip
@@ -79,20 +79,27 @@ def attention_tile(positions: int, numbers: int, tile: int) -> Axes:
     gap, row, step = n / 7, n - 2 * tile, 2 * tile  # the second block of queries, the third of keys
     wide = d + gap  # from a matrix's left edge to the next one's
     keys, values, out = n + gap, wide + n + gap, 2 * wide + n + gap
-    for x, y, w, h, shade, left, low, name in (
-        (0, 0, d, n, style.ORANGE, 0, row, "queries: stay"),
-        (wide, keys, n, d, style.GREEN, wide + step, keys, "keys: move on"),
-        (values, 0, d, n, style.GREEN, values, n - step - tile, "values: move on"),
-        (out, 0, d, n, style.PURPLE, out, row, "outputs: stay"),
-        (wide, 0, n, n, style.BLUE, wide + step, row, "scores: never stored"),
-    ):
+    for x, y, w, h, shade, left, low, name, size in (
+        (0, 0, d, n, style.ORANGE, 0, row, "queries: stay", f"{tile} queries"),
+        (wide, keys, n, d, style.GREEN, wide + step, keys, "keys: move on", f"{tile}\nkeys"),
+        (values, 0, d, n, style.GREEN, values, n - step - tile, "values: move on",
+         f"{tile} values"),
+        (out, 0, d, n, style.PURPLE, out, row, "outputs: stay", f"{tile} outputs"),
+        (wide, 0, n, n, style.BLUE, wide + step, row, "scores: never stored", f"{tile}\n× {tile}"),
+    ):  # fmt: skip
         line = "--" if name.startswith("scores") else "-"
         ax.add_patch(Rectangle((x, y), w, h, fc="none", ec=style.GREY, lw=1.5, ls=line))
-        held = (tile if side == n else side for side in (w, h))
+        held = [tile if side == n else side for side in (w, h)]
         ax.add_patch(Rectangle((left, low), *held, fc=shade, ec="white"))
+        ax.text(left + held[0] / 2, low + held[1] / 2, size, ha="center", va="center",
+                fontsize=12, color=style.ink(shade))  # fmt: skip
         place = {"y": y + h + 2, "va": "bottom"} if y else {"y": -2, "va": "top"}
         ax.text(x + w / 2, s=name, ha="center", fontsize=14, **place)
-    ax.set(xlim=(-1, out + d + 1), ylim=(-10, n + gap + d + 9), aspect="equal")
+    ax.text(d / 2, n + 2, f"$D = {d}$", ha="center", va="bottom")
+    ax.text(wide - 2, keys + d / 2, f"$D = {d}$", ha="right", va="center")
+    ax.text(-2, n / 2, "$n$", ha="right", va="center")
+    ax.text(wide + n / 2, n + 2, "$n$", ha="center", va="bottom")
+    ax.set(xlim=(-7, out + d + 1), ylim=(-10, n + gap + d + 9), aspect="equal")
     ax.axis("off")
     ax.figure.set_label("What a block of threads holds in one step of attention, in colour")
     return ax
@@ -107,7 +114,7 @@ def warp_passes(record: WarpRecord) -> Axes:
     shown = shown[(shown["block"] == 0) & (shown["warp"] == 0)]
     ax = style.ensure_axes(figsize=(9, 3.5))
     text, count = record.source.splitlines(), len(shown)
-    ax.axhspan(-0.5, 31.5, 0, 1, fc="#e4e4e4", label="idle")
+    ax.axhspan(-0.5, 31.5, 0, 1, fc="#e4e4e4", ec=style.GREY, label="idle")
     for number, line in enumerate(dict.fromkeys(shown["line"].tolist())):
         boxes = []  # of a pass: its place, the first lane of a run, the run's length
         for place in np.flatnonzero(shown["line"] == line):

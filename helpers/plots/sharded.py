@@ -127,6 +127,7 @@ def scores(pieces: Mapping[str, Sequence[int]], positions: int) -> Sequence[Axes
 def steps(plans: Sequence[Any], measured: Sequence[float] | None = None) -> Axes:
     """Draw what a predicted step is made of, and the seconds that were measured."""
     ax = style.ensure_axes(figsize=(10, 1.4 + 0.5 * len(plans)))
+    longest = 1e3 * max(measured or [0.0])
     for row, plan in enumerate(plans):
         left = 0.0
         for name, colour, hatch in WORK:
@@ -134,6 +135,7 @@ def steps(plans: Sequence[Any], measured: Sequence[float] | None = None) -> Axes
             ax.barh(row, width, 0.62, left, color=colour, hatch=hatch, edgecolor="white",
                     label=name if row == 0 else None)  # fmt: skip
             left += width
+        longest = max(longest, left)
     if measured is not None:
         ax.plot([1e3 * t for t in measured], range(len(measured)), "D", color=style.BLACK,
                 linestyle="none", markersize=8, label="measured")  # fmt: skip
@@ -141,7 +143,7 @@ def steps(plans: Sequence[Any], measured: Sequence[float] | None = None) -> Axes
     ax.set_ylim(len(plans) - 0.5, -0.5)
     ax.figure.set_label("A step of each layout: predicted parts, and measured")
     ax.set(xlabel="time of a step [ms]", ylabel="data × pipeline × tensor")
-    ax.margins(x=0.05)
+    ax.set_xlim(0, 1.05 * longest)
     ax.grid(visible=False, axis="y")
     ax.legend(ncols=6, loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=12)
     return ax

@@ -96,7 +96,7 @@ wasted.answer(moved["copy_along_columns"] / moved["copy_along_rows"])
 # %% [markdown]
 # Along rows, the 128 bytes of a warp fill 4 sectors: the access is *[coalesced](glossary.md#coalescing)*. Along columns, each lane touches a sector of its own and uses 4 of its 32 bytes.
 #
-# On an H200, with 8192 × 8192 floats, the copy along rows took 0.22 ms, and the copy along columns 0.97 ms: 4.5 times as long, not eight. Only the caches moved eight times the sectors. A cache keeps a sector while other requests use the rest of it, so both copies moved equally many bytes of the memory behind the caches (counted, to 3 %). (Times and counts on an H200 come from `make gpu`; `data/gpu/` holds the record.)
+# On an H200, with 8192 × 8192 floats, the copy along rows took 0.22 ms, and the copy along columns 0.97 ms: 4.5 times as long, not eight. The eightfold sectors moved only between caches and threads. A cache keeps a sector while other requests use the rest of it, so both copies moved equally many bytes of the memory behind the caches (counted, to 3 %). (Times and counts on an H200 come from `make gpu`; `data/gpu/` holds the record.)
 #
 # ### Exercise 1: repair an access
 #
@@ -294,7 +294,7 @@ for m, k, n in ((64, 64, 64), (50, 70, 90)):
 #
 # A wider tile would save more, but a block has at most 1024 threads. With *[thread coarsening](glossary.md#thread-coarsening)* a thread computes several outputs: each of $16 \times 16$ threads takes $R$ outputs of one row, 16 columns apart, and keeps their sums in registers. In each step a block loads one tile of $A$, and $R$ tiles of $B$ that lie side by side.
 #
-# > **Predict.** All sides are 64. What is the ratio of the bytes asked for, $R = 4$ ÷ $R = 1$?
+# > **Predict.** All sides are 64. Which share of the bytes that $R = 1$ asks for does $R = 4$ ask for?
 
 # %%
 coarse_share = Prediction("bytes asked for with R = 4 ÷ with R = 1", None)  # your number for None
@@ -361,7 +361,7 @@ coarse_share.answer(found[4] / found[1])
 #
 # ### By hand
 #
-# A block makes $h \times w$ outputs. For each of the $k$ products in a sum it loads $h$ numbers of $A$ and $w$ of $B$. With them it makes $hw$ *multiply-adds*: products, each added to a sum. For 1024 multiply-adds, a block of 16 × 64 loads 80 numbers, and a block of 32 × 32 loads 64. Of all shapes with the same area $hw$, the square has the smallest $h + w$. The picture shows both blocks:
+# A block makes $h \times w$ outputs. In each of $k$ steps it loads $h$ numbers of $A$ and $w$ of $B$. With them it makes $hw$ *multiply-adds*: products, each added to a sum. For 1024 multiply-adds, a block of 16 × 64 loads 80 numbers, and a block of 32 × 32 loads 64. Of all shapes with the same area $hw$, the square has the smallest $h + w$. The picture shows both blocks:
 
 # %%
 plots.product_blocks({"16 × 64 outputs": (16, 64), "32 × 32 outputs": (32, 32)}, side=64, step=16)
@@ -380,7 +380,7 @@ plt.show()
 Code(products["register_product<2>"].listing, language="c++")
 
 # %% [markdown]
-# > **Predict.** All sides are 64. Compare a plain tile of 32 × 32 (1024 threads, one output each) with `register_product<2>` (256 threads, 2 × 2 outputs each, so 32 × 32 too). What are the ratios, plain ÷ register, of the bytes asked of global memory and of the wavefronts of shared memory?
+# > **Predict.** All sides are 64. Compare a plain tile of 32 × 32 (1024 threads, one output each) with `register_product<2>` (256 threads, 2 × 2 outputs each, so 32 × 32 too). Divide plain by register: what is the ratio of the bytes asked of global memory, and of the wavefronts of shared memory?
 
 # %%
 bytes_ratio = Prediction("bytes, plain 32 × 32 ÷ register_product<2>", None)  # your number
@@ -407,7 +407,7 @@ Markdown("\n".join(lines))
 
 # %% [markdown]
 # - **Bytes of global memory** depend only on the shape of the block's outputs. A plain 32 × 32 and `register_product<2>` ask for the same, and both ask for less than 16 × 64, though all three make 1024 outputs.
-# - **Wavefronts of shared memory** depend on the shape of a *thread's* outputs. With one output, each multiply-add needs two reads; with 4 × 4 outputs, half a read.
+# - **Wavefronts of shared memory** depend on the shape of a *thread's* outputs. With one output, each multiply-add needs two reads; with 4 × 4 outputs, half a read. (The rest fills the tiles.)
 #
 # How many wavefronts are too many? A *multiprocessor* is the part of a GPU that runs a block. In one clock, a multiprocessor of an A100 can start 64 multiply-adds, and its shared memory can serve one wavefront. So a kernel waits for its banks if it needs more than half a wavefront for each 32 multiply-adds. By the counts of this table all five kernels do, `register_product<4>` only just. (The table counts what the source says. NVIDIA's compiler merges some reads: for the plain tiles, an H200 counted three quarters of our wavefronts for reads.)
 #

@@ -9,7 +9,7 @@
 # - predict how often a warp executes a branch, and give work to threads so that few lanes idle;
 # - exchange values inside a warp by shuffles;
 # - compute all running sums of an array by a tree, and say what the tree saves and what it costs;
-# - say how a histogram avoids most atomics on global memory;
+# - say how a histogram avoids most [atomics](glossary.md#atomic-operation) on global memory;
 # - find the maximum and the sum of a softmax in one reading, and compute attention without storing its scores.
 #
 # **You need** [notebook 05](05_cuda_tiling.ipynb), and from [notebook 14](14_cuda_bytes_and_shapes.ipynb) sectors and bank conflicts. *Time:* 150 minutes: 7 for this opening, 25, 48 and 70 for three lessons; each lesson runs after the set-up alone. *Cores:* any number. *GPU:* none needed; a C++ compiler is.
@@ -174,13 +174,13 @@ Markdown("\n".join(lines))
 # %% [markdown]
 # ## Lesson 2. Where does each thread put its result?
 #
-# *48 minutes.* **The question:** a thread's place in the output depends on what all other threads found. How do all threads find their places at once?
+# *48 minutes.* **The question:** threads pack the bright pixels of a photograph into one array. Where does each pixel go?
 #
 # ### Scan: fewer additions, and a new cost
 #
 # The picture at the top shows the two scans.
 #
-# - *Hillis and Steele* scan in steps $s = 1, 2, 4, \dots$. In step $s$, every thread adds the number $s$ places to the left to its own. That takes $\log_2 n$ steps and nearly $n \log_2 n$ additions. The result is *inclusive*: each sum includes the number at its own place.
+# - *Hillis and Steele* scan in steps $s = 1, 2, 4, \dots, n/2$. In step $s$, every thread adds the number $s$ places to the left to its own. That takes $\log_2 n$ steps and nearly $n \log_2 n$ additions. The result is *inclusive*: each sum includes the number at its own place.
 # - *Blelloch* scans by going up and down a tree, in $2 \log_2 n$ steps and $2(n-1)$ additions. The result is *exclusive*: each sum stops before its own place. The way up adds pairs, then pairs of pairs, until the last element holds the sum of all. The way down sets this last element to zero and visits the same pairs in reverse order. In each pair, the left element takes the right element's old value, and the right element becomes the sum of the two old values.
 #
 # ### Exercise 1: down the tree
@@ -222,7 +222,7 @@ Markdown("\n".join(lines))
 check.my_scan(my_scan)
 
 # %% [markdown]
-# Your scan answers the lesson's question. We pack the bright pixels of the photograph into one array. Each bright pixel's place is the number of bright pixels before it, and a scan computes all places at once:
+# Your scan answers the lesson's question. Each bright pixel's place is the number of bright pixels before it, and a scan computes all places at once:
 
 # %%
 pixels = photograph.ravel()[: 256 * 400]
@@ -239,7 +239,7 @@ if check.my_scan.passed(my_scan):
     print(f"{len(packed):,} bright pixels of {len(pixels):,}, packed by your scan")
 
 # %% [markdown]
-# > **Predict.** Both scans run on 256 numbers. A barrier stands before each of the $\log_2 n$ or $2 \log_2 n$ steps. The tree has one more, since at the end a thread reads what other threads wrote. Exactly how many barriers does each scan need? In the tree's step $s = 4$, all 32 lanes of a warp have work, and they read words 8 apart. How many wavefronts does such a request take?
+# > **Predict.** Both scans run on 256 numbers. A barrier stands before each step, and at the end if a thread reads what others wrote in the last step. How many barriers does each scan need? In the tree's step $s = 4$, all 32 lanes of a warp have work, and they read words 8 apart. How many wavefronts does such a request take?
 
 # %%
 barriers_steps = Prediction("barriers of the scan in steps", None)  # your number for None
@@ -264,7 +264,7 @@ worst_request.answer(found["scan_tree", 0][1])
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# The tree makes fewer than half of the accesses and still needs *twice* the wavefronts. (An H200 counted 1.7 times as many.) In the tree's steps, neighbouring lanes read words 2, 4, 8, … apart, so they share ever fewer banks: words 8 apart lie in four banks, eight in each. Skipping one word in every 32 (*padding*) removes most of these conflicts; only then does the tree need fewer wavefronts. The tree also needs twice the barriers, and one more before the result is read. On an H200, scanning 134 million numbers in blocks of 256 took 0.62 ms in steps, 1.16 ms by the tree, and 0.55 ms by the padded tree. **Fewer operations help only if operations are the bottleneck.**
+# The tree makes fewer than half of the accesses and still needs *twice* the wavefronts. (An H200 counted 1.7 times as many.) In the tree's steps, neighbouring lanes read words 2, 4, 8, … apart, so they share ever fewer banks: words 8 apart lie in four banks, eight in each. Skipping one word in every 32 (*padding*) removes all conflicts here; only then does the tree need fewer wavefronts. The tree also needs twice the barriers, and one more before the result is read. On an H200, scanning 134 million numbers in blocks of 256 took 0.62 ms in steps, 1.16 ms by the tree, and 0.55 ms by the padded tree. **Fewer operations help only if operations are the bottleneck.**
 #
 # ### Histogram: many threads, one bin
 #
@@ -275,7 +275,7 @@ histogram = Module("histogram.cu", device="cpu")
 Code(histogram["direct_histogram"].listing, language="c++")
 
 # %% [markdown]
-# `atomicAdd` takes an address and what to add. `gridDim.x` is the number of blocks, so the loop's stride is the number of all threads: a grid of any size handles any $n$.
+# `atomicAdd` takes an address and what to add. `gridDim.x` is the number of blocks, so in each iteration `i` grows by the number of all threads: a grid of any size handles any $n$.
 #
 # This kernel is correct, but every byte costs one global atomic. With *[privatization](glossary.md#privatization)*, each block counts in bins of its own, in shared memory, and adds them to the common bins at the end. In the listing, look at the two barriers. What would go wrong without each?
 
@@ -285,7 +285,7 @@ Code(histogram["own_histogram"].listing, language="c++")
 # %% [markdown]
 # Without the first barrier, a thread could count in a bin that another thread then sets to zero. Without the second, a thread could add up a bin in which others still count.
 #
-# Lanes of a warp that want one bin must make their atomics in sequence.
+# If lanes of a warp want one bin, we count their atomics as made in sequence.
 #
 # > **Predict.** 8 blocks count 32 768 bytes. By what factor do their own bins reduce the atomics on global memory?
 
@@ -309,7 +309,7 @@ Markdown("\n".join(lines))
 # %% [markdown] claims="15-histogram"
 # The direct kernel makes $n$ global atomics, and the kernel with private bins 256 for each block. So a block saves atomics only if it counts more bytes than it has bins. An H200 counted 268 million random bytes in 69 ms with bins in global memory, and in 0.37 ms with bins for each block.
 #
-# *Within* a warp, privatization changes nothing: as many atomics are in sequence as before. What do they cost? When all bytes were equal, the H200 took 196 ms with bins in global memory, nearly three times as long as for random bytes. With bins in shared memory it still took 0.37 ms. A photograph lies between: neighbouring pixels are alike, so more lanes want one bin than with random bytes. The record below counts 5 random pieces of each of two photographs. A piece has 256 groups of 32 bytes, whose atomics in sequence are added up: divide by 256 to compare with the table above.
+# *Within* a warp, privatization changes nothing: as many atomics are in sequence as before. What do they cost? When all bytes were equal, the H200 took 196 ms with bins in global memory, nearly three times as long as for random bytes. With bins in shared memory it took 0.37 ms for both: counts do not tell why. In counts, a photograph lies between: neighbouring pixels are alike, so more lanes want one bin than with random bytes. The record below counts 5 random pieces of each of two photographs. A piece has 256 groups of 32 bytes: 887 ÷ 256 = 3.5 in sequence. The table above says more, since it samples the whole picture, smooth sky included; a piece is only 13 neighbouring rows.
 
 # %%
 evidence("15-histogram")
@@ -335,7 +335,7 @@ evidence("15-histogram")
 #
 # ### Exercise 2: softmax of a row by one warp
 #
-# *Difficulty ●●○, 20 minutes.* Block `b` has 32 threads and computes the softmax of row `b`, which has `n` numbers. Write the part that brings $m$ and $l$ of the whole row into every lane. It reads each number of the row once. `__shfl_xor_sync(0xffffffff, m, o)` returns the `m` of the lane whose number is this lane's number XOR `o`. After exchanges with $o = 16, 8, 4, 2, 1$, every lane has merged the results of all 32.
+# *Difficulty ●●○, 20 minutes.* Block `b` has 32 threads and computes the softmax of row `b`, which has `n` numbers. Write the part that brings $m$ and $l$ of the whole row into every lane. It reads each number of the row once. `__shfl_xor_sync(0xffffffff, m, o)` returns the `m` of the lane whose number is this lane's number XOR `o`. After exchanges with $o = 16$, 8, 4, 2 and 1, every lane has merged the results of all 32.
 #
 # <details><summary>Hint</summary>
 #
@@ -375,7 +375,7 @@ check_attention.online_softmax(online_softmax)
 #
 # $$ o_i = \sum_j p_{ij} v_j, \qquad p_{i\cdot} = \operatorname{softmax}_j \left( q_i \cdot k_j / \sqrt D \right). $$
 #
-# The simplest way has three kernels. `scores` writes $n^2$ scores. `softmax_thrice` reads them three times and writes $n^2$ weights. `weighted` reads the weights and adds up the weighted values. In all, $n^2$ numbers are moved six times.
+# The simplest way has three kernels. `scores` writes $n^2$ scores. `softmax_thrice` reads them three times and writes $n^2$ weights. `weighted` reads the weights and adds up the weighted values. In all, $n^2$ numbers are moved six times (four with a perfect cache).
 #
 # ### Attention in one kernel
 #
