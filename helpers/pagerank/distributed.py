@@ -99,7 +99,7 @@ def rank_block(
     """
     _check(exchange)
     n = block.rows.shape[1]
-    x = np.full(n, 1.0 / n)  # the whole vector; only entries that this rank needs stay current
+    x = np.full(n, 1.0 / n)  # the whole vector; only entries that this process needs stay current
     mine = slice(block.first, block.last)
     swap = _Boundary(block, comm) if exchange == "boundary" else _Allgather(block, comm, n)
     residual, iterations = np.inf, 0
