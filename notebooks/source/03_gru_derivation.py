@@ -36,7 +36,7 @@ plt.show()
 # - compare two networks fairly, over learning rates and seeds;
 # - say why a linear recurrence needs $\log_2 T$ steps in sequence instead of $T$.
 #
-# **You need** matrix calculus and PyTorch; no earlier notebook. *Time:* 150 minutes in three lessons, exercises included. Each lesson runs after the set-up below, without the others. *Cores:* one. *GPU:* none; the last kernel needs a C++ compiler.
+# **You need** matrix calculus and PyTorch; for the last two experiments, notebooks [01](01_mpi_basics.ipynb) and [05](05_cuda_tiling.ipynb) help. *Time:* 150 minutes in three lessons, exercises included. Each lesson runs after the set-up below, without the others. *Cores:* one is enough. *GPU:* none; the last kernel needs a C++ compiler.
 
 # %% [markdown]
 # ## Notation
@@ -179,22 +179,22 @@ print(f"largest difference: {(ours(x)[0] - reference(x)[0]).abs().max():.1e}")
 # %% [markdown]
 # ### Forward: carry a derivative along
 #
-# Start small, with one unit, $h_t=\tanh(w x_t + u h_{t-1})$, and three inputs. What is $\partial h_3/\partial w$? Let $\alpha_t=\partial h_t/\partial w$. Since $h_{t-1}$ depends on $w$ too, the chain rule gives a recurrence for $\alpha$:
+# Start small, with one unit, $h_t=\tanh(w x_t + u h_{t-1})$, and three inputs. What is $\partial h_3/\partial w$? Let $\alpha_t=\partial h_t/\partial w$. The slope of tanh is $1-\tanh^2$, and $h_{t-1}$ depends on $w$ too, so the chain rule gives a recurrence:
 #
-# $$\alpha_t = \tanh'(a_t)\,\big(x_t + u\,\alpha_{t-1}\big).$$
+# $$\alpha_t = (1-h_t^2)\,\big(x_t + u\,\alpha_{t-1}\big).$$
 
 # %%
 w, u, inputs = torch.tensor(0.5, requires_grad=True), 0.9, (1.0, -0.5, 2.0)
 h, alpha = torch.zeros(()), 0.0
 for t, x_t in enumerate(inputs, start=1):
     h = torch.tanh(w * x_t + u * h)
-    slope = 1 - h.item() ** 2  # tanh' = 1 − tanh²
+    slope = 1 - h.item() ** 2
     alpha = slope * (x_t + u * alpha)
     print(f"t={t}  h={h.item():+.4f}  slope={slope:.4f}  alpha={alpha:+.6f}")
 print(f"autograd:{torch.autograd.grad(h, w)[0]:+36.6f}")
 
 # %% [markdown]
-# Insert $\alpha_2$ and $\alpha_1$ into the equation of $\alpha_3$: the contribution of the input $k$ steps back is multiplied by $k$ factors $\tanh'(a_s)\,u$. With many units each factor is a matrix.
+# Insert $\alpha_2$ and $\alpha_1$ into the equation of $\alpha_3$: the contribution of the input $k$ steps back is multiplied by $k$ factors $(1-h_s^2)\,u$. With many units each factor is a matrix.
 #
 # ### Backward: carry one vector for all weights
 #
@@ -252,7 +252,7 @@ three_checks(
 )
 
 # %% [markdown]
-# The gradients agree with autograd and `torch.nn` up to the rounding of float64, about $10^{-14}$. Finite differences are good to a few $10^{-9}$ only.
+# The gradients agree with autograd and `torch.nn` to about $10^{-14}$, the rounding of float64. Finite differences are good to a few $10^{-9}$ only.
 #
 # ### What is left after 60 steps?
 #
@@ -292,9 +292,9 @@ for said, end in ((small_inputs, ends[3]), (large_inputs, ends[4])):
     said.answer("explodes" if end > 10 else "vanishes" if end < 0.1 else "stays")
 
 # %% [markdown] claims="03-norm-above-one 03-input-tames"
-# Each curve is the median over 25 random matrices. On the left only the radius differs, and a dashed line is the bound of the curve of its colour. At $\rho=0.5$ the gradient vanishes. At $\rho=1$ it does not grow, although the norm of $U$ is above 1 and the bound climbs: powers of a matrix follow its spectral *radius*, not its norm.
+# Each curve is the median over 25 random matrices. On the left only the radius differs, and a dashed line is the bound of the curve of its colour. At $\rho=0.5$ the gradient vanishes: $k$ nearly equal factors make a straight line on this axis. At $\rho=1$ it does not grow, although the norm of $U$ is above 1 and the bound climbs: powers of a matrix follow its spectral *radius*, not its norm.
 #
-# On the right only the input differs: all three curves belong to the same matrices. Without input the state stays at 0, where the slope of tanh is 1, and the gradient explodes like $U^k$. Inputs of size 0.1 slow the explosion. Inputs of size 2 drive the states into *saturation*, towards ±1, where tanh is flat: the gradient even vanishes. The records below have fifty matrices for each setting. At $\rho=3$, inputs of size 2 do not prevent the explosion:
+# On the right only the input differs. Without input the state stays at 0, where the slope of tanh is 1, and the gradient explodes like $U^k$. Inputs of size 0.1 slow the explosion. (The curve rises at its end because the first states are near 0.) Inputs of size 2 drive the states into *saturation*, towards ±1, where tanh is flat: the gradient even vanishes. But not always: see $\rho=3$ in the records below.
 
 # %%
 for name in ("03-norm-above-one", "03-input-tames"):
@@ -380,7 +380,7 @@ plt.show()
 #
 # The [candidate](glossary.md#candidate) $n_t$ is the new state of a plain RNN, except that $r_t$ scales what it sees of the past. Then $z_t$ mixes the candidate with the old state.
 #
-# The GRU below has four units. It reads numbers $+1$ and $-1$, and has been trained to tell the sign of their sum; a *cue* starts the sum anew. Move the slider to a step with a cue and to one without. The blue bar in a gate's cell is as long as its value. Other numbers are purple above 0 and orange below.
+# The GRU below has four units. It reads numbers $+1$ and $-1$, and has been trained to tell the sign of their sum; a *cue* starts the sum anew. The blue bar in a gate's cell is as long as its value. Move the slider: at a cue all bars of $z$ are short, so little of the old state is kept. Other numbers are purple above 0 and orange below.
 
 # %%
 small, sequence, signs = experiments.one_that_forgets(seed=1)
@@ -451,7 +451,7 @@ print(f"r=1, z=0 is the RNN, up to {(held(reset=1, update=0, h=h) - plain).abs()
 print("r=0, z=0 forgets:", held(reset=0, update=0, h=h).equal(held(reset=0, update=0, h=other)))
 
 # %% [markdown]
-# All three hold. (One sometimes reads that units with a reset gate close to *1* forget. The equation says the opposite: a gate close to 0 resets.)
+# All three hold. (One sometimes reads that a reset gate close to *1* forgets: it is 0 that resets.)
 #
 # ### Backward
 #
@@ -473,7 +473,7 @@ print("r=0, z=0 forgets:", held(reset=0, update=0, h=h).equal(held(reset=0, upda
 #
 # </details>
 #
-# The plain network has no path like the copy, $z_t\circ\delta h_t$. The copy is a residual connection: **no weight matrix lies on it**. Where $z_t=1$, the gradient passes unchanged.
+# The plain network has no path like the copy, $z_t\circ\delta h_t$. **No weight matrix lies on the copy**: it is a *residual connection*. Where $z_t=1$, the gradient passes unchanged.
 #
 # ### Exercise 3: one step of the GRU, backward
 #
@@ -577,7 +577,7 @@ _ = interact(
 claims.evidence("03-open-gate")
 
 # %% [markdown]
-# With a bias of 4, the GRU's curve is almost flat, and the RNN's falls by many powers of ten. With a bias of 0, this GRU loses the gradient even sooner than the RNN: what helps is not the gate, but a gate near 1.
+# With a bias of 4, the GRU's curve is almost flat, and the RNN's falls by many powers of ten. With a bias of 0, this GRU loses the gradient even sooner than the RNN. (At radius 0.6, where `nn.RNN` began in the first picture, it loses less.) What helps is not the gate, but a gate near 1.
 #
 # ### Exercise 4: a half-life for the state
 #
@@ -630,7 +630,7 @@ else:
 # | GRU | as `nn.GRU` begins: $z\approx\tfrac12$ |
 # | half-life GRU | the same GRU, with the update gate's bias for a half-life of 40 steps |
 #
-# > **Predict.** Each network is trained with 120 steps of Adam at five learning rates from 0.001 to 0.1. Which of the four reach an accuracy above 0.9 at their best rate?
+# > **Predict.** Each network is trained with 120 steps of the optimizer Adam at five learning rates from 0.001 to 0.1. Which of the four reach an accuracy above 0.9 at their best rate?
 
 # %%
 above = Prediction("above 0.9 at the best rate, 120 steps", None)  # such as "RNN, GRU"
@@ -666,7 +666,7 @@ for (name, budget), found in by_rate.items():
 above.answer({name for name in NETWORKS if best[name, 120] > 0.9})
 
 # %% [markdown]
-# The half-life GRU learns at the most rates: from 0.01 up in 120 steps, from 0.003 up in 360. The *same GRU* without this bias learns only at the largest rates. The orthogonal RNN has no gate, and copies with some seeds and not with others. At the two smallest rates and 120 steps it is ahead of both GRUs. The RNN's mean never reaches 0.9.
+# The half-life GRU learns at the most rates: from 0.01 up in 120 steps, from 0.003 up in 360. The *same GRU* without this bias learns only at the largest rates. The orthogonal RNN has no gate, and copies with some seeds and not with others. The RNN's mean never reaches 0.9.
 #
 # Why do two of the four learn at moderate rates? Measure lesson 1's product for each, *before training*: how much of the gradient survives the 39 steps?
 
@@ -685,7 +685,7 @@ for name, known in NETWORKS.items():
     print(f"{name:14} of five seeds: smallest {min(norms):.0e}, largest {max(norms):.0e}")
 
 # %% [markdown]
-# The half-life GRU and the orthogonal RNN keep a visible share of the gradient; as PyTorch begins them, GRU and RNN keep about $10^{-6}$ or less. At the rate 0.01 alone you would conclude that a GRU needs the half-life bias. At 0.1 it learns without this bias, although its gradient had vanished at the start.
+# The half-life GRU and the orthogonal RNN keep a visible share of the gradient; as PyTorch begins them, GRU and RNN keep about $10^{-6}$ or less. If you tried only the rate 0.01, you would think a GRU needs this bias. At 0.1 it learns without this bias, although its gradient had vanished at the start.
 #
 # ### Exercise 5: an ablation of your own
 #
@@ -714,7 +714,7 @@ def one_gate(inputs, states, h):
 check.one_gate_for_both(one_gate)
 
 # %% [markdown]
-# Your cell has one gate. A second ablation, `from_input`, has gate and candidate that read the input $x_t$ alone.
+# A second ablation, `from_input`, removes two things: gate and candidate read the input $x_t$ alone, and tanh is gone.
 #
 # > **Predict.** By how much does the cell with one gate differ from the full GRU in accuracy, on the long copy and on *forget on cue* (the task of lesson 2's first picture)?
 
@@ -752,7 +752,7 @@ draw.against_the_gru(apart)
 plt.show()
 
 # %% [markdown]
-# Each ± and each bar is a 95 % interval. The differences are *paired*: a seed gives both networks the same batches and test set. If a bar contains 0, these seeds detect no difference; the cells may still differ. In our runs, four seeds detected no loss with one gate; on the long copy the interval is wide. The cell that reads the input alone lost on *forget on cue*, but copied.
+# Each ± and each bar is a 95 % interval. (From four seeds it may pass 1; an accuracy cannot.) The differences are *paired*: a seed gives both networks the same batches and test set. If a bar contains 0, these seeds detect no difference; the cells may still differ. In our runs, four seeds detected no loss with one gate; on the long copy the interval is wide. The cell that reads the input alone lost on *forget on cue*, but copied.
 #
 # ### What is gained: steps at the same time
 #
@@ -762,7 +762,7 @@ plt.show()
 #
 # Two steps in a row are one step of the same form, since $a_2(a_1h+b_1)+b_2=(a_2a_1)\,h+(a_2b_1+b_2)$. So we may combine the steps in any grouping: a parallel [scan](glossary.md#scan). In round 1, each position combines with the one before it; in round 2 with the position 2 before it, then 4, then 8. After $\lceil\log_2T\rceil$ rounds each position holds all steps up to its own, and its $b$ is $h_t$ (with $h_0=0$).
 #
-# > **Predict.** How many rounds does the scan need for $T=1024$ steps? And how many multiplications, as a multiple of the loop's? (In a round each position that changes costs two, in the loop one.)
+# > **Predict.** How many rounds does the scan need for $T=1024$ steps? And how many multiplications, as a multiple of the loop's? (A combination costs two multiplications, a loop step one.)
 
 # %%
 rounds_needed = Prediction("rounds of the scan", None)  # your number for None
@@ -803,7 +803,7 @@ work.answer(sum(multiplied) / T)
 # %% [markdown]
 # In our runs, on one core, the scan was faster with 16 numbers a step, and the loop with 1 024: the scan makes few, large calls, but multiplies nearly $2\log_2T$ times as much.
 #
-# With $P$ [ranks](glossary.md#rank), processes that exchange messages, each rank scans its own block of steps in a loop. Then `comm.exscan` gives it all steps before its block, combined, in $\log_2P$ rounds of messages. `join` combines two steps; `n` counts the combinations in sequence behind a result.
+# With $P$ [ranks](glossary.md#rank), processes that exchange messages, each rank scans its own block of steps in a loop. Then `comm.exscan`, a scan over ranks, gives it one combined step for all before its block, in $\log_2P$ rounds of messages. `join` combines two steps; `n` counts the joins that had to wait for one another.
 
 # %%
 # %load_ext helpers.cluster
@@ -847,7 +847,7 @@ print(f"4 ranks: {max(depths)} steps in sequence, {1e3 * max(taken):.1f} ms; "
 # %% [markdown]
 # The sequence shrinks from $T$ to $T/P+\log_2P$ steps. The time shrinks less: the loop multiplies once a step, `join` twice, and a rank once more to apply the state before its block.
 #
-# On a GPU, each step can have its own thread, as in the scan of notebook [15](15_cuda_threads_that_meet.ipynb). This kernel replaces its sum by `join`. A block of 256 threads takes one of the 16 numbers:
+# On a GPU, each step can have its own thread, as in the scan of notebook [15](15_cuda_threads_that_meet.ipynb). This kernel is that scan, with `join` for +. A block of 256 threads takes one of the 16 numbers:
 
 # %% language="cuda" magic_args="--device cpu"
 # __global__ void recurrence(const float *a, const float *b, float *h) {
@@ -872,7 +872,7 @@ print(f"{record.events['interval'].max()} barriers for 256 steps; "
       f"largest difference {(h - loop(a[:256], b[:256])).abs().max():.0e}")  # fmt: skip
 
 # %% [markdown]
-# A barrier precedes each round: 8 rounds replace 256 steps. (A CPU imitates the threads here: we take no time.)
+# A [barrier](glossary.md#barrier) precedes each round: 8 rounds replace 256 steps. (A CPU imitates the threads here: we measure no time.)
 #
 # **Answer.** Without gates, an orthogonal $U$ copies with some seeds; a GRU with the half-life bias copies with all, at the most rates. Your intervals say what the second gate is worth. If gate and candidate do not read the old state, the recurrence is linear, and a scan computes it in $\log_2T$ rounds. *Evidence: the map, your ablation, and three scans equal to the loop.*
 
