@@ -243,7 +243,7 @@ def _hosts(rate: float = 100e6, nbytes: int = 1_000_000) -> str:
 def _gpu() -> str:
     cards = gpus()
     if not cards:
-        raise _AbsentError("the course runs without; what would need one says so")
+        raise _AbsentError("the course runs without; cells that need one say so")
     import torch
 
     if not torch.cuda.is_available():

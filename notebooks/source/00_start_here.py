@@ -152,9 +152,9 @@ check.squares(cluster.run(lambda: mine))
 # %% [markdown]
 # ## Do they really run at the same time?
 #
-# First one process adds numbers in a loop. Then four ranks run the same loop at the same time. In the loop a process reads two clocks: the wall clock, which never stops, and the process clock, which stops while the process has no core. Their difference tells when it *really* ran.
+# First one process adds numbers in a loop. Then four ranks run the same loop at the same time. In the loop a process reads two clocks: the wall clock, which never stops, and the process clock, which stops while the process has no core. Where they differ, the process had no core.
 #
-# > **Predict:** how many times as long as one process will the four ranks need? Replace the dots by a number.
+# > **Predict:** what is the time of four ranks ÷ the time of one process? Replace the dots by a number.
 
 # %%
 from helpers.exercises.predictions import Predictions
@@ -322,7 +322,7 @@ if check.shares.passed(shares):
 # | read the code behind a call | `report??` in a cell |
 # | read the course without running it | `make html` executes the notebooks and writes pages to `build/html` |
 #
-# Your notebooks are copies in the folder `work`. An update of the course does not touch them. What you predicted and solved is kept beside them, and never leaves your machine, unless you join the board of a class. In JupyterLab the next cell shows them as a table; the file `progress.md` has it too.
+# Your notebooks are copies in the folder `work`. An update of the course does not touch them. What you predicted and solved is kept beside them, and never leaves your machine, unless you send it to your class's board. In JupyterLab the next cell shows them as a table; the file `progress.md` has it too.
 
 # %%
 from helpers import progress
