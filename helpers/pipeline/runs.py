@@ -180,8 +180,10 @@ def recorded(
     note = ""
     if pipeline.costs is not None:
         stages = range(pipeline.schedule.stages)
-        f, b = ({1e3 * pipeline.costs.of(kind, stage) for stage in stages} for kind in "FB")
-        note = f"stages paced: forward {_shown(f)} ms, backward {_shown(b)} ms"
+        split = any(box.action.kind == "W" for box in boxes)
+        names = {"F": "F", "I": "I", "W": "W"} if split else {"F": "forward", "B": "backward"}
+        times = {k: _shown({1e3 * pipeline.costs.of(k, s) for s in stages}) for k in names}
+        note = "stages paced: " + ", ".join(f"{names[k]} {times[k]} ms" for k in names)
     return result, Timeline(pipeline.schedule, boxes, True, "s", note)
 
 

@@ -35,10 +35,11 @@ NAMES = {
 }
 
 
-def lanes(*timelines: Timeline) -> Axes:
+def lanes(*timelines: Timeline, label: str = "") -> Axes:
     """Draw a lane for each rank and a box for each action, with the number of its micro-batch.
 
-    Several timelines stand one above the other, on one scale of time. Return the last one's axes.
+    Several timelines stand one above the other, on one scale of time; ``label`` says what to see.
+    Return the last one's axes.
     """
     import matplotlib.pyplot as plt
     from matplotlib.lines import Line2D
@@ -55,7 +56,7 @@ def lanes(*timelines: Timeline) -> Axes:
     for ax, timeline in zip(axes.flat, timelines, strict=True):
         _boxes(ax, timeline, points)
     name = ", ".join(timeline.schedule.name for timeline in timelines)
-    figure.set_label(f"What each rank does when: {name}")
+    figure.set_label(label or f"What each rank does when: {name}")
     factor = _factor(timelines[0])
     ax.set_xlim(0, span * factor)
     ax.set_xlabel("time [ms]" if factor > 1 else "time [forward passes of a stage]", loc="right")
@@ -100,7 +101,7 @@ def _boxes(ax: Axes, timeline: Timeline, points: float) -> None:
         if room > 8.5:
             ax.text(
                 (begin + length / 2) * factor, box.rank - 0.05, str(box.action.micro),
-                fontsize=min(11, room), weight="bold", ha="center", va="center",
+                fontsize=min(11, 0.85 * room), weight="bold", ha="center", va="center",
                 color=ink(COLOURS[kind]), clip_on=True,
             )  # fmt: skip
     where = "recorded" if timeline.recorded else "model, not recorded"

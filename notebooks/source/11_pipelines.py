@@ -3,7 +3,7 @@
 #
 # At the end you will have cut a model over real ranks, sent pieces of a batch through it in five orders (*schedules*), and written a schedule of your own for ranks that are far apart.
 #
-# Below, four ranks train a small transformer, each with a quarter of it. The batch is cut into eight pieces, which the ranks process in two different orders. Look at the gaps, where ranks wait.
+# Below, four ranks train a small transformer, each with a quarter of it. The batch is cut into eight pieces, which the ranks process in two orders: GPipe does all forward passes, then all backward passes; 1F1B alternates. Look at the gaps, where ranks wait.
 
 # %%
 import inspect
@@ -57,11 +57,11 @@ def recorded(schedule, repeats=2):
 # %%
 gpipe, one = families.gpipe(P.ranks, P.micro), families.one_f_one_b(P.ranks, P.micro)
 lines = {schedule.name: recorded(schedule) for schedule in (gpipe, one)}
-draw.lanes(*lines.values())
+draw.lanes(*lines.values(), label="The same work in two orders: where do ranks wait?")
 plt.show()
 
 # %% [markdown]
-# Each row is a rank. Each box is a forward or backward pass of one piece (a *micro-batch*), with the piece's number. *Paced* means that a rank does its real arithmetic and then sleeps until its stated time has passed: your machine may have fewer cores than ranks. Messages, waiting and order are real.
+# Each row is a rank. Each box is a forward or backward pass of one piece (a *micro-batch*), with the piece's number if it fits. *Paced* means that a rank does its real arithmetic and then sleeps until its stated time has passed: your machine may have fewer cores than ranks. Messages, waiting and order are real.
 #
 # **You will be able to**
 #
@@ -92,7 +92,7 @@ plt.show()
 #
 # *57 minutes.* Layer 2 needs the output of layer 1. If each rank holds a quarter of the layers, must three ranks always wait for the fourth?
 #
-# A backward pass takes twice as long as a forward pass. The titles in the picture above give the idle share with eight micro-batches, under GPipe and under 1F1B (one forward, one backward).
+# A backward pass takes twice as long as a forward pass. The titles in the picture above give the idle share with eight micro-batches under both orders.
 #
 # > **Predict:** what is the idle share, from 0 to 1, if the batch goes through in one piece? With 16 micro-batches? Both orders above are about equally idle. So what does 1F1B need less of: "time", "memory" or "messages"? Type your answers in place of the dots.
 
@@ -177,7 +177,7 @@ claims.evidence("11-bubble")
 # %% [markdown]
 # ### A schedule is data
 #
-# A schedule is a list of actions for each rank. Here are the lists of GPipe (all forward, then all backward) and of 1F1B, for three ranks:
+# A schedule is a list of actions for each rank. Here are the lists of GPipe and of 1F1B (one forward, one backward) for three ranks:
 
 # %%
 print(families.gpipe(3, 4), families.one_f_one_b(3, 4), sep="\n\n")
@@ -211,7 +211,7 @@ for name in ("GPipe", "1F1B"):
 # %% [markdown]
 # ### Exercise 1: one forward, one backward
 #
-# *Difficulty ●●○, 15 minutes.* Write the list of one rank under 1F1B, as strings such as `"F0"` and `"B3"`. A rank first sends ahead one micro-batch for each rank after it (at most all $m$). Then it alternates: one forward pass, one backward pass. When no forward pass is left, it does the remaining backward passes. A rank *keeps* a micro-batch from its F to its B. The check wants no more idle time than GPipe has, and no more micro-batches kept than this rule needs.
+# *Difficulty ●●○, 15 minutes.* Write the list of one rank under 1F1B, as strings such as `"F0"` and `"B3"`. A rank first sends ahead one micro-batch for each rank after it (at most all $m$). Then it alternates: one forward pass, one backward pass. When no forward pass is left, it does the remaining backward passes. A rank *keeps* a micro-batch from its F to its B. The check allows GPipe's idle time, and as many micro-batches kept as this rule needs.
 #
 # <details><summary>Hint</summary>
 #
@@ -246,7 +246,7 @@ if check_answer.one_by_one.passed(my_order):
     orders = [my_order(rank, P.ranks, P.micro) for rank in range(P.ranks)]
     yours = Schedule.written("your 1F1B", orders)
 line = recorded(yours)
-draw.lanes(line)
+draw.lanes(line, label=f"{yours.name} on your ranks: forward and backward passes alternate")
 plt.show()
 
 # %% [markdown]
@@ -289,7 +289,7 @@ def kept_at_most(rank, p, m):
 check_answer.kept_at_most(kept_at_most)
 
 # %% [markdown]
-# Now we count bytes. Autograd reports every tensor that it saves for the backward pass (`torch.autograd.graph.saved_tensors_hooks`). We add up those that are alive, without the weights. **[Recomputation](glossary.md#recomputation)** keeps only the input of each stage, and repeats the forward pass before the backward pass. The table is for rank 1 and 16 micro-batches. We predict that each kept micro-batch has all its bytes; with recomputation only one has, and the others have just their input:
+# Now we count bytes. Autograd reports every tensor that it saves for the backward pass (`torch.autograd.graph.saved_tensors_hooks`). We add up those that are alive, without the weights. **[Recomputation](glossary.md#recomputation)** keeps only the input of each stage, and repeats the forward pass before the backward pass. The table is for rank 1 and 16 micro-batches. We predict that each kept micro-batch costs all its bytes. With recomputation only the one at work does; the others cost their input:
 
 # %%
 config, micro, r = runs.SMALL, 16, 1
@@ -342,7 +342,8 @@ guess["who keeps more"] = ...
 # %%
 for name in ("interleaved", "zero-bubble"):
     lines[name] = recorded(families.FAMILIES[name](P.ranks, P.micro))
-draw.lanes(*(lines[name] for name in ("1F1B", "interleaved", "zero-bubble")))
+three = (lines[name] for name in ("1F1B", "interleaved", "zero-bubble"))
+draw.lanes(*three, label="Two ways to wait less than 1F1B")
 plt.show()
 formula = formulas.bubble("zero-bubble", P.ranks, P.micro)
 guess.answer("idle share with W put off", formula)
@@ -431,7 +432,7 @@ for name, layers in (("equal numbers", [2, 2, 2, 2]), ("equal costs", [4, 2, 1, 
     line = cluster.run(runs.record, schedule, Costs(parts, parts, parts), timeout=LIMIT)[0]
     print(f"{name}: stages cost {sums}, a step takes {1e3 * line.span:.0f} ms")
     cuts.append(line)
-draw.lanes(*cuts)
+draw.lanes(*cuts, label="With equal costs no rank waits for rank 3")
 plt.show()
 
 # %% [markdown]
@@ -477,7 +478,7 @@ lists = my_schedule(P.ranks, P.micro, 6)
 plan = Schedule.written("yours", lists) if lists else families.zero_bubble(P.ranks, P.micro)
 try:
     check(plan)
-    draw.lanes(simulate(plan, far))
+    draw.lanes(simulate(plan, far), label=f"{plan.name}, far apart: who waits?")
     plt.show()
     print(f"{simulate(plan, far).span:g} forward passes far apart")
 except ScheduleError as error:
@@ -523,20 +524,20 @@ elif rank == 1:
 # %%
 plan, pace = families.pipedream(P.ranks, 8), Costs(P.part, P.part, P.part, update=P.part / 4)
 line = cluster.run(runs.record, plan, pace, timeout=LIMIT)[0]
-draw.lanes(line)
+draw.lanes(line, label="PipeDream: idle only while it fills and empties")
 plt.show()
 print(f"idle {line.bubble:.1%}; by the formula, of m batches:", end="")
 for m in (8, 80, 800):
     print(f"  m = {m}: {formulas.bubble('PipeDream', P.ranks, m, costs=pace):.1%}", end="")
 
 # %% [markdown]
-# But a gradient comes back [stale](glossary.md#staleness): on rank $r$ it belongs to weights that are $p - 1 - r$ updates old. With **[weight stashing](glossary.md#weight-stashing)** a rank keeps, for each batch under way, the weights of its forward pass, and its backward pass reads the same weights. Without stashing, the backward pass combines the newest weights with activations of older ones. Is the result still the gradient of some model? We try every model that can be put together of old and new stages, and print the distance to the nearest model's gradient:
+# But a gradient comes back [stale](glossary.md#staleness): on rank $r$ it has missed $p - 1 - r$ updates. With **[weight stashing](glossary.md#weight-stashing)** a rank keeps, for each batch under way, the weights of its forward pass, and its backward pass reads the same weights. Without stashing, the backward pass combines the newest weights with activations of older ones. Is the result still the gradient of some model? We build every mix of old and new stages, and print how far the nearest mix's gradient is:
 
 # %%
 from helpers.pipeline import following
 
 rows = ["| ranks | stashing | updates missed, rank 0 to last | versions kept "
-        "| distance to the nearest model |", "|--:|---|---|---|--:|"]  # fmt: skip
+        "| distance ÷ length of the gradient |", "|--:|---|---|---|--:|"]  # fmt: skip
 with Cluster(n=2, preload=("torch",)) as pair:
     for where, stash in ((cluster, True), (cluster, False), (pair, False)):
         plan = families.pipedream(where.n, 8)
@@ -549,7 +550,7 @@ with Cluster(n=2, preload=("torch",)) as pair:
 Markdown("\n".join(rows))
 
 # %% [markdown]
-# With stashing the distance is zero up to rounding: the result is the gradient of one model. Without stashing, on four ranks, it is the gradient of none of these models. Two ranks need no stashing: the last stage updates nothing between its F and its B, and the first (one layer, which sends no gradient on) reads no weights in its B.
+# With stashing the distance is zero up to rounding: the result is the gradient of one model. Without stashing, on four ranks, it is the gradient of none of these models. Two ranks need no stashing: the last stage updates nothing between its F and its B, and the first, one layer, sends no gradient on, so its B needs no weights.
 #
 # <details><summary><b>What the sources say, what we measured</b></summary>
 #

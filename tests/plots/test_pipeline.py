@@ -45,6 +45,8 @@ def test_a_recorded_step_says_so_and_is_in_milliseconds():
     ax = draw.lanes(Timeline(line.schedule, line.boxes, True, "s", "stages paced: 1 s"))
     assert "recorded; stages paced: 1 s" in title(ax)
     assert ax.get_xlabel() == "time [ms]"
+    assert ax.figure.get_label() == "What each rank does when: GPipe"
+    assert draw.lanes(line, label="Who waits?").figure.get_label() == "Who waits?"
     assert max(p.get_x() + p.get_width() for p in ax.patches) == pytest.approx(1e3 * line.span)
 
 
