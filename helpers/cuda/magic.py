@@ -71,7 +71,9 @@ def _summary(module: Module) -> str:
     kernels = []
     for name, signature in module.signatures.items():
         used = module.resources.get(name)
-        size = f"  [{used.registers} registers, {used.shared} bytes shared]" if used else ""
+        size = (
+            f"  [on a GPU: {used.registers} registers, {used.shared} bytes shared]" if used else ""
+        )
         kernels.append(f"{signature}{size}")
     for name, parameters in module.templates.items():
         kernels.append(f"{name}<{', '.join(parameters)}>  [a template: compiled when asked for]")

@@ -97,7 +97,9 @@ Code(add["vector_add"].listing, language="c++")
 #
 # ### By hand: ten elements, blocks of four
 #
-# Ten elements need $\lceil 10/4 \rceil = 3$ blocks, which have 12 threads. **Predict:** how many of the 12 threads write an element of `c`?
+# Ten elements need $\lceil 10/4 \rceil = 3$ blocks, which have 12 threads.
+#
+# > **Predict.** How many of the 12 threads write an element of `c`?
 
 # %%
 writers = Prediction("threads that write, of 12", None)  # your number for None
@@ -123,11 +125,11 @@ print(record)
 # - **requests** count loads and stores of whole *[warps](glossary.md#warp)*. A warp is a group of 32 threads, its *lanes*, that run together. When it executes a load, the addresses of its lanes go to memory as one request. A block of four threads is a warp with four lanes in use.
 # - **sectors** say what was moved. Global memory moves in pieces of 32 bytes. A request moves every sector that one of its lanes touches. Here the floats of each request are neighbours and lie in one sector.
 #
-# So a kernel has two costs: the bytes that threads *ask for*, and the bytes that sectors *move*. We print both from here on. (A GPU takes a sector from a cache if it is still there. Our runner has no cache.)
+# So a kernel has two costs, the bytes *asked for* and the bytes *moved*. We print both. (A GPU takes a sector from a cache if it is still there. Our runner has no cache.)
 #
 # ### What breaks: no bounds test
 #
-# A cell that begins with `%%cuda` is CUDA C, and its kernels become names that you can launch. This kernel lacks the test.
+# A cell that begins with `%%cuda` is CUDA C; you launch its kernels by name. This kernel lacks the test.
 
 # %% language="cuda"
 # __global__ void careless(const float *a, const float *b, float *c) {
@@ -198,7 +200,7 @@ Code(convolution.module["convolve_global"].listing, language="c++")
 #
 # $$ Q_\text{global} = 4 H W (2k^2 + 1) \text{ bytes, less the reads that fall outside the image.} $$
 #
-# **Predict:** for an image of 256 × 256 pixels this kernel reads nearly $25 \cdot 65\,536$ pixels. By what factor could a cleverer kernel reduce these *pixel reads*, at most?
+# > **Predict.** For an image of 256 × 256 pixels this kernel reads nearly $25 \cdot 65\,536$ pixels. By what factor could a cleverer kernel reduce these *pixel reads*, at most?
 
 # %%
 pixel_reads = Prediction("pixel reads, simplest kernel ÷ best possible", None)  # your number
@@ -316,7 +318,9 @@ for name, inputs in given.items():
 #
 # $$ (T_y + k - 1)(T_x + k - 1) \text{ loads for } T_y T_x \text{ outputs} $$
 #
-# The tile has more pixels than the block has threads, so each thread loads in a loop. Thread $t$ loads pixel $t$ of the tile, then pixel $t + T_y T_x$, and so on, until the tile is full. **Predict:** a block has 4 × 4 threads and the filter is 3 × 3, so the tile is 6 × 6. Number threads and pixels row by row from 0. Which thread loads the last pixel of the tile, and in which iteration of its loop?
+# The tile has more pixels than the block has threads, so each thread loads in a loop. Thread $t$ loads pixel $t$ of the tile, then pixel $t + T_y T_x$, and so on, until the tile is full.
+#
+# > **Predict.** A block has 4 × 4 threads and the filter is 3 × 3, so the tile is 6 × 6. Number threads and pixels row by row from 0. Which thread loads the last pixel of the tile, and in which iteration of its loop?
 
 # %%
 corner_thread = Prediction("thread that loads the last pixel", None)  # your number for None
@@ -500,7 +504,7 @@ half[1, 64](np.arange(64, dtype=np.float32))
 #
 # ### A race
 #
-# In a **[race](glossary.md#race)**, two threads touch the same element, at least one of them writes, and nothing orders the two accesses. The result may change from run to run. This kernel sums 64 numbers as a tree: 32 threads add the upper half of `part` to the lower half, then 16 threads do so with what is left, and so on. Inside the loop there is no barrier.
+# In a **[race](glossary.md#race)**, two threads touch the same element, at least one of them writes, and nothing orders the two accesses. The result may change from run to run. This kernel sums 64 numbers as a tree: 32 threads add the upper half of `part` to the lower half, then 16 threads halve it again, and so on. Inside the loop there is no barrier.
 
 # %% language="cuda"
 # __global__ void racing_sum(const float *x, float *total) {
@@ -526,7 +530,7 @@ except KernelError as error:
     raise
 
 # %% [markdown]
-# The message names the element, both threads, and the line of each access. Old code left out barriers among the last 32 threads, because the threads of a warp used to execute in lockstep. Since NVIDIA's Volta (2017) they need not.
+# Thread 0 ran its whole loop and read `part[1]` before thread 1 had added to it. (An [atomic operation](glossary.md#atomic-operation) would not help: thread 0 only reads it.) Old code left out barriers among the last 32 threads, because all threads of a warp used to execute an instruction together. Since NVIDIA's Volta (2017) they need not.
 #
 # ### Exercise 5: a sum without a race
 #
