@@ -16,7 +16,7 @@ example = random.standard_normal(12)
 _ = plots.code(example, quantise(example, 7, random.random(12)), 7)
 
 # %% [markdown]
-# The bars are twelve numbers. Each is rounded at random to one of the two nearest levels (diamonds), and sent in four bits in place of 32.
+# The bars are twelve numbers. Each is rounded at random to one of the two nearest levels (diamonds), and sent in four bits in place of 32. (Code `1 000` is −0.)
 #
 # **You will be able to**
 #
@@ -26,7 +26,7 @@ _ = plots.code(example, quantise(example, 7, random.random(12)), 7)
 # - predict how long a step takes if it waits only for the first $N$ of $N + b$ [workers](glossary.md#backup-worker);
 # - find the batch size beyond which more samples save hardly any steps, and measure the [gradient noise](glossary.md#gradient-noise-scale) behind it.
 #
-# **You need** notebook [02](02_sgd_sync_async.ipynb) (replicas, staleness, the parameter server). *Time:* 110 minutes in three lessons, of which your machine computes for two; each needs only the set-up. The project takes another 40. *Cores:* 2 or more. *GPU:* none.
+# **You need** notebook [02](02_sgd_sync_async.ipynb) (replicas, staleness, the parameter server). *Time:* three lessons, 110 minutes (two of them computing), and 40 for the project. Each lesson needs only the set-up. *Cores:* 2 or more. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
@@ -42,7 +42,7 @@ _ = plots.code(example, quantise(example, 7, random.random(12)), 7)
 # | $N$, $b$, $W$ | gradients that a step needs; backup workers; $W = N + b$ | 1 |
 # | $t_0$, $m$ | least time of a gradient; mean of the random time on top | s |
 # | $B$, $\lambda$ | batch size; learning rate | samples; 1 |
-# | $\Sigma$ | covariance of the gradient of one sample | $(P, P)$ |
+# | $\Sigma$, $\mathrm{tr}$ | covariance of the gradient of one sample; its trace | $(P, P)$ |
 
 # %% [markdown]
 # ## Set-up
@@ -174,7 +174,7 @@ ipywidgets.interactive(show, s=ipywidgets.SelectionSlider(options=[1, 3, 7, 15],
 # %% [markdown]
 # ### Codes on real ranks
 #
-# The sum of two codes is not a code, so an ordinary allreduce cannot add them. Instead, every rank can gather all codes, decode and add them: each of $R$ ranks sends $(R-1)\,c$ bytes. Or a ring adds on the way and quantises each partial sum again: each rank sends $2(R-1)/R \cdot c$ bytes. This method of `Compressed` can do both. Then a cell trains by gathering, and a trace of the MPI calls counts the bytes:
+# The sum of two codes is not a code, so an ordinary allreduce cannot add them. Instead, every rank can gather all codes, decode and add them: each of $R$ ranks sends $(R-1)\,c$ bytes. Or a ring adds on the way and quantises each partial sum again: each rank sends $2(R-1)/R \cdot c$ bytes. The method below does both. The cell after it trains by gathering and counts the bytes of its messages:
 
 # %%
 Code(inspect.getsource(Compressed.after_backward), language="python")
@@ -186,7 +186,7 @@ from helpers.data_parallel.tasks import lenet, links
 scheme = links.scheme("QSGD, s = 7", comm)
 lenet.train(lambda comm: scheme, comm, steps=10, batch=8)
 if rank == 0:
-    print(f"by the formula ten steps send {10 * scheme.sent(61_706):,} bytes")
+    print(f"by the formula ten steps of four ranks send {10 * scheme.sent(61_706):,} bytes")
 
 # %%
 print(f"counted in messages between ranks: {sum(sent_trace.bytes_sent().values()):,} bytes")
@@ -263,7 +263,7 @@ if reached["float32"] and reached["top 0.01, feedback"]:
     guess.answer("steps with the largest 1 % ÷ steps with all", ratio)
 
 # %% [markdown] claims="12-quantised-at-best 12-feedback-at-best"
-# That is one seed at one rate. How many levels does QSGD need, and does top-$k$ need its feedback? The records have the accuracy after 120 steps for eight seeds. Each scheme has its best of six rates, chosen by four other seeds:
+# That is one seed at one rate; with top 0.01, the mean of eight seeds below is further from 85 %. How many levels does QSGD need, and does top-$k$ need its feedback? The records have the accuracy after 120 steps for eight seeds. Each scheme has its best of six rates, chosen by four other seeds:
 
 # %%
 for name in ("quantised-at-best", "feedback-at-best"):
@@ -271,14 +271,14 @@ for name in ("quantised-at-best", "feedback-at-best"):
 
 # %% [markdown]
 # - **Levels.** With $s = 15$ and with $s = 7$ no loss of accuracy is seen. With $s = 1$ the noise is longer than the gradient: the best rate is half the others', and accuracy ends 12 points lower.
-# - **Feedback.** With 1 % it gains 4.7 points (interval one to eight); the record says *open* because the margin fixed beforehand is five. With 0.1 % it gains seven, but the interval runs from −3 to 17.
+# - **Feedback.** With 1 % it gains 4.7 points, interval one to eight (*open*: below the five points fixed beforehand). With 0.1 % it gains seven, but the interval runs from −3 to 17.
 #
 # **Answer.** After 120 steps, four bits for each number cost no accuracy that eight seeds can show. Sending only the largest 1 % costs ten points with feedback, and fifteen without. *Evidence: the two tables above, with the best rate for each.*
 
 # %% [markdown]
 # ## Lesson 2. How many seconds does that save?
 #
-# *40 minutes.* A step takes as long as its computation, its messages, and the wait for the slowest worker. How much time do shorter messages save, and how much does waiting for fewer workers? Each time we predict a step's time from a few measured numbers, and then measure the step.
+# *40 minutes.* A step takes as long as its computation, its messages, and the wait for the slowest worker. How much time do shorter messages save, and how much does waiting for fewer workers?
 #
 # ### Shorter messages
 #
@@ -351,13 +351,13 @@ if on_link:
     plt.show()
 
 # %% [markdown]
-# Compare with the coding times above: sending float32 takes some 30 ms, so on this link the bytes decide.
+# Compare with the coding times above: by the prediction, sending float32 takes some 30 ms, so on this link the bytes decide.
 #
-# Faster exchanges do not help if the training then needs many more steps. The next picture shows two recorded trainings on four hosts. One trains LeNet to 85 %. The other trains a small transformer, a character-level language model, to a validation loss of 2.75. Each model has about 65 000 parameters, and all schemes share one learning rate (0.02 with momentum 0.9 for LeNet, AdamW's 0.003 for the transformer). Every forward and backward pass is *paced* to 20 ms (it takes no less), so four ranks on two cores behave like four devices of that speed. The dashes show a prediction: steps × (20 ms + bytes of a step ÷ bandwidth).
+# Faster exchanges do not help if the training then needs many more steps. The next picture shows two recorded trainings on four hosts. One trains LeNet to 85 %. The other trains a small transformer on text to a validation loss of 2.75. Each model has about 65 000 parameters, and all schemes share one learning rate (0.02 with momentum 0.9 for LeNet, AdamW's 0.003 for the transformer). Every forward and backward pass is *paced* to 20 ms (it takes no less), so four ranks on two cores behave like four devices of that speed. The dashes show a prediction: steps × (20 ms + bytes of a step ÷ bandwidth).
 
 # %%
 kinds = {"compress_training": (SHAPES, "LeNet to 85 %"),
-         "compress_text": (text.shapes(), "a transformer to 2.75 nats")}  # fmt: skip
+         "compress_text": (text.shapes(), "a transformer to a loss of 2.75")}  # fmt: skip
 kept = ("float32", "QSGD, s = 7", "top 0.01, feedback", "PowerSGD, r = 2")
 figure, axes = plt.subplots(1, 2, figsize=(11, 5), sharey=True)
 figure.set_label("Seconds of two trainings by the rate of the links")
@@ -365,18 +365,19 @@ for ax, (suite, (shapes, title)) in zip(axes, kinds.items(), strict=True):
     rows = records.newest(BENCH_RECORDS, suite, lambda record, rows: rows)
     each = {name: cluster.run(links.sent, name, shapes, timeout=60)[0] for name in kept}
     plots.links([row for row in rows if row.parameters["scheme"] in kept], each, title, ax=ax)
-axes[0].legend(loc="upper right")
+axes[0].legend(loc="upper right", frameon=True, framealpha=1, edgecolor="white")
+axes[0].set_ylabel("seconds to the target")
 axes[1].set_ylabel("")
 plt.show()
 
 # %% [markdown] claims="12-link-training"
-# Each mark is one run. The dashes leave out encoding, latency, and ranks that share cores, so most marks lie above them. Compare the schemes: at 10 Mbit/s float32 is by far the slowest; at 1 Gbit/s the number of steps decides, and float32 is among the fastest. The record compares PowerSGD and float32 over five seeds:
+# Each mark is one run. The dashes leave out encoding, latency, and ranks that share cores, so most marks lie above them. Compare the schemes: at 10 Mbit/s float32 is by far the slowest; at 1 Gbit/s the number of steps decides, and float32 is among the fastest. (QSGD's LeNet run falls out of this order; one run cannot tell why.) The record compares PowerSGD and float32 over five seeds:
 
 # %%
 claims.evidence("12-link-training")
 
 # %% [markdown]
-# At 10 Mbit/s PowerSGD trains LeNet in an eighth of float32's seconds, and the transformer in a third. At 1 Gbit/s there is no clear difference for LeNet, and the transformer takes longer: it needs more steps, and saves only a few milliseconds in each. (That row is *open* because only a factor of two counts.) Learning rates of their own do not change this: at the best of five (three seeds), the transformer needs about 170 steps by PowerSGD and 90 by float32, LeNet 120 and 90.
+# At 10 Mbit/s PowerSGD trains LeNet in an eighth of float32's seconds, and the transformer in a third. At 1 Gbit/s there is no clear difference for LeNet, and the transformer takes longer: it needs more steps, and saves only a few milliseconds in each. (That row is *open* because only a factor of two counts.) With each its best of five rates (three seeds), PowerSGD still needs about 170 steps against 90 (transformer), 120 against 90 (LeNet).
 #
 # ### Do not wait for the slowest
 #
@@ -384,7 +385,7 @@ claims.evidence("12-link-training")
 #
 # $$t_0 + m \left(\frac{1}{W} + \frac{1}{W - 1} + \dots + \frac{1}{b + 1}\right)$$
 #
-# The first of $W$ workers needs $t_0 + m/W$ on average. Then the same argument holds for the $W - 1$ workers that are left, because the exponential distribution has no memory.
+# The first of $W$ workers needs $t_0 + m/W$ on average. After it, the $W - 1$ others start afresh, because the exponential distribution has no memory.
 #
 # ### Exercise 4: the order statistic
 #
@@ -503,7 +504,7 @@ style.doubt(ax.figure, others)
 plt.show()
 
 # %% [markdown] claims="12-real-backup 12-backup-bias"
-# Here a late worker has to finish its gradient, because a running backward pass cannot be stopped. So the prediction may be too optimistic. Runs differ, so here are five seeds. The second table shows the price: worker 3 is slow, only worker 3 has images of eights and nines, and the table gives the accuracy on these:
+# Here a late worker has to finish its gradient, so the prediction may be too optimistic. Runs differ, so here are five seeds. The second table shows the price: worker 3 is slow, only worker 3 has images of eights and nines, and the table gives the accuracy on these:
 
 # %%
 for name in ("real-backup", "backup-bias"):
@@ -512,7 +513,7 @@ for name in ("real-backup", "backup-bias"):
 # %% [markdown]
 # Dropping gradients at random leaves the mean gradient unbiased, and costs samples. Always dropping the same worker's gradients loses what only that worker has seen.
 #
-# **Answer.** Compression saves seconds on links slower than $8\,(\text{bytes saved}) / (\text{seconds of coding})$ bit/s, unless it needs too many more steps. A backup worker saves the difference of two order statistics, less if late workers must finish. *Evidence: predicted and measured exchanges and steps above; 12-link-training, 12-order-statistics and 12-real-backup, five seeds each.*
+# **Answer.** Compression saves seconds on links slower than $8\,(\text{bytes saved}) / (\text{seconds of coding})$ bit/s, unless it needs too many more steps. A backup worker saves the difference of two order statistics, less if late workers must finish. *Evidence: predicted and measured exchanges and steps, and the records above.*
 
 # %% [markdown]
 # ## Lesson 3. How large may a batch become?
@@ -559,7 +560,7 @@ guess.answer("1024 samples: accuracy with 16 times the rate", "more" if more els
 claims.evidence("12-linear-rule")
 
 # %% [markdown]
-# Starting from a tenth of the best rate, $k$ times the rate is better than the old rate in all four settings, far better in three. Starting from the best rate, $k = 16$ is worse than leaving the rate alone. This fits a limit on the rate rather than on $k$: $k\lambda$ must stay below the largest stable rate, and the best rate for 64 samples is already near it. (Of nine rates, the best for 1024 samples is three times the best for 64, on both tasks, not sixteen times.)
+# Starting from a tenth of the best rate, $k$ times the rate is better than the old rate in all four settings, far better in three. Starting from the best rate, $k = 16$ is worse than leaving the rate alone. This fits a limit on the rate, not on $k$: $k\lambda$ must stay stable, and the best rate for 64 samples is already near the limit. (Of nine rates, the best for 1024 samples is three times the best for 64, on both tasks, not sixteen times.)
 #
 # ### The knee
 #
@@ -594,7 +595,7 @@ ax.set_ylim(min(fewest.values()) / 2, 2 * max(fewest.values()))
 ax.set_xticks(list(fewest), list(map(str, fewest)))
 ax.set_yticks([10, 20, 50, 100, 200], ["10", "20", "50", "100", "200"])
 ax.minorticks_off()
-ax.legend()
+ax.legend(frameon=True, framealpha=1, edgecolor="white")
 plt.show()
 
 # %% [markdown]
@@ -669,7 +670,7 @@ for name in ("lars", "lamb"):
 # %% [markdown]
 # After eight epochs, LARS is as accurate as SGD with 1024 digits a step, and more accurate in the next three settings. But Adam, without a rate for each layer, is more accurate than LARS in three of these four, as the second table shows. LAMB is less accurate than Adam in all four. (LAMB's paper trains BERT, with about 340 million weights; ours have fewer than 70 000.)
 #
-# **Answer.** Up to the critical batch size a larger batch saves steps, though fewer than in proportion; far beyond it, hardly any. Multiply a small rate by $k$, as long as training stays stable. *Evidence: the measured knee and the noise scale above; 12-linear-rule, eight seeds.*
+# **Answer.** Up to the critical batch size a larger batch saves steps, though fewer than in proportion; far beyond it, hardly any. Multiply a small rate by $k$, as long as training stays stable. *Evidence: the measured knee, the noise scale and the records above.*
 #
 # ## Project: fewer bytes
 #
