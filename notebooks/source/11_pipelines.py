@@ -383,7 +383,7 @@ guess.answer("who keeps more", "last")
 # %% [markdown]
 # Zero-bubble keeps four micro-batches on *every* rank. Under 1F1B, the last rank keeps only one. Interleaving keeps one and a half more than 1F1B on each rank. The formulas leave out messages, Python's own time, and ranks that wake up late on a busy machine.
 #
-# If you have time, play with all schedules here. Bars at the right show what each rank keeps. Set *room for* to the number of micro-batches that fit in memory; ranks that need more are marked.
+# Play with all schedules here. Bars at the right show what each rank keeps. Set *room for* to the number of micro-batches that fit in memory; ranks that need more are marked.
 
 # %%
 shown = list(lines.values())
@@ -515,7 +515,7 @@ elif rank == 1:
     comm.recv(source=0)
 
 # %% [markdown]
-# GPipe has no such pair: all its activations go right, and then all its gradients go left. So the mistake shows only when somebody changes the schedule.
+# GPipe has no such pair: all its activations go right, and then all its gradients go left.
 #
 # **The wrong micro-batch.** Our messages carry the number of their micro-batch as a [tag](glossary.md#tag). Without tags, a rank takes whatever comes first. If it wants micro-batch 1 first, it then trains on micro-batch 0's input and micro-batch 1's target. Nothing fails, and the loss is wrong.
 #
