@@ -36,7 +36,7 @@ _ = plots.stage_bytes([vars(zero.at_rest(stage, 8)) for stage in zero.STAGES])
 # | $x$ | the residual stream: the activations that pass from block to block | $(B, T, C)$ |
 # | $C$, $H$, $V$ | width of the stream $x$, attention heads, tokens in the vocabulary | 1 |
 # | $A_r$ | rank $r$'s part of a matrix $A$ | |
-# | $\ell$ | logarithm of a sum of exponentials | nats |
+# | $\ell$ | natural logarithm of a sum of exponentials | 1 |
 # | $d$, $p$, $t$ | replicas (data), stages of the [pipeline](glossary.md#pipeline), parts of each matrix (tensor); $d \cdot p \cdot t = N$ | 1 |
 # | $m$ | [micro-batches](glossary.md#micro-batch) of a replica | 1 |
 # | $\alpha$, $\beta$ | a message of $b$ bytes takes $\alpha + \beta b$ | s, s/B |
@@ -99,7 +99,7 @@ def start(n, network):
 #
 # *40 minutes.* $N$ [replicas](glossary.md#replica) keep $N$ copies of the parameters, the gradients and Adam's *moments* (its running means of the gradient and of its square). Which of these can be cut into $N$ parts, one on each rank, and how many more bytes must a rank then send?
 #
-# > **Predict.** In the figure at the top, each of eight ranks keeps 2 bytes for each parameter if *everything* is cut. How many bytes does each of four ranks keep? How many times as many bytes as a replica does such a rank send in a step?
+# > **Predict.** In the figure at the top, each of eight ranks keeps 2 bytes for each parameter if *everything* is cut. How many bytes does each of four ranks keep? How many bytes does it send in a step, divided by a replica's?
 
 # %%
 kept = Prediction("bytes for each parameter, all cut, 4 ranks", None)  # your number for None
@@ -164,7 +164,7 @@ ax = plots.stage_bytes(
 ax.figure.set_label("Bytes for each parameter, computed and held by four ranks")
 
 # %% [markdown]
-# The losses agree, and the diamonds (counted) lie on the tops of the bars (formula). Stages 1 and 2 send as much as replicas do (stage 0): one reduce-scatter and one all-gather. Stage 3 gathers the parameters twice, once for each pass: half as much again. (Activations are not counted: ZeRO does not cut them.)
+# The losses agree, and the diamonds (counted) lie on the tops of the bars (formula). Stages 1 and 2 send as much as replicas do (stage 0): one reduce-scatter and one all-gather. Stage 3 gathers the parameters twice, so it sends 1.5 times as much. (Activations are not counted: ZeRO does not cut them.)
 #
 # ### Exercise 1: bytes in mixed precision
 #
@@ -269,7 +269,7 @@ _ = plots.spans({names[prefetch]: found[0] for prefetch, found in recorded.items
 claims.evidence("13-prefetch")
 
 # %% [markdown]
-# **Answer.** No: a rank can keep $1/N$ of the parameters, gradients and moments. Cutting moments and gradients sends no further bytes. Cutting the parameters sends half as many again. Prefetching hides part of this time. *Evidence: bytes held and sent, counted above; 13-prefetch.*
+# **Answer.** No: a rank can keep $1/N$ of the parameters, gradients and moments. Cutting moments and gradients sends no further bytes. Cutting the parameters sends 1.5 times as many. Prefetching hides part of this time. *Evidence: bytes held and sent, counted above; 13-prefetch.*
 
 # %% [markdown]
 # ## Lesson 2. Where must the parts of a layer meet?
@@ -417,7 +417,7 @@ if check.vocabulary_loss.passed(my_vocabulary_loss, cluster=cluster):
 # %% [markdown]
 # ### Between the matrices: sequence parallelism
 #
-# Between two pairs of matrices, all ranks do the same work: each normalizes the whole residual stream, and keeps a copy for the backward pass. An allreduce is a reduce-scatter and an all-gather, so the normalization fits between these halves. The reduce-scatter ends a pair. Each rank then normalizes and keeps only $T/N$ positions. The all-gather begins the next pair. The activations between pairs shrink to $1/N$, for as many bytes sent as before (Korthikanti et al., 2022).
+# Between two pairs of matrices, all ranks do the same work: each normalizes the whole residual stream, and keeps a copy for the backward pass. Cut the allreduce into its halves: a reduce-scatter ends a pair, each rank normalizes and keeps only $T/N$ positions, and an all-gather begins the next pair. The activations between pairs shrink to $1/N$, for as many bytes sent as before (Korthikanti et al., 2022).
 #
 # ### Cut the sequence: ring attention
 #
@@ -557,7 +557,7 @@ for name, size in sizes.items() if check.equal_bytes.passed(my_batch) else ():
     print(f"which are {tokens / size.width:.1f}·C tokens")
 
 # %% [markdown]
-# A block has about $12\,C^2$ parameters. Without the embedding, ZeRO 3 and tensor parallelism therefore send equally many bytes at $\frac{3 \cdot 12\,C^2}{2 \cdot 4\,C} = 4.5\,C$ tokens in a batch. (GPT-2's vocabulary raises this to $8.3\,C$.) With fewer tokens, tensor parallelism sends less; with more, ZeRO 3.
+# A block has about $12\,C^2$ parameters. Without the embedding, ZeRO 3 and tensor parallelism therefore send equally many bytes at $\frac{3 \cdot 12\,C^2}{2 \cdot 4\,C} = 4.5\,C$ tokens in a batch. (GPT-2's vocabulary raises this to $8.3\,C$.) With fewer tokens, tensor parallelism sends less; with more, ZeRO 3 does.
 #
 # ### All together, on eight ranks
 #
@@ -606,7 +606,7 @@ print(f"largest difference in twelve steps: {max(apart):.0e}")
 #
 # $F$ is the number of operations of a stage's forward pass for one micro-batch (the backward pass has twice as many), and $s$ is a rank's operations per second. `helpers/sharded/planner.py` also accounts for groups that share a host's link *at the same time*.
 #
-# We try it on two hosts with four ranks each, and a link of 100 Mbit/s between them. Ranks are paced to $2.4 \cdot 10^8$ operations per second, because a laptop may have fewer than eight cores. First we measure $\alpha$ and $\beta$ inside a host, on eight ranks that share your cores; of three measurements, the one with the least $\alpha$ counts. Between hosts, we take the same $\alpha$ and the link's $\beta$:
+# We try it on two hosts with four ranks each, and a link of 100 Mbit/s between them. Ranks are paced to $2.4 \cdot 10^8$ operations per second, because a laptop may have fewer than eight cores. First we measure $\alpha$ and $\beta$ inside a host, on eight ranks that share your cores, and keep the smallest $\alpha$ of three. Between hosts, we take the same $\alpha$ and the link's $\beta$:
 
 # %%
 size = 1 << 14  # bytes: a tensor rank's messages
@@ -617,7 +617,7 @@ machine = planner.Machine(chosen.speed, inside, between, pair.places(8))
 print(f"inside a host: α = {1e3 * alpha:.2f} ms, β = {1e6 * beta:.3f} ms for each kB")
 print(f"between hosts: β = {1e6 * between.beta:.3f} ms for each kB")
 if beta > between.beta:
-    print("The memory looks slower than the link. Run this cell again.")
+    print("The memory looks slower than the link: is the machine busy? Run this cell again.")
 
 # %% [markdown]
 # Now five layouts run. In the picture, bars are predictions and diamonds are measurements. *Bubble* is the time of slots in which a stage has no micro-batch. Besides *compute*, which colour makes each bar long? Do the shortest bar and the leftmost diamond belong to the same layout?
@@ -745,7 +745,7 @@ for mistake in ("", "different", "equal"):
 # |---|---|
 # | data against model parallelism (each rank has the whole model, or a part of it) | lesson 3: both at once, 2 × 2 × 2 ranks give the losses of one process, to rounding |
 # | ZeRO: 16 bytes for each parameter become $16/N$ | lesson 1: counted on ranks at all stages, equal to the formula where $N$ divides the sizes |
-# | ZeRO 1 and 2 send no more than replicas, stage 3 half as much again | lesson 1: equal to the formula, by trace |
+# | ZeRO 1 and 2 send no more than replicas, stage 3 sends 1.5 times as much | lesson 1: equal to the formula, by trace |
 # | one allreduce for a pair of matrices in each pass | lesson 3: messages equal to the formula, by trace |
 # | ring attention and experts by all-to-all | lesson 2: ring attention equals one process; lesson 3: both send as many messages as the formula says |
 # | tensor parallelism belongs inside a host | lesson 3: it does where the link between hosts is slow (50 and 200 Mbit/s) |

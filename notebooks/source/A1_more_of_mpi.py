@@ -60,18 +60,22 @@ pair = comm.Split(0 if rank < 2 else 1)  # ranks 0 and 1
 # %% [markdown]
 # ## How ranks come to life
 #
-# A new process finds its `rank` and the `size` in environment variables, but knows nothing else of the other ranks. It asks its *parent*, the process that started it, in lines of text over a socket. The protocol is PMI, the *process management interface*. The parent is usually `mpiexec` or Slurm's `srun`. Here it is the notebook's kernel: `start` starts two more ranks, answers them, and records the conversation.
+# A new process finds its `rank` and the `size` in environment variables, but knows nothing else of the other ranks. It asks its *parent*, the process that started it, in lines of text over a socket. The protocol is PMI, the *process management interface*. The parent is usually `mpiexec` or Slurm's `srun`. Here it is the notebook's kernel, the process that runs its cells. `start` starts two more ranks, each with a program that adds up all ranks' numbers, answers them, and records the conversation.
 #
-# > **Predict.** How many requests does rank 0 make until it ends?
+# > **Predict.** Both ranks run on this machine. Must rank 0 leave an address with its parent, so that rank 1 can send to it: yes or no?
 
 # %%
-guess["requests of rank 0"] = ...
+guess["rank 0 leaves an address"] = ...
 
 # %%
 born = start(2)
-guess.answer("requests of rank 0", len(born.of(0)))
+left = any("cmd=put" in exchange.request for exchange in born.of(0))
+guess.answer("rank 0 leaves an address", "yes" if left else "no")
 print(born.trouble or born.output)
-rows = [f"| `{asked}` | `{told}` |" for asked, told in folded(born.of(0))]
+rows = [
+    f"| `{asked}` | {told if told.startswith('(') else f'`{told}`'} |"
+    for asked, told in folded(born.of(0))
+]
 Markdown("\n".join(["| rank 0 asks | its parent answers |", "|---|---|", *rows]))
 
 # %% [markdown]
@@ -144,7 +148,7 @@ plt.show()
 # %% [markdown]
 # ### PMIx and torchrun
 #
-# *PMIx*, the successor of PMI, answers the same questions on larger machines, and reports failures. Open MPI and `srun --mpi=pmix` use it. *torchrun* starts the processes of a PyTorch training. One agent runs on each host. All agents know the address of one key-value store, where they agree on the ranks. PyTorch calls this a *rendezvous*; it has nothing to do with a rendezvous send. Each agent then hands its processes their rank and the store's address in environment variables:
+# *PMIx*, the successor of PMI, answers the same questions on larger machines, and reports failures. Open MPI and `srun --mpi=pmix` use it. *torchrun* starts the processes of a PyTorch training. One agent runs on each host. All agents know the address of one key-value store, where they agree on the ranks. PyTorch calls this a *rendezvous*, MPI's word for [a way to send](glossary.md#rendezvous). Each agent then hands its processes their rank and the store's address in environment variables:
 
 # %%
 script = """
@@ -169,10 +173,10 @@ print(*sorted(said.stdout.splitlines()), sep="\n")
 # %%
 documents = list(topics.values())
 print(f"{len(documents)} documents, {sum(map(len, documents)) / 1000:.0f} kB of text")
-print(documents[0][:200])
+print(documents[0][:200].rpartition("\n")[0].rstrip(), "…", sep="\n")
 
 # %% [markdown]
-# > **Predict.** Four ranks count. In the MPI program rank 0 adds up the counts of all ranks: how many messages does this take? In MapReduce ranks 1 to 3 ask rank 0 for one document at a time. Each document takes a request and an answer. How many further messages are there?
+# > **Predict.** Four ranks count. In the MPI program rank 0 adds up the counts of all ranks: how many messages does this take? In MapReduce ranks 1 to 3 ask rank 0 for one document at a time. Each document takes a request and an answer. How many messages beyond these?
 
 # %%
 guess["messages, MPI"] = ...
@@ -216,7 +220,7 @@ further = len(by_mapreduce.messages) - 2 * len(documents)
 guess.answer("further messages, MapReduce", further)
 
 # %% [markdown]
-# In the MPI program ranks 1 to 3 send one message each: their counts. In MapReduce each worker asks once more after the last document, and is told that none is left: a request and an answer for each of three workers. Then a collective (not counted) brings all pairs of a word to one rank. Because workers ask, all are busy while documents are left, and a failed task can be repeated:
+# In the MPI program ranks 1 to 3 send one message each: their counts. In MapReduce each worker asks once more after the last document, and is told that none is left: a request and an answer for each of three workers. Then a collective (not counted) brings all pairs of a word to one rank. A worker asks when it is free, so none idles while documents are left; and a failed task can be repeated:
 
 
 # %%
@@ -245,7 +249,7 @@ Code(inspect.getsource(framework._schedule), language="python")
 # %% [markdown]
 # ### Exercise 2: in how many documents?
 #
-# *Difficulty ●○○, 5 minutes.* A word's *document frequency* is the number of documents that contain it, however often it occurs in each. Write `mapper_df` and `reducer_df`; words are what `text.split()` gives.
+# *Difficulty ●○○, 5 minutes.* A word's *document frequency* is the number of documents that contain it, however often it occurs in each. Write `mapper_df` and `reducer_df`; words are what `text.split()` gives, such as `The` and `|`.
 #
 # <details><summary>Hint</summary>
 #
@@ -345,7 +349,7 @@ for name, way in (("left for Waitall", 1), ("left for Waitall, after Testall", 2
 Markdown("\n".join([*table, "", "(the best of 15 rounds)"]))
 
 # %% [markdown]
-# If `Waitall` takes as long as the exchange alone, few bytes moved while the ranks computed. If `Waitall` after `Testall` takes nearly 0 ms, and yet *everything* takes about as long as in the first way, the bytes moved inside `Testall`: the processor copied them instead of computing. Then a non-blocking call hides little inside this machine. Between machines it hides more, if the network card moves bytes by itself.
+# A short `Waitall` alone proves little: `Testall` moves bytes, too. Compare *everything* with the first way. If it is as long, the processor copied the bytes inside `Testall` or `Waitall` instead of computing. If it is shorter, part of the exchange was hidden behind the computation. Between machines more is hidden, if the network card moves bytes by itself.
 #
 # ### A collective that does not block
 #
@@ -380,7 +384,7 @@ for name in ("Allreduce", "Wait"):
     guess.answer(f"ms in {name}", took[name])
 
 # %% [markdown]
-# For the second sum, ranks 0 to 2 computed before rank 3 came, and waited (hatched) only for the rest of the 60 ms. Training averages one layer's gradients in this way while it computes another layer's.
+# Where a lane is blank, its rank computes or sleeps. For the second sum, ranks 0 to 2 computed before rank 3 came, and waited (hatched) only for the rest of the 60 ms. Training averages one layer's gradients in this way while it computes another layer's.
 #
 # ## One-sided communication
 #

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # More of SGD: cut the model, save and resume, survive a failure
 #
-# In this appendix each section, and the project, needs only the set-up.
+# In this appendix you cut a network over two ranks, save and resume a training, and write elastic averaging as a scheme.
 #
 # **You will be able to**
 #
@@ -11,7 +11,7 @@
 # - say what a parameter server must store, and what it does about workers that fail;
 # - write elastic averaging as a scheme.
 #
-# **You need** lessons 1 and 3 of [02](02_sgd_sync_async.ipynb). *Time:* 95 minutes, of which the project takes 40. *Cores:* 2 or more. *GPU:* none.
+# **You need** lessons 1 and 3 of [02](02_sgd_sync_async.ipynb). *Time:* 95 minutes, of which the project takes 40. Each section needs only the set-up. *Cores:* 2 or more. *GPU:* none.
 #
 # ## Set-up
 
@@ -127,7 +127,7 @@ print(f"LeNet cut after its convolutions: from B = {more_bytes_from(400, 61_706)
 # %% [markdown]
 # ## Several batches, one average
 #
-# If a batch is too large for a rank's memory, or the link is slow, each rank adds up the gradients of several small batches, and the ranks average only the sums. `DistributedDataParallel` (DDP) has a context for this, `no_sync()`. Below, each rank processes four small batches: first without `no_sync()`, then with the first three batches inside it. A hook counts the averages. (LeNet's gradients fit into one bucket.)
+# If a batch is too large for a rank's memory, or the link is slow, each rank adds up the gradients of several small batches, and the ranks average only the sums. `DistributedDataParallel` (DDP) has a context for this, `no_sync()`. Below, each rank processes four small batches: first without `no_sync()`, then with the first three batches inside it. A *hook*, a function that DDP calls for each average, counts them. (LeNet's gradients fit into one bucket.)
 #
 # > **Predict.** How many averages does the hook count for the four batches without `no_sync()`, and how many with it?
 
@@ -163,7 +163,7 @@ loud.answer(counts[False])
 quiet.answer(counts[True])
 
 # %% [markdown]
-# DDP averages in *every* `backward` outside `no_sync()`. The gradients are equal up to rounding: the mean over ranks of a sum over batches equals the sum over batches of the means.
+# DDP averages in *every* `backward` outside `no_sync()`. The gradients are equal up to rounding: the mean over ranks and the sum over batches may swap.
 #
 # ### Exercise 2: one average for several batches
 #
@@ -207,7 +207,7 @@ if check_on.accumulate.passed(accumulate, cluster=cluster):
     found = {count: cluster.run(in_parts, count, accumulate)[0] for count in (1, 2, 4, 8)}
     for count, gradient in found.items():
         apart = (gradient - found[1]).abs().max()
-        print(f"{count} × {32 // count:2d} samples: {apart:.1g} from one batch")
+        print(f"{count} × {32 // count:2d} samples: differs by {apart:.1g} from one batch of 32")
 else:
     print("Exercise 2 first")
 
@@ -227,7 +227,7 @@ Code("\n".join(map(inspect.getsource, (Run.__init__, Run.step))), language="pyth
 # *Difficulty ●●○, 12 minutes.* Write two functions.
 #
 # - `state_of(run)` returns what a checkpoint of `run` (a `Run`) must contain, as something that `torch.save` writes and `torch.load` reads: a dictionary of tensors, numbers and `state_dict()`s. It does not change the run.
-# - `go_on_from(run, saved)` gets a **new** run and what was read from the file. The new run has made no step and has other parameters, perhaps another momentum. Change it so that its steps equal, to the last bit, those that the old run would make next. Return nothing.
+# - `go_on_from(run, saved)` gets a **new** run and what was read from the file. The new run has made no step and has other parameters, perhaps another momentum. Change it: its next steps must equal the old run's, to the last bit. Return nothing.
 #
 # This must hold after any number of steps (even none), for any network without dropout (BatchNorm included), and when a schedule has changed the rate.
 #
@@ -337,6 +337,8 @@ for scheme, how in ((MPIAllreduce, settings), (Asynchronous, free)):
         )
 
 # %% [markdown]
+# Each line ends with what `Stop` reached first: the time or the loss.
+#
 # Workers also fail. In the first run below, worker 1 falls silent in the middle of sending a gradient (a *push*), worker 2 sends gradients that are not finite, and worker 3 sends layers of the wrong shape. In the second run worker 1 says goodbye and leaves.
 
 # %%
@@ -364,7 +366,7 @@ ax.legend()
 plt.show()
 
 # %% [markdown]
-# Silence is the expensive fault, the flat stretch of the solid line: for `patience` seconds (here 1) the server waits for the rest of the gradient, and *everybody* waits for the server. After a goodbye nobody waits. (If a rank's *process* is killed, MPI ends all the others too.)
+# Silence costs most (the flat stretch): for `patience` seconds (here 1) the server waits for the rest of the gradient, and *everybody* waits for the server. Workers 2 and 3 are dismissed, so nobody is left to finish the solid run. After a goodbye nobody waits. (If a rank's *process* is killed, MPI ends all the others too.)
 #
 # ## Project: elastic averaging
 #
