@@ -42,6 +42,17 @@ def memory_against_time(
     return ax
 
 
+def _joined(spans: Sequence[tuple[float, float]], gap: float = 0.1) -> list[tuple[float, float]]:
+    """Join spans, in ms, that are too close for the eye."""
+    joined: list[tuple[float, float]] = []
+    for start, stop in sorted(spans):
+        if joined and start - joined[-1][1] < gap:
+            joined[-1] = joined[-1][0], max(stop, joined[-1][1])
+        else:
+            joined.append((start, stop))
+    return joined
+
+
 def overlap(ranks: Sequence[Sequence[tuple[str, str, float, float]]]) -> Axes:
     """Draw what ranks compute and send in a step: lanes of computing and of allreduces for each.
 
@@ -57,15 +68,16 @@ def overlap(ranks: Sequence[Sequence[tuple[str, str, float, float]]]) -> Axes:
     ax = ensure_axes(figsize=(9, 1.3 + 1.2 * len(ranks)))
     for rank, events in enumerate(ranks):
         for lane, (colour, hatch, _) in looks.items():
-            found = [event for event in events if event[1] == lane]
-            spans = [(1e3 * start, 1e3 * (stop - start)) for _, _, start, stop in found]
+            spans = [(1e3 * start, 1e3 * stop) for _, which, start, stop in events if which == lane]
+            spans = [(start, stop - start) for start, stop in
+                     (spans if lane == "network" else _joined(spans))]  # fmt: skip
             low = 2 * rank + (lane == "network") - 0.4
             ax.broken_barh(spans, (low, 0.8), facecolor=colour, hatch=hatch, edgecolor="white",
                            linewidth=0.5)  # fmt: skip
         begun = [1e3 * start for label, _, start, _ in events if label == "begin all-reduce"]
         (marks,) = ax.plot(
             begun, [2 * rank - 0.5] * len(begun), "kv", markersize=9, clip_on=False,
-            label="a gradient is ready",
+            label="gradient ready",
         )  # fmt: skip
     patches = [Patch(facecolor=colour, hatch=hatch, edgecolor="white", label=name)
                for colour, hatch, name in looks.values()]  # fmt: skip

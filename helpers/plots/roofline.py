@@ -48,6 +48,7 @@ def latency(
     sizes, times = np.asarray(curve).T
     ax.plot(sizes / 1024, times * 1e9, color=BLUE, label="pointer chase")
     begin = sizes[0]
+    upright = [*(one["capacity"] for one in found), *(one["size"] for one in reported)]
     for i, one in enumerate(found):
         end = min(one["capacity"], sizes[-1])
         if math.isfinite(one["capacity"]):
@@ -55,7 +56,8 @@ def latency(
             ax.axvline(end / 1024, color=VERMILION, linewidth=1.5, label=label)
         within = times[(sizes >= begin) & (sizes <= end)]
         said = f"{one['seconds'] * 1e9:.{int(one['seconds'] < 1e-8)}f} ns"
-        at = math.sqrt(begin * end) / 1024, 1e9 * max([*within, one["seconds"]])
+        middle = _beside(math.sqrt(begin * end), upright)
+        at = middle / 1024, 1e9 * max([*within, one["seconds"]])
         note(ax, said, at, (0, 10), ha="center", color=BLUE, bbox=PAPER)
         begin = end
     for i, one in enumerate(reported):
@@ -77,6 +79,15 @@ def latency(
     if found or reported:  # beside the title: elsewhere the curve or a line crosses it
         ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=3, fontsize=11, columnspacing=1)
     return ax
+
+
+def _beside(middle: float, upright: Sequence[float]) -> float:
+    """Return the size next to the middle of a plateau whose text no upright line crosses."""
+    shifts = sorted((k / 4 for k in range(-4, 5)), key=abs)  # in octaves, as the axis is
+    free = (
+        middle * 2**k for k in shifts if all(abs(math.log2(x / middle) - k) > 0.7 for x in upright)
+    )
+    return next(free, middle)
 
 
 def bandwidths(rows: Sequence[Mapping]) -> Axes:
@@ -136,8 +147,8 @@ def tiles(
     ax.figure.set_label("Speed of a blocked product by the side of its tiles")
     ax.plot(sides, [rate / 1e9 for rate in rates], color=BLUE)
     ax.axhline(alone / 1e9, color=GREY, linestyle="--", marker="")
-    note(ax, "a single tile: no blocks", (1, alone / 1e9), (0, -6), ha="right", va="top",
-         xycoords=("axes fraction", "data"), bbox=PAPER)  # fmt: skip
+    note(ax, "a single\ntile: no\nblocks", (1, alone / 1e9), (6, 0), ha="left", va="center",
+         xycoords=("axes fraction", "data"))  # fmt: skip
     for (cache, side), ha, across in zip(yours.items(), ("right", "left"), (6, -6), strict=False):
         ax.axvline(side, color=VERMILION, linestyle=":", linewidth=2.5)
         note(ax, f"your tile for {cache}: {side}", (side, 1), (across, 4), ha=ha,

@@ -161,8 +161,10 @@ def _page(peaks, bandwidths, data, low: float, high: float) -> HTML:
     if any(below_top):
         full = _threads(next(name for name, rate in peaks.items() if rate == top))
         few = ", ".join({d["threads"] for d in data if d["top"] < top})
-        said = [] if all(below_top) else [f"Filled circle: {full}, under the solid lines."]
-        said.append(f"Hollow circle: {few}, under the dashed lines.")
+        said = [] if all(below_top) else [f"Filled circle: {full}, as the solid lines."]
+        said.append(f"Hollow circle: {few}, as the dashed lines.")
+        if any(dash is None for dash in like.values()):
+            said.append("Dotted and dash-dotted lines: caches.")
         still += f"<small>{' '.join(said)}</small>"
     return embed("roofline", scale, still=still)
 

@@ -32,7 +32,7 @@ def test_memory_fills_and_empties_as_the_plan_says(page, plan):
         assert f"; {live} B in buffers" in page.get_by_test_id("graph-status").inner_text()
         if number == 2:
             said = page.get_by_test_id("graph-status").inner_text()
-            assert "tanh, written over the result of matmul, whose last reader this is" in said
+            assert "tanh, over the result of matmul: nobody reads that again" in said
             over = page.locator('[data-variable="2"]')  # what matmul made
             assert "gone" in over.get_attribute("class")
     assert (

@@ -169,7 +169,10 @@ export function start(root, data) {
   function told(frame) {
     const { steps, ranks, chunks, states, sent } = shown;
     if (ranks === 1) return "One rank has nothing to send.";
-    if (frame === 0) return "Before the first step. A stripe is the contribution of the rank of that colour.";
+    if (frame === 0) {
+      const copied = shown.goal.every((bits) => !(bits & (bits - 1))); // nothing is added up
+      return "Before the first step. A " + (copied ? "filled box has the data" : "stripe is the contribution") + " of the rank of that colour.";
+    }
     const step = steps[frame - 1], before = states[frame - 1];
     const adds = step.map(([source, dest, chunk]) => { const there = before[dest][chunk]; return there !== 0 && !(there & before[source][chunk]); });
     const phase = adds.every(Boolean) ? "summing" : adds.some(Boolean) ? "" : "handing on";

@@ -115,7 +115,7 @@ export function start(root, data) {
   function told(frame) {
     if (!frame) return `Before the first of ${steps.length} steps: only what is fed is there. Memory will peak at ${amount(peak)}.`;
     const s = steps[frame - 1], result = called(s.makes);
-    const how = { new: "into new memory", view: "seen in its operand's memory, without a copy" }[s.how] || `written over ${whose(s.over)}, whose last reader this is`;
+    const how = { new: "into new memory", view: "seen in its operand's memory, without a copy" }[s.how] || `over ${whose(s.over)}: nobody reads that again`;
     const freed = s.freed.length ? ` Then ${s.freed.map((owner) => whose(holder(owner))).join(", ")} can go (✕).` : "";
     return `Step ${frame}: ${s.operator}${result === s.operator ? "" : ` makes ${result}`}, ${how}; ${amount(live[frame - 1])} in buffers.${freed}`;
   }
