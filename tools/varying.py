@@ -117,7 +117,8 @@ NUMBERS: dict[str, Numbers] = {
         [
             (
                 "A *glider* moves one cell down and one to the right in four generations. The "
-                "dashed lines are the borders between ranks; the glider crosses them unchanged.",
+                "dashed lines are the borders between ranks; in generations 8 and 24 the glider is "
+                "on two ranks.",
                 "In Conway's game these five cells are a *glider*. What becomes of them by your "
                 "rule? The dashed lines are the borders between ranks.",
             )
