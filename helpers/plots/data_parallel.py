@@ -184,6 +184,7 @@ def waiting(
     ``late`` is the rank that is drawn as the slow one.
     """
     from IPython.display import HTML
+    from matplotlib.ticker import MaxNLocator
 
     for name, ranks in recorded.items():
         if not any(ranks):
@@ -211,6 +212,11 @@ def waiting(
             ]  # fmt: skip
             y += LANE
         y += 14
+    for tick in MaxNLocator(6).tick_values(0, until):
+        if tick <= until:
+            place = f'x="{LEFT + tick * scale:.1f}" y="{y}" text-anchor="middle"'
+            parts.append(f"<text {place}>{tick:.2g} s</text>")
+    y += 14
     seconds = SLOWER * until
     cursor = (
         f'<path d="M{LEFT} {TOP}V{y - 14}" stroke="#000" stroke-width="2" opacity="0">'

@@ -82,7 +82,7 @@ def messages(trace: Trace, tags: Mapping[int, str], *, title: str = "", share: f
     """Draw the messages of a trace, with an arrow's look for each tag, and when ranks compute.
 
     ``tags`` names each tag, what ranks compute first. A box runs from what a rank received to what
-    it then sends. The first ``share`` of the time is drawn.
+    it then sends; one of less than a pixel is left out. The first ``share`` of the time is drawn.
     """
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
@@ -100,8 +100,8 @@ def messages(trace: Trace, tags: Mapping[int, str], *, title: str = "", share: f
         since = 0.0 if sent and min(sent)[1] == next(iter(tags)) else None
         ends = [(message.end, None) for message in trace.messages if message.dest == rank]
         for moment, tag in sorted(sent + ends, key=lambda pair: pair[0]):
-            if tag is not None and since is not None and moment - since > thinnest:
-                span = (since * factor, (moment - since) * factor)
+            if tag is not None and since is not None and moment - since > thinnest / 4:
+                span = (since * factor, max(moment - since, thinnest) * factor)
                 ax.broken_barh([span], (lane - 0.15, 0.3), **look)
             since = moment if tag is None else None
     looks = dict(zip(tags, zip(TAGS, ("-", "--", ":", "-."), strict=True), strict=False))

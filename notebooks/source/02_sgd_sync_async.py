@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Train on several ranks: synchronously and asynchronously
 #
-# In this notebook you train one network on four MPI ranks in three ways. You find out when the ranks compute the same as one process, when they are faster, and what it costs if they do not wait for each other.
+# In this notebook you train one network on four MPI ranks, synchronously and asynchronously. You find out when the ranks compute the same as one process, when they are faster, and what it costs if they do not wait for each other.
 
 # %% [markdown]
 # **You will be able to**
@@ -77,7 +77,7 @@ style.use()
 guess = Predictions()
 
 # %% [markdown]
-# The next cell records two short trainings and draws them. Coloured bars are gradients being computed; between them a rank waits. A gradient takes 30 ms, on rank 3 120 ms. In the upper part, all ranks wait for each other in every step. In the lower part, rank 0 is a server that answers each worker at once. **Click *play*.** Which part computes more gradients, and whose gradients are out of date when they arrive?
+# The next cell records two short trainings and draws them. Coloured bars are gradients being computed; between them a rank waits. A gradient takes 30 ms, on rank 3 (orange) 120 ms. In the upper part, all ranks wait for each other in every step. In the lower part, rank 0 is a server that answers each worker at once. **Click *play*.** Which part computes more gradients, and whose gradients are out of date when they arrive?
 
 # %%
 from helpers.plots.data_parallel import waiting
@@ -129,9 +129,9 @@ print(f"loss of the first ten batches {np.mean(losses[:10]):.2f}, last {np.mean(
 # %% [markdown]
 # ### `torch.distributed` over MPI, in ten lines
 #
-# PyTorch sends messages through a *[backend](glossary.md#backend)*. The PyTorch that `pip` installs has no backend for MPI. The author of one of the documents that this course examines spent four days building a PyTorch that has one. `helpers.torch_mpi` is a backend in Python over mpi4py; nothing is built. With `mpi://`, rank and size come from MPI, without an address or a port.
+# PyTorch sends messages through a *[backend](glossary.md#backend)*. The PyTorch that `pip` installs has no backend for MPI. One source spent four days building a PyTorch with one. `helpers.torch_mpi` is a backend in Python over mpi4py; nothing is built. With `mpi://`, rank and size come from MPI, without an address or a port.
 #
-# Another of these documents adds 1, 2 and 3 on three ranks with `all_reduce` and prints 0.
+# Another source adds 1, 2 and 3 on three ranks with `all_reduce` and prints 0.
 #
 # > **Predict.** What is the right answer? (Type your number in place of the dots.) And how can a program print 0?
 
@@ -246,9 +246,9 @@ for parameter in model.parameters():
 show("after: ")
 
 # %% [markdown]
-# From here on only gradients are sent. One training loop, `train` in `helpers/data_parallel/loop.py`, serves every way to send them: it calls the methods of a *scheme* before the backward pass, after it, and after the optimizer's step. We train 40 steps with MPI's allreduce, with the course's ring ([08](08_allreduce_animation.ipynb)), with `torch.distributed` tensor by tensor, with PyTorch's `DistributedDataParallel`, and with **your** function. Beside them, one process trains with batches of $4 \cdot 8$.
+# From here on only gradients are sent. One training loop, `train` in `helpers/data_parallel/loop.py`, serves every way to send them: it calls the methods of a *scheme* before the backward pass, after it, and after the optimizer's step. We train 40 steps with MPI's allreduce, with the course's ring ([08](08_allreduce_animation.ipynb)), with `torch.distributed` tensor by tensor, with PyTorch's `DistributedDataParallel` (lesson 2 explains it), and with **your** function. Beside them, one process trains with batches of $4 \cdot 8$.
 #
-# > **Predict.** After 40 steps, what is the largest difference between a parameter of a replica and the same parameter of the one process? And between two replicas?
+# > **Predict.** After 40 steps, what is the largest difference between a parameter of a replica and the same parameter of the single process? And between two replicas?
 
 # %%
 guess["largest difference from one process"] = ...
@@ -283,7 +283,7 @@ claims.evidence("02-one-larger-batch-double")
 #
 # The derivation needs a loss that is a sum over samples. The next cell compares the mean gradient of four parts with the gradient of the whole batch.
 #
-# > **Predict.** For how many of three networks do the two gradients differ by more than rounding: a plain one, one with BatchNorm, and one with dropout?
+# > **Predict.** How many of three networks break it (their gradients differ by more than rounding): a plain one, one with BatchNorm, and one with dropout?
 
 # %%
 guess["networks of three that break it"] = ...
@@ -308,7 +308,7 @@ for name, layer in (
     parts = [gradient_of(net, *part) for part in zip(x.chunk(4), y.chunk(4), strict=True)]
     apart = ((sum(parts) / 4 - whole).norm() / whole.norm()).item()
     exceptions += apart > 1e-6
-    print(f"{name:10s} relative difference {apart:.0e}")
+    print(f"{name:10s} relative difference {apart:.1g}")
 guess.answer("networks of three that break it", exceptions)
 
 # %% [markdown]
@@ -367,7 +367,7 @@ for run in (four, alone):
     print(f"{run.scheme:17s}{run.updates:4d} updates, accuracy {run.accuracy:.1%}")
 
 # %% [markdown] claims="02-own-rate"
-# The one process makes four times as many updates, each with a noisier gradient, at a rate that suits batches of 32. In the record, after 1 500 gradients at this rate, its accuracy is 15 points below the replicas'. Of five rates, 0.02 is the best for the replicas, and 0.005 for the one process. With each at its best rate, their accuracies differ by less than one point, and which is ahead changes with the seed:
+# The single process makes four times as many updates, each with a noisier gradient, at a rate that suits batches of 32. In the record, after 1 500 gradients at this rate, its accuracy is 15 points below the replicas'. Of five rates, 0.02 is the best for the replicas, and 0.005 for the single process. With each at its best rate, their accuracies differ by less than one point, and which is ahead changes with the seed:
 
 # %%
 claims.evidence("02-own-rate")
@@ -419,8 +419,8 @@ guess.answer("bytes that leave a rank in the ring, in thousands", ring_bytes / 1
 #
 # For two networks we measure $T_\text{comp}$ with rank 0 alone (the others sleep), then $T_\text{sync}$, then whole steps:
 #
-# - **LeNet**, with gradients sent through memory. Its convolutions use each weight up to 784 times for a sample: much to compute, little to send.
-# - **A wide perceptron** of 814 090 parameters, each used once for a sample. Its gradients are sent over **TCP**, as between machines.
+# - **LeNet**, with gradients sent through memory. Its convolutions use each weight up to 784 times per sample: much to compute, little to send.
+# - **A wide perceptron**, two dense layers of 814 090 parameters, each used once per sample. Its gradients are sent over **TCP**, as between machines.
 
 # %%
 sizes = {2: (1, 4, 16, 32, 64), 4: (1, 4, 16, 32, 64)}
@@ -489,6 +489,7 @@ plt.show()
 
 # %%
 points = lenet2 + lenet4 + wide
+others.say()
 right = sum((p.synchronize / p.alone < p.ranks - 1) == (p.measured > 1) for p in points)
 print(f"the inequality was right about {right} of {len(points)} points, {usable_cores()} cores")
 together = max(p.compute / p.alone for p in lenet4)
@@ -507,14 +508,14 @@ print(f"four ranks together need up to {together:.1f} times T_comp of one alone"
 guess["T_sync/T_comp at 10 Mbit/s"] = ...
 
 # %%
-others = Others()
+on_links = Others()
 print("link          T_sync/T_comp   predicted   measured speed-up")
 for rate in (1e9, 100e6, 10e6):
     network = Network(2, rate=rate)
     ratio = time_model.link_time(16_401, 2, network.payload) / 10e-3
     line = f"{rate / 1e6:5.0f} Mbit/s {ratio:15.2f} {2 / (1 + ratio):11.2f}"
     try:
-        with others, Cluster(n=2, network=network, preload=("torch",)) as hosts:
+        with on_links, Cluster(n=2, network=network, preload=("torch",)) as hosts:
             once = {"repeats": 1, "timeout": 120}
             one, two = (
                 min(hosts.run(curve.speed, n, 20, **once)[0] for _ in range(2)) for n in (1, 2)
@@ -523,10 +524,10 @@ for rate in (1e9, 100e6, 10e6):
     except StartError as error:
         print(f"{line}   no hosts here ({error})")
 guess.answer("T_sync/T_comp at 10 Mbit/s", ratio)  # of the last link
-others.say()
+on_links.say()
 
 # %% [markdown] claims="02-link-speed"
-# $R - 1$ is 1 here, so two ranks should lose on the slowest link and win on the other two (last column). In the record, two paced replicas reach the predicted speed-up $R/(1 + T_\text{sync}/T_\text{comp})$ within the claim's margin of 15 % on all three links. Eight replicas miss it on the two faster links. There, two cores compute and send for eight ranks, and the formula has no term for that. With a pace of 80 ms they come within 12 % of it.
+# $R - 1$ is 1 here, so two ranks should lose on the slowest link and win on the other two (last column). In the record, two paced replicas reach the predicted speed-up $R/(1 + T_\text{sync}/T_\text{comp})$ within the claim's margin of 15 % on all three links. Eight replicas miss it on the two faster links. Two cores then compute and send for eight ranks, for which the formula has no term. With a pace of 80 ms they come within 7 % of it, on the other processor within 12 %.
 
 # %%
 claims.evidence("02-link-speed")
@@ -534,7 +535,7 @@ claims.evidence("02-link-speed")
 # %% [markdown]
 # ### Send during the backward pass
 #
-# The backward pass reaches the last layer first. `DistributedDataParallel` sends finished gradients, in [buckets](glossary.md#bucket), while earlier layers still compute. With a perfect *overlap*, a step takes $\max(T_\text{comp}, T_\text{sync})$ in place of the sum. Below, each of eight layers computes for 5 ms (it sleeps) and has 33 kB of gradients to send, over 100 Mbit/s. Only the gradient of the layer that is computed last has no computation to overlap with. (A processor that computes for real and also moves the bytes gains less.)
+# The backward pass reaches the last layer first. `DistributedDataParallel` sends finished gradients, in [buckets](glossary.md#bucket), while earlier layers still compute. With a perfect *overlap*, a step takes $\max(T_\text{comp}, T_\text{sync})$ in place of the sum. Below, each of eight layers computes for 5 ms (it sleeps) and has 33 kB of gradients to send, over 100 Mbit/s. Only the last gradient cannot overlap. (A processor that computes for real and also moves the bytes gains less.)
 
 
 # %%
@@ -570,6 +571,7 @@ except StartError as error:
 # So far each replica kept its $B$, so $R$ replicas made a batch of $R \cdot B$ (*weak scaling*). In *strong scaling* the whole batch stays the same: of 64 samples, each replica gets $64/R$. $T_\text{comp}$ shrinks to $a + 64\,b/R$, but $a$ and $T_\text{sync}$ stay, so the speed-up stays below $R$:
 
 # %%
+others.say()
 whole = next(p.alone for p in lenet2 if p.batch == 64)
 for p in (lenet2[3], lenet4[2]):
     print(f"{p.ranks} replicas, {p.batch} samples each: {whole / p.step:.2f} times as fast as one")
@@ -613,7 +615,7 @@ plt.show()
 #
 # ### A server that does not wait
 #
-# An *asynchronous* worker fetches the parameters, computes a gradient on its own data, and pushes it. The server updates at once and answers this worker only. While a worker computes, other workers' gradients change the server's parameters, so its gradient belongs to parameters that are $\tau$ updates old.
+# An *asynchronous* worker fetches the parameters, computes a gradient on its own data, and pushes it. The server updates at once and answers this worker only. While a worker computes, other workers' gradients change the server's parameters, so its gradient belongs to parameters that are $\tau$ updates old: its *staleness*.
 #
 # > **Predict.** Two workers push at once, each a gradient of four layers, layer by layer. The server takes every layer from *anyone* (`MPI.ANY_SOURCE`) and so fills two gradients. How many of the two mix layers of both workers?
 
@@ -675,7 +677,7 @@ def receive_gradient(comm, layers):
 check.receive_gradient(receive_gradient, cluster=cluster)
 
 # %% [markdown]
-# The server `Unannounced` calls your function for every update, and answers the worker whose rank it returned. (Until your function works there is no update, and the report says why.)
+# The server `Unannounced` calls your function for every update, and answers the worker whose rank it returned. (If your function fails, there is no update, and the report says why.)
 
 # %%
 from helpers.data_parallel.schemes import Unannounced
@@ -692,7 +694,7 @@ print(f"{own.updates} updates by ranks {sorted(set(own.workers))}", *own.report)
 #
 # ```
 # worker                                  server
-# HELLO  what I bring, how old   ───▶     takes the next hello, from any source
+# HELLO  what I bring, how stale ───▶     takes the next hello, from any source
 #                                ◀───     READY  go or stop, and why
 # GRADIENT  layer by layer       ───▶     receives from this worker only; updates
 #                                ◀───     PARAMETERS  layer by layer
@@ -709,7 +711,7 @@ ages = lenet.train(flat, comm, steps=9, batch=8, momentum=0.0).staleness
 print("staleness of the nine gradients:", *ages)
 
 # %%
-title = "Asynchronous: the first of nine updates"
+title = "Asynchronous: the start of nine updates"
 ax = messages(point_to_point(free_trace), tags, title=title, share=0.4)
 ax.figure.set_label("Rank 0 answers each worker on its own, while the others compute")
 plt.show()
@@ -719,7 +721,7 @@ plt.show()
 #
 # | question | synchronous, no server | synchronous, a server | asynchronous |
 # |---|---|---|---|
-# | copies of the model? | $R$, always equal | $W$, always equal | $W$, of different ages |
+# | copies of the model? | $R$, always equal | $W$, always equal | $W$, of different staleness |
 # | what *must* the server store? | there is none | $\theta$, $v$, an arriving gradient | the same, and the count of updates |
 # | what *must* a worker store? | $\theta$, $g_r$, $v$ | $\theta$, $g_r$ | $\theta$, $g_r$, the count at its last fetch |
 # | what is sent in a step? | gradients, summed on the way | $g_r$ to the server, $\theta$ back | hello and ready; $g_r$ to the server, $\theta$ back |
@@ -753,14 +755,15 @@ check.staleness_of(staleness_of)
 # %%
 counted = staleness_of(own.workers)
 if counted is not None:
-    print("as the server noted it:", np.array_equal(counted, own.staleness))
+    agrees = np.array_equal(counted, own.staleness)
+    print("your staleness", "agrees with" if agrees else "differs from", "the server's")
 
 # %% [markdown]
-# ### What old gradients cost
+# ### What staleness costs
 #
 # To see the price of staleness alone, change nothing else. One process and the asynchronous server use the same rate and the same batch, without momentum, and make the same number of updates. Beside them, four replicas make half as many updates, each with the mean of four gradients.
 #
-# > **Predict.** Three workers push, all equally fast. How many updates old is a gradient, on average? And after 320 updates, is the asynchronous loss "lower" or "higher" than the one process's?
+# > **Predict.** Three workers push, all equally fast. What is the mean staleness? And after 320 updates, is the asynchronous loss "lower" or "higher" than the single process's?
 
 # %%
 guess["mean staleness of three workers"] = ...
@@ -777,7 +780,7 @@ _ = plots.losses([single, together, free])
 plt.show()
 
 # %% [markdown]
-# Each curve is a mean over the last 60 gradients. On the right, compare the one process with the asynchronous server after as many updates. On the left is the time that you wait, with four busy ranks on your cores. The table says how long it takes until the loss is 1:
+# Each curve is a moving mean over 60 gradients. On the right, compare the single process with the asynchronous server after as many updates. On the left is the time that you wait, with four busy ranks on your cores. The table says how long it takes until the loss is 1:
 
 # %%
 print(f"{'scheme':18s}{'updates/s':>10s}{'s to loss 1':>13s}{'loss at the end':>17s}")
@@ -788,13 +791,13 @@ for run in (single, together, free):
     print(f"{run.scheme:18s}{run.updates / run.seconds[-1]:10.0f}{when:>13s}{smooth[-1]:17.2f}")
 
 # %% [markdown] claims="02-stale-update 02-mean-staleness"
-# On average a gradient is $W - 1$ updates old, since each update makes the parameters of the $W - 1$ other workers one update older. The record compares the loss after 200 updates. At $\lambda = 0.05$, the best of five rates for both, it is 1.3 with stale gradients and 0.8 with fresh ones. At $\lambda = 0.02$, where the loss falls more slowly, five seeds do not decide:
+# The mean staleness is $W - 1$: each update adds one to the staleness of the $W - 1$ other workers. The record compares the loss after 200 updates. At $\lambda = 0.05$, the best of five rates for both, it is 1.3 with stale gradients and 0.8 with fresh ones. At $\lambda = 0.02$, where the loss falls more slowly, five seeds do not decide:
 
 # %%
 display(claims.evidence("02-stale-update"), claims.evidence("02-mean-staleness"))
 
 # %% [markdown]
-# (Does an asynchronous training have epochs? No: each worker goes through its own part of the data at its own pace. The server stops after a number of updates or seconds, or at a loss.)
+# (Does asynchronous training have epochs? No: each worker goes through its own part of the data at its own pace. The server stops after a number of updates or seconds, or at a loss.)
 #
 # ### A straggler
 #
@@ -835,7 +838,7 @@ guess["mean staleness with a slow rank"] = ...
 
 # %%
 runs_at = {}
-with Others() as others:
+with Others() as beside:
     for k in (1, 4):
         delayed = fair | {"batch": 2, "pace": 30e-3, "slow": {3: float(k)}}
         waiting = cluster.run(lenet.train, MPIAllreduce, steps=20, **delayed)[0]
@@ -843,7 +846,7 @@ with Others() as others:
         runs_at[k] = waiting, pushing
 speeds = {k: [run.gradients / run.seconds[-1] for run in pair] for k, pair in runs_at.items()}
 ages = {k: float(np.mean(pair[1].staleness)) for k, pair in runs_at.items()}
-others.say()
+beside.say()
 for name, before, now in zip(("synchronous", "asynchronous"), speeds[1], speeds[4], strict=True):
     guess.answer(f"{name}, times slower", before / now)
 guess.answer("mean staleness with a slow rank", ages[4])
@@ -861,11 +864,11 @@ else:
     print("Exercise 6 first")
 
 # %% [markdown]
-# The picture shows the ages at $k = 4$. Their mean is still $W - 1$, but rank 3's few gradients are much older, and the other workers' gradients are fresher. The synchronous step takes as long as the straggler. (Your function uses the `rest` that was measured at $k = 1$.)
+# The picture shows the staleness at $k = 4$. Its mean is still about $W - 1 = 2$, but rank 3's few gradients are much staler, and the other workers' gradients are fresher. The synchronous step takes as long as the straggler. (Your function uses the `rest` that was measured at $k = 1$.)
 #
-# > **Answer.** Without waiting, a straggler slows down only its own contribution. The price: gradients are $W - 1$ updates old on average. After 200 updates at the rate that is best for both, the loss is 1.3 instead of 0.8. *Evidence: the measured rates and losses of this lesson, and the two records.*
+# > **Answer.** Without waiting, a straggler slows down only its own contribution. The price: a mean staleness of $W - 1$. After 200 updates at the rate that is best for both, the loss is 1.3 instead of 0.8. *Evidence: the measured rates and losses of this lesson, and the two records.*
 #
-# Notebook [12](12_large_batches_and_compression.ipynb) names two cures for old gradients: a rate divided by $\tau$, and elastic averaging.
+# Notebook [12](12_large_batches_and_compression.ipynb) names two cures for stale gradients: a rate divided by $\tau$, and elastic averaging.
 
 # %% [markdown]
 # ## What breaks
@@ -877,7 +880,7 @@ guess["distance after 40 steps ÷ at the start"] = ...
 guess["loss with the sum in place of the mean"] = ...
 
 # %% [markdown]
-# **A rank that skips the collective.** Rank 2 has nothing to do in this step and continues. The others wait for it for ever. The cell ends after 3 seconds, and the table says for whom they wait. The cure: take part with zeros.
+# **A rank that skips the collective.** Rank 2 has nothing to do in this step and continues. The others wait for ever. The cell ends after 3 seconds. The table lists ranks 0, 1 and 3: the missing rank, 2, is the culprit. The cure: take part with zeros.
 
 # %% tags=["raises-exception"]
 # %%ranks --timeout 3
@@ -938,7 +941,7 @@ guess.answer("loss with the sum in place of the mean", float(np.mean(run.losses[
 #
 # ## What the sources say, what we measured
 #
-# The first column sums up what the documents that the course examines say of SGD. The second column is what your machine has just shown.
+# The first column sums up what the sources say. The second column is what your machine has just shown.
 
 # %%
 from IPython.display import Markdown
@@ -949,18 +952,18 @@ rows = [
      f"nothing was built: PyTorch {torch.__version__} from `pip` has trained over MPI"),
     ("`all_reduce` of 1, 2, 3 prints 0", f"{three_summed:.0f}"),
     ("gradients of parts add up to the gradient of the whole",
-     f"parameters at most {as_one:.0e} apart after 40 steps"),
+     f"parameters at most $10^{{{np.ceil(np.log10(as_one)):.0f}}}$ apart after 40 steps"),
     ("replicas stay equal", f"to the last bit in {equal} of {len(trained)} ways"),
     (r"worthwhile if $T_\text{sync}/T_\text{comp} < R - 1$",
-     f"right about {right} of {len(points)} points, with {usable_cores()} cores to use"),
+     f"right about {right} of {len(points)} points, with {usable_cores()} cores to use{'; ' * others.disturb}{others}"),
     ("how does a ring allreduce work?", f"{ring_steps} messages and {ring_bytes:,} bytes from each rank, counted"),
-    ("has an asynchronous training epochs?", f"no; what ended the run: {free.ended}"),
+    ("does asynchronous training have epochs?", f"no; what ended the run: {free.ended}"),
 ]  # fmt: skip
 lines = ["| the source says | here |", "|---|---|"]
 Markdown("\n".join(lines + [f"| {said} | {found} |" for said, found in rows]))
 
 # %% [markdown]
-# **In practice**: `torch.nn.parallel.DistributedDataParallel` averages gradients in buckets during the backward pass, over NCCL on GPUs, with `DistributedSampler` for the data. `torch.distributed.fsdp` also shards the parameters. Recommendation models, whose huge sparse tables once lay on parameter servers, now shard them over all ranks (TorchRec).
+# **In practice**: `torch.nn.parallel.DistributedDataParallel` averages gradients in buckets during the backward pass, over NCCL on GPUs, with `DistributedSampler` for the data. `torch.distributed.fsdp` also shards the parameters. Recommendation models, whose huge sparse tables once lay on parameter servers, now shard them over all ranks (the library TorchRec).
 #
 # **References**
 #
