@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from helpers.cuda.record import AccessRecord
     from helpers.cuda.warps import WarpRecord
 
-COLOURS = {"palette": style.PALETTE[:6]}
+COLOURS = {"palette": (*style.PALETTE[:5], style.EIGHT[7])}  # SKY, pale, is like BLUE
 MOST_CELLS = 1600  # of one array: beyond, a cell is too small to click
 
 
