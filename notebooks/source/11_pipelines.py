@@ -57,7 +57,7 @@ def recorded(schedule, repeats=2):
 # %%
 gpipe, one = families.gpipe(P.ranks, P.micro), families.one_f_one_b(P.ranks, P.micro)
 lines = {schedule.name: recorded(schedule) for schedule in (gpipe, one)}
-draw.lanes(*lines.values(), label="The same work in two orders: where do ranks wait?")
+draw.lanes(*lines.values(), label="What each rank does when, in two orders of the same work")
 plt.show()
 
 # %% [markdown]
