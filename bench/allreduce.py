@@ -1,4 +1,4 @@
-"""Allreduce by hand beside MPI_Allreduce, both in place, in turns within one run.
+"""How fast our allreduce algorithms are, and MPI_Allreduce in the same run.
 
 Each row's value is GB/s: bytes of the array ÷ median time of the slowest rank.
 """

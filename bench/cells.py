@@ -1,4 +1,4 @@
-"""A cell on ranks beside Jupyter Distributed's, asked as JupyterLab asks: over a kernel's sockets.
+"""Time of one %%ranks cell, ours and Jupyter Distributed's.
 
 The peer runs every cell on N kernels behind one, without MPI. It is asked at its best: its kernel
 begins with N processes, while in JupyterLab it begins with one and starts anew when N is chosen.

@@ -1,4 +1,4 @@
-"""The cluster beside mpiexec and plain ipyparallel: start, restart, stop, a cell, memory."""
+"""How long ranks take to start, restart and stop, by us, by mpiexec and by ipyparallel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seconds to a loss: a small transformer on four hosts, by each compressor, at three links.
+"""Seconds until a transformer on four hosts reaches a loss, by compressor and link.
 
     python -m bench compress_text
 

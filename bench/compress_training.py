@@ -1,4 +1,4 @@
-"""Seconds to an accuracy: LeNet on four hosts, by each compressor, on links of three speeds.
+"""Seconds until LeNet on four hosts reaches an accuracy, by compressor and link.
 
     python -m bench compress_training
 

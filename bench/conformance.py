@@ -1,4 +1,4 @@
-"""PyTorch's own distributed test suite, run on the backend ``mpi4py`` and on gloo, side by side.
+"""PyTorch's own distributed tests, on our backend ``mpi4py`` and on PyTorch's ``gloo``.
 
     python -m bench.conformance [--ranks 4]
 

@@ -1,4 +1,4 @@
-"""The long copy, learned with gates and without, over five learning rates and two budgets of steps.
+"""Accuracy on the long copy with gates and without, by learning rate and number of steps.
 
 Every cell of the map is trained with the same five seeds, batches and test sets. Which of two
 networks is ahead depends on the rate and on the start of each; the map shows where.

@@ -1,4 +1,4 @@
-"""The backend mpi4py between hosts, beside gloo and beside what the wire allows.
+"""Time of an all_reduce between hosts, by our backend and by PyTorch's ``gloo``.
 
 The hosts are this machine's own (``helpers.cluster.Network``), their links of a stated rate. Both
 backends run on the same ranks, in turns. An all_reduce of K bytes moves 2(H−1)/H·K through each of

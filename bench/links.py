@@ -1,4 +1,4 @@
-"""Links between hosts: what a message costs, and what the cost model makes of an allreduce.
+"""How long a message and an allreduce take between hosts, measured and predicted.
 
 The hosts are this machine's own (``helpers.cluster.Network``), their links of a stated rate. For
 each rate α and β are fitted to a ping-pong, and every algorithm is predicted from them (the peer)

@@ -1,4 +1,4 @@
-"""What a student takes at the peak: each notebook's kernel with all that it starts, and the server.
+"""Peak memory of one student: each notebook with all that it starts, and JupyterLab alone.
 
 Memory and processor time come from tools/memory.py. Cells that showed nothing for long are named
 too (tools/silence.py).

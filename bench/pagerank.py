@@ -1,4 +1,4 @@
-"""PageRank: whole calls beside four libraries, every version beside its own byte count.
+"""Time of PageRank, ours and four libraries', and time to read each version's bytes.
 
 Calls that are compared take turns, and each row quotes the best of its runs: the least disturbed.
 Whole calls and conversions are in processor time (each computes on one thread), iterations in wall

@@ -1,4 +1,4 @@
-"""Ceilings of this machine beside BLAS, a plain OpenMP triad, and what arithmetic promises.
+"""Our loops compared with BLAS, a plain OpenMP triad and the processor's computed peak.
 
 Rates are the best of samples that take turns with the peer's, so that both meet the same neighbours
 on a shared machine.

@@ -1,4 +1,4 @@
-"""Steps per second and bytes per step of each scheme of data-parallel SGD, on four ranks.
+"""Steps per second and bytes per step of each way to train on four ranks.
 
 A step is one update of the parameters. The peer of every speed is the synchronous run with MPI's
 allreduce, in the same job. Bytes are counted from traces of the MPI calls, and their peer is what

@@ -1,4 +1,4 @@
-"""The backend mpi4py beside gloo and raw mpi4py: latency, bandwidth, overlap.
+"""Time of an all_reduce on one host, by our backend, PyTorch's ``gloo`` and mpi4py alone.
 
 All peers run on the same ranks, in turns, inside one job. One of them does nothing: a process group
 in Python that returns at once shows what ``torch.distributed`` itself takes, the least that any

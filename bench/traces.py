@@ -1,4 +1,4 @@
-"""What watching and recording MPI calls adds to each, over plain mpi4py, in turns within one run.
+"""How much time watching or recording adds to an MPI call.
 
 Every case runs on one process that talks to itself, so that nothing but the calls is timed. A row's
 value is µs for one call, the peer's the same of mpi4py; ``added`` rows hold the difference, which

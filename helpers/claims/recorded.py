@@ -75,7 +75,8 @@ class Recorded:
     def effects(self) -> str:
         """Return what was compared, and the effect at each setting, in a line; of many, the ends.
 
-        For the newest record.
+        For the newest record. Where the settings, or processors, do not all have the claim's
+        verdict, each effect has its own.
         """
         first = self.rows[0]
         given = [row.parameters for row in self.rows]
@@ -87,9 +88,15 @@ class Recorded:
             if first.unit not in IN_CELLS and first.unit != "1":
                 compared = f"{first.unit}, {compared}"
             said = [_effect(one)[0] for one in given]
+        words = [one["word"] for one in given]
+        told = {*words} != {self.verdict}
         if len(said) > SHOWN:
             ends = sorted(range(len(said)), key=lambda k: given[k]["effect"])
-            return f"{compared}: {said[ends[0]]} to {said[ends[-1]]} in {len(said)} settings"
+            counts = ", ".join(f"{word} in {words.count(word)}" for word in dict.fromkeys(words))
+            where = f"{len(said)} settings{f' ({counts})' if told else ''}"
+            return f"{compared}: {said[ends[0]]} to {said[ends[-1]]} in {where}"
+        if told:
+            said = [f"{text} {word}" for text, word in zip(said, words, strict=True)]
         each = (f"{text} ({one['setting']})" for text, one in zip(said, given, strict=True))
         return f"{compared}: {', '.join(each)}"
 

@@ -359,7 +359,7 @@ def test_the_page_of_claims_has_every_claim():
             assert f": {sentence} ({name})" in shown
             assert not re.search(r"\^|\b[A-Za-z]_|\b1e-", shown)
             assert re.search(r"\d", shown.rpartition(f"({name})")[2]), "the effect, before it opens"
-        assert f"[{topic}](notebooks/{topic}.ipynb): " in text
+        assert f"[Notebook {topic[:2]}](notebooks/{topic}.ipynb): " in text
 
 
 def test_every_library_of_a_notebook_has_a_page():
@@ -411,7 +411,7 @@ def test_a_suite_says_its_ratios_beside_each_peer_with_their_quantity():
     rows += [records.Row("alone", float(k), "points") for k in (5, 7)]
     lines = [line.replace("\u00a0", " ") for line in generated._headlines(rows)]
     assert lines == [
-        "- time beside “gloo”: median × 1.2, from × 0.5 (call 1) to × 2 (call 4), 4 rows",
+        "- time, compared with gloo: median × 1.2, from × 0.5 (call 1) to × 2 (call 4), 4 rows",
         "- a page, kind a: 3 MB; theirs: 4 MB",
         "- a page, kind b: 3 MB; theirs: 4 MB",
         "- bandwidth: 5 GB/s (alone 5) to 7 GB/s (alone 7), 2 rows",

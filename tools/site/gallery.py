@@ -37,23 +37,23 @@ CHOSEN = {
     "02": Choice("loss of each scheme"),
     "03": Choice("forgets where it started"),
     "06": Choice("pillars of Debian"),
-    "07": Choice("roofline"),
+    "07": Choice("Bandwidth of each cache"),
     "09": Choice("The less memory, the more"),
     "10": Choice("How far replicas are apart"),
     "11": Choice("What each rank does when"),
     "12": Choice("by the size of the batch"),
     "15": Choice("Which lanes of the first warp", (0, 0, 1, 0.74)),
     "A1": Choice("leave each other their addresses", (0, 0, 1, 0.76)),
-    "A2": Choice("from your checkpoint"),
-    "A3": Choice("what each rank sends"),
+    "A2": Choice("workers fail in two ways"),
+    "A3": Choice("by the number of hosts, links"),
     "A4": Choice("roofline"),
 }
 """Of the other notebooks, and where no output has the words, it is the first plot, whole."""
 MARGIN = 12  # pixels of white around what is drawn
 LINES = 8  # of a text on a card
 INTRODUCTION = (
-    "Each card says what you will have done at its end, in how many minutes, and after which "
-    "notebook. Exercises are counted as easy · medium · hard."
+    "Each card says what you will have done, in how many minutes, and what you need first. "
+    "Exercises are counted as easy · medium · hard."
 )
 ROW = re.compile(r"\| \[(\w+)\]\([^)]*\) \| (.*?) \| (\d+) \| (.*?)\|(?: (.*?) \|)?$")
 
@@ -90,7 +90,8 @@ def _card(
     titles: Mapping[str, str],
     picture: str,
 ) -> str:
-    needed = f", after {needs.strip()}" if needs.strip() else ""
+    needs = needs.strip()
+    needed = f", {'after' if needs[-1].isdigit() else 'with'} {needs}" if needs else ""
     on_one_line = (exercises or "").replace(" ", "\N{NO-BREAK SPACE}")
     counted = f"; exercises {on_one_line}" if exercises else ""
     said = html.escape(f"{did[:1].upper()}{did[1:]}.")

@@ -11,6 +11,7 @@ import re
 import statistics
 import textwrap
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cache
 from types import ModuleType
 
@@ -84,11 +85,38 @@ TITLES = {
     "traces": "Recording MPI calls",
 }
 """Of the suites, in the order of the page; others follow under their own names."""
+DROPPED = {"import torch, preloaded"}  # what is there already takes no time
+PLAIN = {
+    "out of step": "asynchronous",
+    "in step": "synchronous",
+    "torch's own share of an all_reduce": "all_reduce that does nothing",
+    "proportional memory of all ranks with torch": "memory of all ranks, shared pages once",
+    "apply_sync to all engines": "a call by ipyparallel",
+    "the longer of the two": "the longer of computation and all_reduce",
+    "one after the other": "computation before all_reduce",
+    "compute beside all_reduce": "computation during all_reduce",
+    "jupyter-distributed==": "Jupyter Distributed ",
+    "by mpiexec": "mpiexec",
+    "bytes ÷ read bandwidth": "reading its bytes once",
+    "Iprobe": "asking for a message (Iprobe)",
+    "the same, plain": "the kernel alone",
+    "a message between hosts": "bandwidth fitted to messages between hosts",
+    "a message inside": "bandwidth fitted to messages inside a host",
+}
+"""What the page calls rows and peers of the records."""
+PEERS = {
+    "predicted": "the prediction",
+    "dense": "a dense matrix",
+    "theory": "the computed peak",
+    "float32": "uncompressed gradients",
+}
+SCORED = ("gates", "grading")
 HEADLINES, FEW = 4, 3  # groups of a suite that are told before its table; rows told one by one
 QUANTITIES = {
     **dict.fromkeys(("s", "ms", "µs", "ns"), "time"),
     **dict.fromkeys(("GB/s", "MB/s"), "bandwidth"),
-    **dict.fromkeys(("MB", "KiB", "B"), "memory"),
+    **dict.fromkeys(("MB", "KiB"), "memory"),
+    "B": "bytes",
     "Gflop/s": "operations in a second",
     "1/s": "speed",
 }
@@ -108,11 +136,11 @@ def what_holds() -> str:
     lines = [
         "# What holds",
         "",
-        "Every conclusion of the course is an experiment over seeds and settings against the "
-        "strongest simple rival. Here are all of them with what the newest record of each "
+        "Claims that a run could refute, each tested over seeds and settings against the "
+        "strongest simple rival. The newest record of each "
         "processor says: *holds*, *equal*, *fails*, *open* (these runs do not decide) or *depends "
         "on* a setting or the processor. Below each sentence stand the means of the newest record: "
-        "÷ for how many times as large one side is as the other, − for a difference. Open a line "
+        "÷ is a ratio, − a difference. Open a line "
         "to see both sides with the effect's 95 % interval; *runs* is how many pairs it comes "
         "from. `make claims NB=02` runs the claims of one notebook on your machine.",
         "",
@@ -123,7 +151,7 @@ def what_holds() -> str:
         lines += [
             f"## {topic[:2]} {_heading(topic)}",
             "",
-            f"[{topic}](notebooks/{topic}.ipynb): {counts}.",
+            f"[Notebook {topic[:2]}](notebooks/{topic}.ipynb): {counts}.",
             "",
         ]
         for name in known:
@@ -168,10 +196,9 @@ def measured() -> str:
     lines = [
         "# What was measured",
         "",
-        "Figures of `make bench`, ours and a peer's from the same run on the same machine. "
-        "Another machine gives other seconds; the ratios travel further. × stands for ours ÷ the "
-        "peer's: of time and memory less is better, of "
-        "bandwidth and speed more.",
+        "`make bench` measures our code and another library's in the same run. Another machine "
+        "gives other seconds; ratios change less. × stands for ours ÷ the other's: of time and "
+        "memory less is better, of bandwidth and speed more.",
         "",
     ]
     tables: dict[str, list[tuple[records.Record, list[records.Row]]]] = {}
@@ -180,7 +207,11 @@ def measured() -> str:
     for record in records.load(BENCH):  # the newest first
         ranks = record.command.partition("--ranks ")[2]
         for suite, rows in record.suites.items():
-            new = [row for row in rows if (suite, ranks, row.name) not in names]
+            new = [
+                replace(row, name=_plain(row.name), peer=_peer(row))
+                for row in rows
+                if (suite, ranks, row.name) not in names and row.name not in DROPPED
+            ]
             if new and _about(suite) and (suite, setting(record)) not in commands:
                 tables.setdefault(suite, []).append((record, new))
             commands.add((suite, setting(record)))
@@ -191,23 +222,52 @@ def measured() -> str:
         for record, rows in sorted(tables[suite], key=lambda one: _ranks(one[0])):
             short = textwrap.shorten(record.command, LONGEST, placeholder=" ...")
             where = f"{record.machine['name']}, {day(record.date)}"
-            found = _headlines(rows)
+            found = _scores(rows) if suite in SCORED else _headlines(rows)
             head = f"`{short}`, {where}{':' if found else '.'}"
             lines += [head, "", *found, ""]
             rows = sorted(rows, key=lambda row: row.unit == "1" and row.value == row.peer_value)
             table = [
-                "| what | case | ours | peer | peer's | ours ÷ peer's |",
+                "| what | case | ours | other | other's | ours ÷ other's |",
                 "|---|---|---|---|---|---|",
                 *(f"| {' | '.join(_figures(row))} |" for row in rows[:MOST]),
             ]
             if len(rows) > MOST:
                 table += ["", f"The record has {_rows(len(rows) - MOST)} more."]
-            lines += _folded(f"All figures: {_rows(len(rows))}", "\n".join(table))
+            sums = sum(row.unit == "tests" for row in rows)
+            said = f", {sums} of them sums" if 0 < sums < len(rows) else ""
+            lines += _folded(f"All figures: {_rows(len(rows))}{said}", "\n".join(table))
     return "\n".join(lines)
 
 
 def _ranks(record: records.Record) -> int:
     return int(record.command.partition("--ranks ")[2] or 0)
+
+
+def _plain(name: str) -> str:
+    for old, new in PLAIN.items():
+        name = name.replace(old, new)
+    return name
+
+
+def _peer(row: records.Row) -> str:
+    if row.peer == "the wire's limit":  # a rate is compared with what the headers leave
+        return "the link's rate" + (" less headers" if row.unit == "MB/s" else "")
+    return PEERS.get(row.peer, _plain(row.peer))
+
+
+def _scores(rows: Sequence[records.Row]) -> list[str]:
+    """Return, as a line of Markdown, how many notebooks got right marks, or the best accuracies."""
+    marked = [row.parameters for row in rows if row.unit == "points" and "right" in row.parameters]
+    if marked:
+        right = sum(bool(one["right"]) for one in marked)
+        return [f"- full marks for solutions and none for empty answers: {right} of {len(marked)}"]
+    steps = max((row.parameters.get("steps", 0) for row in rows), default=0)
+    best: dict[str, float] = {}
+    for row in rows if steps else ():
+        if row.parameters["steps"] == steps:
+            best[row.name] = max(best.get(row.name, 0), row.value)
+    scores = "; ".join(f"{name}: {quantity(score, '1')}" for name, score in best.items())
+    return [f"- accuracy after {steps} steps at the best rate: {scores}"] if best else []
 
 
 def _headlines(rows: Sequence[records.Row]) -> list[str]:
@@ -228,6 +288,8 @@ def _headlines(rows: Sequence[records.Row]) -> list[str]:
 
 def _headline(peer: str, what: str, rows: Sequence[records.Row]) -> list[str]:
     if peer and len(rows) <= FEW:
+        if rows[0].name.startswith("convolution"):
+            rows = [min(rows, key=lambda row: row.value)]  # ways of doing the same
         both = [(row, *together(row.value, row.peer_value, row.unit)) for row in rows]
         unit = "" if rows[0].unit in IN_CELLS else f" {rows[0].unit}"
         return [
@@ -244,12 +306,13 @@ def _headline(peer: str, what: str, rows: Sequence[records.Row]) -> list[str]:
     middle = statistics.median(row.ratio for row in rows if row.ratio is not None)
     ratios = [f"×{SPACE}{powers(f'{one:.2g}')}" for one in (middle, least.ratio, most.ratio)]
     if ratios[1] == ratios[2]:
-        return [f"{what} beside “{peer}”: {ratios[0]} in {_rows(len(rows))}"]
+        return [f"{what}, compared with {peer}: {ratios[0]} in {_rows(len(rows))}"]
     names = ["", ""]
     if least.name != most.name:
         names = [f" ({row.name})" for row in (least, most)]
     ends = f"{ratios[1]}{names[0]} to {ratios[2]}{names[1]}"
-    return [f"{what} beside “{peer}”: median {ratios[0]}, from {ends}, {_rows(len(rows))}"]
+    compared = f"{what}, compared with {peer}"
+    return [f"{compared}: median {ratios[0]}, from {ends}, {_rows(len(rows))}"]
 
 
 def _named(row: records.Row, rows: Sequence[records.Row]) -> str:
@@ -257,7 +320,14 @@ def _named(row: records.Row, rows: Sequence[records.Row]) -> str:
     if [one.name for one in rows].count(row.name) == 1 or not row.parameters:
         return row.name
     key, value = next(iter(row.parameters.items()))
-    return f"{row.name}, {key} {quantity(value, '1') if isinstance(value, float) else value}"
+    return f"{row.name}, {_case(key, value)}"
+
+
+def _case(key: str, value: object) -> str:
+    if key == "rate" and isinstance(value, float) and value >= 1e6:  # no learning rate
+        rate = f"{value / 1e9:g} Gbit/s" if value >= 1e9 else f"{value / 1e6:g} Mbit/s"
+        return f"rate {rate}"
+    return f"{key} {quantity(value, '1') if isinstance(value, float) else value}"
 
 
 def _rows(count: int) -> str:
@@ -281,7 +351,7 @@ def setting(record: records.Record) -> tuple[str, ...]:
 
 def _figures(row: records.Row) -> list[str]:
     case = ", ".join(
-        f"{key} {quantity(value, '1') if isinstance(value, float) else value}"
+        _case(key, value)
         for key, value in row.parameters.items()
         if isinstance(value, str | int | float) and value != "" and len(str(value)) <= 40
     )
