@@ -60,7 +60,7 @@ a, b = (rng.random((P.n, P.n), dtype=np.float32) for _ in range(2))
 products = versions(P.n)  # of two matrices, by name
 
 # %% [markdown]
-# The next cell measures this machine once, in less than a minute, and draws its roofline. The lines are limits of the machine, for numbers of 32 bits (fp32). Each circle is a *kernel*, a small piece of a program. Further right, a kernel does more operations for each byte; further up, it is faster. `axpy` adds a multiple of one array to another. The other two kernels multiply the same matrices with the same number of operations. **Point at a circle** for its figures, and **add a kernel** of your own below the picture. Which kernel could be faster?
+# The next cell measures this machine once, in less than a minute, and draws its roofline. The lines are limits of the machine, for numbers of 32 bits (fp32); a kernel whose data come from a cache may pass memory's lines. Each circle is a *kernel*, a small piece of a program. Further right, a kernel does more operations for each byte; further up, it is faster. `axpy` adds a multiple of one array to another. The other two kernels multiply the same matrices with the same number of operations. **Point at a circle** for its figures, and **add a kernel** of your own below the picture. Which kernel could be faster?
 
 # %%
 machine = ceilings()
@@ -120,7 +120,7 @@ if machine.skipped:
     )
 
 # %% [markdown]
-# *Scalar* code uses one lane of a register. *theory* is the formula, with two units and FMA in every row. The last column shows what your core does: its operations per cycle, divided by the lanes, and by 2 with FMA. With FMA, about 2 confirms the two units. About 1 with AVX-512 means a single unit of this width, so the formula promises double. Without FMA, more than 2 means that the core has further units for additions.
+# *Scalar* code uses one lane of a register. *theory* is the formula, with two units and FMA in every row. The last column shows what your core does: its operations per cycle, divided by the lanes, and by 2 with FMA. With FMA, about 2 confirms the two units; about 1 with AVX-512 means a single unit of this width. The same units do float32 and float64: where the two rows differ, trust the larger number. Above 2 without FMA, the core has more than two adders.
 #
 # ### Latency: find the caches
 #
@@ -260,7 +260,7 @@ check.predict_point(least_seconds)
 # %% [markdown]
 # ### Kernels under the roof
 #
-# We counted the operations and bytes of seven kernels by hand: a *pass* over arrays reads each input once and writes each output once. Your `least_seconds` predicts the times. The column *roof* is performance ÷ roof, for the kernel's number of threads. Three of the kernels compute $\max(s x + z, 0) \cdot w$. `unfused` is NumPy: four passes, on one thread. `passes` makes the same four passes in C, on all threads. `fused` makes a single pass in C, on all threads.
+# We counted the operations and bytes of seven kernels by hand: a *pass* over arrays reads each input once and writes each output once. Your `least_seconds` predicts the times. The column *of roof* is performance ÷ roof, for the kernel's number of threads. Three of the kernels compute $\max(s x + z, 0) \cdot w$. `unfused` is NumPy: four passes, on one thread. `passes` makes the same four passes in C, on all threads. `fused` makes a single pass in C, on all threads.
 #
 # > **Predict.** `passes` moves 40 bytes for each element and `fused` moves 16. How many times as long does `passes` take?
 
@@ -272,14 +272,14 @@ with Others() as others:
     rounds = [[place(*make(), time_limit=0.3) for make in kernels.standard()] for _ in range(2)]
 others.say()
 points = [min(one, key=lambda p: p.seconds) for one in zip(*rounds, strict=True)]
-print(f"{'':9} threads flop/byte Gflop/s   GB/s  roof predicted  measured")
+print(f"{'':9} threads flop/byte Gflop/s   GB/s  of roof predicted  measured")
 for p in points:
     roof = machine.roof(p.threads)
     predicted, share = least_seconds(p.flops, p.bytes, *roof), p.share(*roof)
     print(f"{p.name:9} {p.threads:7} {p.intensity:9.2f} {p.performance / 1e9:7.2f} "
-          f"{p.bandwidth / 1e9:6.1f} {share:5.0%} "
+          f"{p.bandwidth / 1e9:6.1f} {share:8.0%} "
           f"{'–' if predicted is None else seconds(predicted):>9} {seconds(p.seconds):>9}"
-          f"{'  above its roof: busy?' if share > 1.05 else ''}")  # fmt: skip
+          f"{'  above the roof: a cache?' if share > 1.05 else ''}")  # fmt: skip
 took = {p.name: p.seconds for p in points}
 by_passes.answer(took["passes"] / took["fused"])
 peak, bandwidth = machine.roof(machine.cores)
@@ -287,9 +287,11 @@ offer("the roof of all cores", **{"Gflop/s": peak / 1e9, "GB/s": bandwidth / 1e9
 draw.interactive(peaks, roofs | machine.cache_roofs(), points)
 
 # %% [markdown] claims="07-fusion 07-softmax"
-# **Fusion saves bytes, and so it saves time.** In the records, on one thread, four passes take 2.05 to 2.25 times as long as one pass if the arrays lie in memory, and 1.7 to 1.9 times if they lie in L2. Bytes alone predict 2.5.
+# A kernel stands above memory's roof if a part of its data came from a cache, or if the machine was disturbed while it measured the roof.
 #
-# **Bytes do not explain a kernel far below memory's roof.** `softmax` reads and writes as many bytes as a product with a constant, and takes 1.5 to 4.3 times as long in the records. One reason may be *exp*: we count it as one operation, but it takes many instructions.
+# **Fusion saves bytes, and so it saves time.** In the records, on one thread, four passes take 2.0 to 2.2 times as long as one pass if the arrays lie in memory, and 1.7 to 1.9 times if they lie in L2. Bytes alone predict 2.5.
+#
+# **Bytes do not explain a kernel far below memory's roof.** `softmax` moves as many bytes as `x * 2`, and takes 1.5 to 4.3 times as long in the records. One reason may be *exp*: we count it as one operation, but it takes many instructions.
 #
 # The convolution stands far right, as a matrix product does: each loaded weight serves all pixels, and each loaded pixel serves all output channels.
 
@@ -399,7 +401,7 @@ for order, one in counts.items():
     print()
 
 # %% [markdown]
-# Orders with the same inner loop miss about equally often. With inner loop `j` they miss least: all steps are 0 or 1, so one miss serves a whole line. (In the small cache above, with lines of 32 bytes, `ijk` and `ikj` miss equally often, 221 times: B has only eight lines, and the cache holds sixteen.)
+# Orders with the same inner loop miss about equally often. With inner loop `j` they miss least: all steps are 0 or 1, so one miss serves a whole line. (In the small cache above, with lines of 32 bytes, `ijk` and `ikj` miss equally often, 221 times. Cachegrind also counts a few accesses to the function's own data.)
 #
 # ### Three causes at once
 #
@@ -441,7 +443,7 @@ after.answer(gain[8, 8])
 # %% [markdown] claims="07-causes-together"
 # Read the last column. In the plain loop, turning B gains little; in the record, a factor of 1.2 to 2. With eight sums of vectors it gains much, 9 to 36. An explanation: in the plain loop, the next number is loaded while the addition waits. Once no addition waits, only the jumps in B are left: they miss, and eight separate loads must fill each vector. Now read the columns downwards: eight sums and vectors gain less while B jumps, and more after B is turned.
 #
-# **So no single cause makes `ijk` slow. The causes hide one another**: remove one, and the next one takes over. "Misses cost a factor of two" says nothing until you add whether the program waits, and whether it uses vectors.
+# **So no single cause makes `ijk` slow. The causes hide one another**: remove one, and the next one takes over. Whoever says what misses cost must say how the rest of the loop runs.
 
 # %%
 evidence("07-causes-together")
@@ -559,7 +561,7 @@ if product:
 draw.interactive(peaks, roofs, placed)
 
 # %% [markdown]
-# All programs ran on one thread. We counted the same operations and bytes for each, so all circles have the same intensity. Look how far below its roof each one is.
+# All programs ran on one thread. We counted the same operations and bytes for each, so all circles have the same intensity. Look how far below its roof each one is. At n = 384, B takes 0.6 MB: where it fits a cache, blocks may gain nothing.
 #
 # > **Answer.** The inner loop of `ikj` takes steps of one element, lets no addition wait, and compiles to vectors. Each of the three gains less without the others. Blocks and register tiles then use each loaded number more often.
 #
@@ -604,7 +606,7 @@ draw.interactive(gpu_peaks, gpu_bands) if gpu_peaks else None
 #
 # ## In practice, and where to read on
 #
-# Intel Advisor and `likwid-perfctr` draw rooflines from hardware counters; NVIDIA Nsight Compute does this on GPUs. OpenBLAS, oneDNN and `torch.compile` do the blocking and the fusing for you. On a machine with several sockets, bind threads to cores, and let each thread be the first to write its own data, which places it in this socket's memory. Memory of another socket has a lower roof.
+# Intel Advisor and `likwid-perfctr` draw rooflines from hardware counters; NVIDIA Nsight Compute does this on GPUs. OpenBLAS, oneDNN and `torch.compile` do the blocking and the fusing for you. On a machine with several sockets (processors), bind threads to cores, and let each thread be the first to write its own data, which places it in this socket's memory. Memory of another socket has a lower roof.
 #
 # <details><summary>What the sources say, what we measured</summary>
 #
