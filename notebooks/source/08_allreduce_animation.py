@@ -41,7 +41,7 @@ cluster = Cluster(n=P.ranks)
 animate(schedules(cluster.run(record, ["ring"], (P.ranks,))))
 
 # %% [markdown]
-# A column is a *rank*, one of the four processes. A box is a **chunk** of the rank's array. A **stripe** in rank 2's colour means that the chunk's sum contains rank 2's numbers. A dark border marks a complete sum. Below each rank you read how much it has sent, in multiples of the array's size $K$. All messages are drawn as if they took equally long.
+# A column is a *rank*, one of the four processes. A box is a **chunk** of the rank's array. A **stripe** in rank 2's colour means that the chunk's sum contains rank 2's numbers. A thick border marks a complete sum. Below each rank you read how much it has sent, in multiples of the array's size $K$. All messages are drawn as if they took equally long.
 #
 # **You will be able to**
 #
@@ -175,7 +175,7 @@ check.ring_allreduce(ring_allreduce, cluster=cluster)
 # | algorithm | what happens | steps, one after another |
 # |---|---|---|
 # | chain | the sum passes from rank to rank, and back | $2(N-1)$ |
-# | tree | ranks 1, 3, 5, ... send to their left neighbours, which add; the receivers repeat this at distance 2, then 4; the sum comes back the same way | $2\lceil\log_2 N\rceil$ |
+# | tree | odd ranks send to their left neighbours, which add; the receivers do the same among themselves, until rank 0 has the sum; it comes back the same way | $2\lceil\log_2 N\rceil$ |
 # | recursive doubling | partners exchange *whole arrays*, and both add; partners are at distance 1, then 2, then 4 | $\log_2 N$ |
 # | ring | $N$ chains at once, one for each chunk | $2(N-1)$ |
 # | halving and doubling | partners exchange *halves*, then quarters, and so on, until each rank has one complete chunk; then the same way back | $2\log_2 N$ |
@@ -191,7 +191,7 @@ animate([*plans, *(halving.schedule(n) for n in (4, 8))])
 # %% [markdown]
 # ### Bytes for each rank
 #
-# The ranks count what they send in an allreduce of $K = 1.2$ MB:
+# The ranks count what they send in an allreduce of $K = 1.2$ MB by the first four:
 
 # %%
 counted = cluster.run(sent, FOUR, 1_200_000)
@@ -294,7 +294,7 @@ claims.evidence("08-ping-pong")
 # %% [markdown]
 # ### The race
 #
-# The four algorithms and MPI's own `Allreduce` run in turns, so that a disturbance hits all of them.
+# The first four algorithms and MPI's own `Allreduce` run in turns, so that a disturbance hits all of them.
 
 # %%
 array_sizes = [1_024, 16_384, 262_144, 1_048_576, 4_194_304]
@@ -380,9 +380,14 @@ crossover_size = crossover(P.ranks, busy.alpha, busy.beta)
 if crossover_size:
     costs.crossing(ax, crossover_size, "your crossover")
 plt.show()
+ahead = [
+    K for K, tree, ring in zip(race_sizes, raced["tree"], raced["ring"], strict=True) if ring < tree
+]
+print("the ring was faster at", ", ".join(f"{K / 1e3:.0f}" for K in ahead) or "no", end=" KB")
+print(f"; by your formula from {crossover_size / 1e3:.0f} KB on" if crossover_size else "")
 
 # %% [markdown]
-# **Answer.** An allreduce costs $\alpha$ for each step, and $\beta$ for each byte that the steps send one after another. In this model few steps win for short arrays and few bytes for long ones, and one division says where they cross. Fit $\alpha$ and $\beta$ while all ranks are at work. *Evidence: the race above, and the record of ping-pongs.*
+# **Answer.** Time = $\alpha$ × steps + $\beta$ × the bytes that are sent one after another. In this model few steps win for short arrays and few bytes for long ones, and one division says where they cross. Fit $\alpha$ and $\beta$ while all ranks are at work. *Evidence: the race above, and the record of ping-pongs.*
 
 # %% [markdown]
 # ## Lesson 3. What changes between hosts, and with thousands of ranks?
@@ -393,7 +398,7 @@ plt.show()
 #
 # `Network` makes four hosts inside your machine (*namespaces* of the Linux kernel). Each has a name, a network of its own, and one link to a switch, at the rate that you ask for. Ranks on one host share memory. A link of 100 Mbit/s is so slow that it, and not your processor, sets the time.
 #
-# The algorithm *two levels* knows which ranks share a host. First, the ranks of each host reduce-scatter over memory: each gets the host's sums of one share of the array. Then each rank allreduces its share with the ranks of the other hosts that have the same share. Finally, the ranks of each host allgather the shares.
+# The algorithm *two levels* knows which ranks share a host. First, the ranks of each host reduce-scatter over memory: each gets the host's sums of one share of the array. Then ranks with the same share allreduce it across hosts. Finally, the ranks of each host allgather the shares.
 #
 # > **Predict.** Four hosts with two ranks each, links of 100 Mbit/s. In an allreduce of $K$ bytes over $H$ hosts, at least $2(H-1)/H \cdot K$ bytes must leave the *busiest* host, whatever the algorithm. With $H = 4$ and $K$ = 1 MB these are 1.5 MB. How many ms do they take on one link? Which algorithm comes nearest to this time: "chain", "tree", "recursive doubling", "ring" or "two levels"?
 
@@ -402,7 +407,7 @@ guess["ms for 1.5 MB on one link"] = ...
 guess["fastest between hosts"] = ...
 
 # %% [markdown]
-# To predict, we need α and β twice. Between hosts we fit them to ring steps, with all ranks at work, as in Lesson 2. Inside a host we fit them to a ping-pong. We predict that a step takes as long as its slowest part: a message inside a host, or everything that one host sends, or receives, through its link.
+# To predict, we need α and β twice. Between hosts we fit them to ring steps, with all ranks at work, as in Lesson 2. Inside a host we fit them to a ping-pong. We predict that a step takes as long as its slowest part: one message in memory, or all that the busiest link carries one way.
 
 # %%
 network = Network(hosts=4, rate=100e6)  # bit/s; two ranks on each, side by side: 0 and 1, 2 and 3
@@ -433,7 +438,7 @@ guess.answer("ms for 1.5 MB on one link", least)
 guess.answer("fastest between hosts", costs.shown(min(took, key=took.get)))
 
 # %% [markdown] claims="08-two-levels"
-# Ring and two levels come nearest to the least time, so near to each other that either may win a run. Two levels send $2(H-1)/H\cdot K = 1.5K$ out of each host, and the ring $2(N-1)/N\cdot K = 1.75K$, a sixth more. In our two records for 1 MB at 100 Mbit/s, two levels save only 3 to 5 %. At 1 Gbit/s the bytes take a tenth of the time, so the number of steps between hosts matters more: 6 with two levels, 14 with the ring. There two levels take 0.6 to 0.7 of the ring's time:
+# Ring and two levels come nearest to the least time, so near to each other that either may win a run. Two levels send $2(H-1)/H\cdot K = 1.5K$ out of each host, and the ring $2(N-1)/N\cdot K = 1.75K$, a sixth more. In our two records for 1 MB at 100 Mbit/s, two levels save only 3 to 5 %. At 1 Gbit/s two levels take 0.6 to 0.7 of the ring's time. The model explains only a part of this gain, by eight steps fewer and by fewer bytes. The rows differ in size and in rate; *equal* means within 10 %:
 
 # %%
 claims.evidence("08-two-levels")
@@ -441,7 +446,7 @@ claims.evidence("08-two-levels")
 # %% [markdown]
 # ### Thousands of ranks
 #
-# Take hosts (*nodes*) of $G = 8$ GPUs, with NVLink inside and **one** InfiniBand port to the other nodes (large training machines have four to eight ports). Let the number of nodes grow to $M = 2048$, that is $N = GM = 16\,384$ GPUs. We cannot run these, so this is the model alone, with β from data sheets and α from NCCL's own table (`helpers/collectives/links.py`):
+# Take hosts (*nodes*) of $G = 8$ GPUs. NVLink joins the GPUs of a node; **one** port of a fast network, InfiniBand, leads to the other nodes (large training machines have four to eight ports). Let the number of nodes grow to $M = 2048$, that is $N = GM = 16\,384$ GPUs. We cannot run these, so this is the model alone, with β from data sheets and α from the table of NCCL, NVIDIA's library of collectives (`helpers/collectives/links.py`):
 #
 # - **flat ring** through all GPUs: $2(N-1)$ steps, each as slow as its slowest link;
 # - **tree** inside every node, and a tree over the nodes: $2(\log_2 G + \log_2 M)$ steps of $K$ bytes;
@@ -541,6 +546,8 @@ if check.halving_doubling.passed(halving_doubling, cluster=cluster):
     ax.figure.set_label("Your halving and doubling against tree and ring: time by size")
     style.doubt(ax.figure, others)
     plt.show()
+    fast = sum(mine <= min(tree, ring) for tree, ring, mine in zip(*entrants.values(), strict=True))
+    print(f"yours was not slower than tree and ring at {fast} of {len(race_sizes)} sizes")
 
 # %% [markdown]
 # ## What breaks
@@ -582,7 +589,7 @@ rows = [
     ("ring allreduce: can workers do without a server?",
      "yes: two loops over `Sendrecv`, no rank is special"),
     ("a worker sends $2(N-1)K/N$ bytes, whatever $N$ is",
-     f"counted {max(shares['ring']):g} K; for N = 1000 by the formula {thousand:.3f} K; steps grow"),
+     f"{max(shares['ring']):g} K counted, {thousand:.3f} K for N = 1000 by the formula; what grows is the steps"),
     ("reduce part $i$ to worker $i$, all at once, then broadcast each", "that is the ring: rank $i$ ends up with the sum of chunk $i$, and passes it on"),
     ("one ring through all ranks (two levels are not in the sources)",
      f"four hosts, 100 Mbit/s, 1 MB: two levels {level_ms:.0f} ms, ring {ring_ms:.0f} ms"),
@@ -590,7 +597,7 @@ rows = [
      "in the appendix [A3](A3_more_of_allreduce.ipynb)"),
 ]  # fmt: skip
 table = ["| the sources say | here |", "|---|---|", *(f"| {a} | {b} |" for a, b in rows)]
-Markdown("\n".join(table))
+Markdown("\n".join(["<details><summary>The table</summary>\n", *table, "\n</details>"]))
 
 # %% [markdown]
 # ## In practice, and where to read on
