@@ -101,7 +101,7 @@ def traced(work):
 # %% [markdown]
 # ## Lesson 1. How does a program differentiate itself?
 #
-# *50 minutes.* A framework returns the gradient of nearly any program you write. What is a gradient to the framework: a number, a function, or more program?
+# *50 minutes.* A framework returns the gradient of nearly any program you write. What is a gradient to the framework: a number, or more program?
 #
 # ### Four numbers by hand
 #
@@ -227,7 +227,7 @@ def softplus(x):
 # %% [markdown]
 # ### The gradient is more graph
 #
-# If each operator computed its gradient in NumPy, the backward pass would not be in the graph, and nobody could differentiate, change or optimize it. Your `gradient` returned variables instead. For $y=f(x_1,\dots,x_k)$ with $g_y$ known, $f$'s rule adds operators to the graph that compute
+# If each operator computed its gradient in NumPy, the backward pass would not be in the graph, and nobody could differentiate, change or optimize it. Your `gradient` returned variables instead. For $y=f(x_1,\dots,x_k)$ with $g_y$ known, $f$'s rule adds to the graph operators for
 #
 # $$g_{x_i} \mathrel{+}= \left(\frac{\partial f}{\partial x_i}\right)^{\!\top} g_y .$$
 #
@@ -364,7 +364,7 @@ for name, y in (("in NumPy", autodiff.apply(Cube(), x)), ("in the graph", x**3))
     print(f"{name:13} first derivative {slope}   second {curvature}")
 
 # %% [markdown]
-# The first derivatives agree, so every test of them passes. The second derivative is zero where $6x$ is right, and nothing warns. A penalty on a gradient, as in Wasserstein GANs, would do nothing.
+# The first derivatives agree, so every test of them passes. The second derivative is zero where $6x$ is right, and nothing warns. A penalty on a gradient, as in Gulrajani et al. (2017), would do nothing.
 #
 # **Answer.** The gradient is more graph: one rule for each operator, applied in reverse topological order. So a gradient can be differentiated, changed and optimized like everything else. *Evidence: four numbers that equal PyTorch's, and a Hessian-vector product that differs from PyTorch's by rounding.*
 
@@ -432,7 +432,7 @@ guess.answer("highest peak, MB", all_at_once[1] / 1e6)
 # %% [markdown]
 # The values are equal. If each term is summed before the next begins, one large result exists at a time. If all four functions run first, four large results wait for their sums.
 #
-# To find the order with the lowest peak is NP-hard in general (Sethi 1975, *Complete register allocation problems*), so compilers use heuristics.
+# Nobody knows a fast way to the order with the lowest peak (the problem is NP-hard: Sethi 1975, *Complete register allocation problems*), so compilers use heuristics.
 #
 # ### Buffers
 #
@@ -534,7 +534,7 @@ print("sin² in its place:  ", (np.sin(np.exp(point)) ** 2).round(4))
 #
 # *40 minutes.* Training keeps the results of the forward pass for the backward pass, and for deep networks these activations are most of the memory. Can we keep fewer?
 #
-# > **Predict.** A chain of 10 000 convolutions, each with a result of 1.56 MiB, needs 15 624 MiB for its gradients. An article, one of this course's sources, reports 173 MiB: it discards results and recomputes them. How many *forward* passes does this cost in all: 1.1, 2, 10, 100?
+# > **Predict.** A chain of 10 000 convolutions, each with a result of 1.56 MiB, needs 15.3 GiB for its gradients. An article, one of this course's sources, reports 173 MiB: it discards results and recomputes them. How many *forward* passes does this cost in all: 1.1, 2, 10, 100?
 
 # %%
 guess["forward passes at 173 MiB"] = ...
@@ -544,7 +544,7 @@ guess["forward passes at 173 MiB"] = ...
 #
 # With $x_i=f_i(x_{i-1})$, the gradient of step $i$ reads $x_{i-1}$. The backward pass visits the steps in the order $n,\dots,1$, so all $n$ results are alive when it begins.
 #
-# **[Recomputation](glossary.md#recomputation)**: cut the chain into $m$ equal segments and keep only the first result of each. When the backward pass reaches a segment, run the segment forward again from its first result. At most the $m$ kept results and the $n/m$ of one segment are alive. The sum $m+n/m$ is smallest at $m=\sqrt n$, where it is $2\sqrt n$, and every step runs forward at most twice.
+# **[Recomputation](glossary.md#recomputation)**: cut the chain into $m$ equal segments and keep only the first result of each. When the backward pass reaches a segment, run the segment forward again from its first result. At most the $m$ kept results and the $n/m-1$ others of one segment are alive. This sum is smallest at $m=\sqrt n$, where it is $2\sqrt n-1$, and every step runs forward at most twice.
 #
 # The widget below runs such a schedule for $n=36$. Look at the number of results held, and at the number of forward steps. Move the slider to both ends: why is one segment as bad as 36?
 
@@ -636,7 +636,7 @@ for name, schedule in schedules.items():
 #
 # ### The best schedule, and the article's 10 000
 #
-# Equal segments are not optimal. Suppose that we keep at most $c$ results and run each step forward at most $r$ times. Then the longest chain that we can differentiate has $\binom{c+r}{c}$ steps (Griewank and Walther 2000). The best schedule keeps *one* result at the best place. It treats the part to the right in the same way with $c-1$ kept results, and then the part to the left with $c$. While a step runs, two more results exist: the one it reads and the one it makes. So the peak is $c+2$.
+# Equal segments are not optimal. Suppose that we keep at most $c$ results and run each step forward at most $r$ times. Then the longest chain that we can differentiate has $\binom{c+r}{c}$ steps (Griewank and Walther 2000). The best schedule keeps *one* result at the best place. It treats first the part to the right in the same way, with $c-1$ kept results, then the part to the left, with $c$ again. While a step runs, two more results exist: the one it reads and the one it makes. So the peak is $c+2$.
 
 # %%
 N, MiB = P.chain, P.unit
@@ -705,7 +705,7 @@ guess.answer("multiplications, ratio", (size**3 + size**2) / (2 * size**2))
 A, B = (autodiff.variable(name, shape=(size, size)) for name in "AB")
 v = autodiff.variable("v", shape=(size, 1))
 arrays = [rng.normal(size=t.shape) for t in (A, B, v)]
-results, others = {}, Others()
+results, times, others = {}, [], Others()
 for name, given in (
     ("as written, (AB)v", []),
     ("ordered, A(Bv)", [passes.fast_math.order_products]),
@@ -714,14 +714,16 @@ for name, given in (
     results[name] = product(*arrays)[0]
     with others:
         took = measure(lambda p=product: p(*arrays), repeats=P.repeats).median
+    times.append(took)
     print(f"{name:18} {took * 1e3:7.2f} ms")
 first, second = results.values()
+print(f"ratio of the times {times[0] / times[1]:.0f}, of the multiplications {size / 2:.0f}")
 print(f"equal: {np.array_equal(first, second)}; largest relative difference "
       f"{np.abs(first - second).max() / np.abs(first).max():.0e}")  # fmt: skip
 others.say()
 
 # %% [markdown]
-# Reordering a product, too, is exact in mathematics and rounds differently. Compare the ratio of the times with the ratio of the counts: a count of multiplications is not a time. (Notebook [07](07_roofline.ipynb) measures what else takes time.)
+# Reordering a product, too, is exact in mathematics and rounds differently. A count of multiplications is not a time. (Notebook [07](07_roofline.ipynb) measures what else takes time.)
 #
 # ### Same numbers, fewer bytes: fusion
 #
@@ -855,7 +857,7 @@ print(f"loss {losses[0]:.3f} -> {losses[-1]:.3f}; {right.mean():.1%} of the poin
       f"{max(labels.mean(), 1 - labels.mean()):.1%} by always saying the same")  # fmt: skip
 
 # %% [markdown]
-# A graph of operators has no loops either. The [appendix](A5_more_of_graphs.ipynb) adds and differentiates them, shows FlashAttention as fusion plus recomputation, and runs a graph on several ranks.
+# Our graphs have no loops. The [appendix](A5_more_of_graphs.ipynb) adds and differentiates them, shows FlashAttention as fusion plus recomputation, and runs a graph on several ranks.
 #
 # **Answer.** A compiler may make any change that keeps each value bit for bit: fusion does, and so do planned buffers. A change that is exact only in mathematics needs your consent. The order of updates must be *in* the graph, or the compiler cannot respect it. *Evidence: equal bits after fusion, different bits after reordering a product, 20 in place of 10 without a control dependency.*
 
