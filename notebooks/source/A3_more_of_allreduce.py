@@ -1,7 +1,7 @@
 # %% [markdown]
 # # More of allreduce: the other collectives, links, and where ranks sit
 #
-# You will watch six of MPI's collectives, write a broadcast for long arrays, order a link for an allreduce, and predict what a bad placement of ranks costs.
+# You will watch six of MPI's collectives, write a broadcast for long arrays, choose a link for an allreduce, and predict what a bad placement of ranks costs.
 #
 # **You need** notebook [08](08_allreduce_animation.ipynb). *Time:* 73 minutes, exercises included. Each section needs the set-up alone; the last table needs the first two sections. *Cores:* two or more. *GPU:* none.
 #
@@ -93,7 +93,7 @@ print(f"{sum(same.values())} of {len(same)} equal MPI's")
 # %% [markdown]
 # ### How good is a time? Bus bandwidth
 #
-# NVIDIA's [nccl-tests](https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md) report the *bus bandwidth*: the bytes that each rank must send, divided by the time $T$. For an allreduce of $K$ bytes it is $\frac{2(N-1)}{N}\,K / T$. In an *all-to-all*, every rank sends a different chunk to every other rank, so it must send $\frac{N-1}{N}\,K$. If an algorithm keeps every link busy, its bus bandwidth is the link's rate, whatever $N$ is: this makes different collectives comparable.
+# NVIDIA's [nccl-tests](https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md) report the *bus bandwidth*: the bytes that each rank must send, divided by the time $T$. For an allreduce of $K$ bytes it is $\frac{2(N-1)}{N}\,K / T$. In an *all-to-all*, every rank sends a different chunk to every other rank, so it must send $\frac{N-1}{N}\,K$. If an algorithm keeps every link busy, its bus bandwidth is the link's rate, whatever $N$ is: this makes different collectives comparable. Here expect less than *your ring steps* in the table of links below: MPI also copies and adds.
 
 # %%
 # %%ranks
@@ -208,6 +208,7 @@ if check.long_broadcast.passed(long_broadcast, cluster=cluster):
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
     costs.bytes_by_rank({way: [one[way] for one in sent] for way in sent[0]}, K, left)
     costs.times_by_size(sizes, times[0], ax=right)
+    right.legend(loc="lower left", bbox_to_anchor=(-0.1, 1), ncols=3, fontsize=12, columnspacing=1)
     figure.set_label("Two broadcasts: what each rank sends, and how long they take")
     style.doubt(figure, others)
     plt.show()
@@ -217,11 +218,11 @@ if check.long_broadcast.passed(long_broadcast, cluster=cluster):
     guess.answer("the faster broadcast of 4 MB", faster)
 
 # %% [markdown]
-# The tree takes $\lceil\log_2 N\rceil$ steps of $K$ bytes, chunks take $2(N-1)$ steps of $K/N$ bytes. In the model chunks win for long arrays; whether they do here depends on the machine.
+# The tree takes $\lceil\log_2 N\rceil$ steps of $K$ bytes, chunks take $2(N-1)$ steps of $K/N$ bytes. In the model chunks win for long arrays. It ignores that ranks share cores and memory, so here they may lose.
 #
 # ## Links
 #
-# What are α and β elsewhere? **PCIe** joins a processor to its devices by parallel *lanes*. **NVLink** joins GPUs directly. **InfiniBand** and **Ethernet** join machines. **RDMA** lets a network card read and write another machine's memory without its processor (**RoCE**: RDMA over Ethernet). *NCCL* means the latencies that NCCL 2.10 assumes (`hwLat` in `tuning.cc`), *Tian 2019* the lecture whose claims we examine.
+# What are α and β elsewhere? **PCIe** joins a processor to its devices by parallel *lanes*. **NVLink** joins GPUs directly. **InfiniBand** and **Ethernet** join machines. **RDMA** lets a network card read and write another machine's memory without its processor (**RoCE**: RDMA over Ethernet). Sources: *NCCL* is NCCL 2.10's own table (`hwLat` in `tuning.cc`), *Tian 2019* a lecture whose claims we examine.
 
 # %%
 gamma = max(cluster.run(measure.addition))
@@ -289,13 +290,13 @@ if check.rate_for.passed(rate_for):
               f"{'enough' if needed <= has else 'too slow'}")  # fmt: skip
 
 # %% [markdown]
-# Now order a link. A ring over four hosts with one rank each should allreduce 1 MB in 0.2 s. We assume α = 0.1 ms; `data` is the share that packet headers leave. The cell emulates links of your rate, and measures.
+# Now choose a link. A ring over four hosts with one rank each should allreduce 1 MB in 0.2 s. We assume α = 0.1 ms; `data` is the share that packet headers leave. The cell emulates links of your rate, and measures.
 
 # %%
 network = Network(hosts=4, rate=100e6)  # 100 Mbit/s
 if check.rate_for.passed(rate_for):
     ordered = rate_for(0.2, 4, 1_048_576, 1e-4, 8 * network.payload / network.rate)
-    print(f"ordered: links of {ordered / 1e6:.1f} Mbit/s")
+    print(f"chosen: links of {ordered / 1e6:.1f} Mbit/s")
     try:
         with Others() as others, Cluster(n=4, network=Network(hosts=4, rate=ordered)) as hosts:
             took = hosts.run(measure.allreduce_times, ["ring"], [1_048_576], 3, timeout=120)[0]
@@ -307,11 +308,11 @@ if check.rate_for.passed(rate_for):
 # %% [markdown]
 # ## Where ranks sit
 #
-# Placed *side by side* (Slurm's `--distribution=block`), ranks 0 and 1 share a host, and in a ring only one of them sends to another host. Dealt out *in turn* (`cyclic`), neighbours sit on different hosts, and every rank sends to another host. What does that cost?
+# In the placement *block* (the names are Slurm's), ranks 0 and 1 share a host, and in a ring only one of them sends to another host. In *cyclic*, neighbours sit on different hosts, and every rank sends to another host. What does that cost?
 #
 # ### Exercise 3: a ring on hosts
 #
-# *Difficulty ●●○, 15 minutes.* In a ring rank $r$ sends to rank $(r+1) \bmod N$. `hosts` names the host of each rank, two hosts at least: `(0, 0, 1, 1)` places neighbours side by side, `(0, 1, 0, 1)` deals them out in turn. Return the seconds that an allreduce of $K$ bytes takes by this ring. A host's link carries `payload` bytes a second each way. Each step costs `alpha` seconds once, however many messages share a link in it. Messages inside a host and additions cost nothing.
+# *Difficulty ●●○, 15 minutes.* In a ring rank $r$ sends to rank $(r+1) \bmod N$. `hosts` names the host of each rank, two hosts at least: `(0, 0, 1, 1)` is block, `(0, 1, 0, 1)` is cyclic. Return the seconds that an allreduce of $K$ bytes takes by this ring. A host's link carries `payload` bytes a second each way. Each step costs `alpha` seconds once. Messages inside a host and additions cost nothing.
 #
 # <details><summary>Hint</summary>
 #
@@ -355,7 +356,7 @@ for way in ("block", "cyclic") if check.ring_on_hosts.passed(ring_on_hosts) else
         print(f"{way:6s} predicted {seconds(told)}. No hosts here ({error}).")
 
 # %% [markdown] claims="A3-placement"
-# Dealt out, the ring takes twice as long, because in every step each link carries twice the bytes. In our records of four hosts with two ranks each, on two cores, it takes 1.8 to 1.9 times as long for 256 KB and 2.1 times for 1 MB. Two levels group ranks by host: the placement does not matter to them.
+# With cyclic placement, the ring takes twice as long, because in every step each link carries twice the bytes. In our records of four hosts with two ranks each, on two cores, it takes 1.8 to 1.9 times as long for 256 KB and 2.1 times for 1 MB. Two levels group ranks by host: the placement does not matter to them.
 
 # %%
 claims.evidence("A3-placement")
@@ -385,11 +386,11 @@ for said, ms in (("by the model", model_says["ring"]), ("recorded", grown["ring"
 agreed = [one for rank in cluster.run(lambda: list(same.values())) for one in rank]
 rows = [
     ("collectives: broadcast, scatter, gather, allgather, reduce, allreduce, drawn",
-     f"recorded, playable; {sum(agreed)} of {len(agreed)} results are MPI's"),
+     f"recorded, playable; {sum(agreed)} of {len(agreed)} results equal MPI's"),
     ("PCIe 3.0: 985 MiB/s a lane", f"computed: {lane / 1e6:.0f} MB/s"),
-    ("Ethernet 10M-100G, 100-20 µs; InfiniBand 2.5-250G, 5-0.5 µs", "*the sources' figures*, "
-     f"not measured; your ranks: {here.bandwidth / 1e9:.2g} GB/s, "
-     f"{seconds(here.alpha)}"),
+    ("Ethernet: 10 to 100 000 Mbit/s, 100 to 20 µs", "*not measured*; your ranks: "
+     f"{here.bandwidth / 1e9:.2g} GB/s, {seconds(here.alpha)}"),
+    ("InfiniBand: 2.5 to 250 Gbit/s, 5 to 0.5 µs", "*not measured*"),
     ("NVLink, RDMA: named without figures", "*not measured*: other sources, in the table of links"),
 ]  # fmt: skip
 table = ["| the sources say | here |", "|---|---|", *(f"| {a} | {b} |" for a, b in rows)]
