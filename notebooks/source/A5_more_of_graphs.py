@@ -222,7 +222,9 @@ while autodiff.max(autodiff.abs(A @ X - one)) > 1e-13:
 (dA,) = autodiff.gradients(autodiff.sum(X * G), [A])
 inverse = np.linalg.inv(A.value)
 formula = -inverse.T @ G @ inverse.T  # of the gradient of sum(A⁻¹ * G)
-print(f"{rounds} rounds; gradient − formula: {np.abs(dA.value - formula).max():.1g} at most")
+print(
+    f"{rounds} rounds; the gradient differs from the formula by {np.abs(dA.value - formula).max():.1g} at most"
+)
 
 # %% [markdown]
 # Can we replay the recorded graph for a matrix that needs more rounds?
@@ -285,13 +287,13 @@ for name, way in ways.items():
     )
 
 # %% [markdown]
-# One block of all 1024 rows *is* the whole table, so recomputation alone saves nothing. Blocks of 64 rows cut the peak to a fifth of the graph's. Here they save memory, not time. (FlashAttention also cuts each row into blocks, with a running maximum. A block then fits into a GPU's fast memory, and this saves time, too.)
+# One block of all 1024 rows *is* the whole table, so recomputation alone only costs memory and time. Blocks of 64 rows cut the peak to a fifth of the graph's. Here they save memory, not time. (FlashAttention also cuts each row into blocks, with a running maximum. A block then fits into a GPU's fast memory, and this saves time, too.)
 #
 # ## How does a graph train on several ranks?
 #
-# Two ranks each have half of a batch, and every gradient has to be averaged before the update. The pass `average_gradients` puts two operators behind each gradient. The first begins an allreduce, which a thread carries out, as soon as the gradient exists. The second waits for this allreduce, once nothing else is left to compute.
+# Two ranks each have half of a batch, and every gradient has to be averaged before the update. The pass `average_gradients` puts two operators behind each gradient. As soon as the gradient exists, the first hands it to a thread, which allreduces it. The second waits for this allreduce, once nothing else is left to compute.
 #
-# > **Predict.** The backward pass of three layers computes the last layer's gradient first. How many of the three allreduces begin while the rank still has a gradient to compute?
+# > **Predict.** The backward pass of three layers computes the last layer's gradient first. How many of the three allreduces can begin while the rank still has a gradient to compute?
 
 # %%
 early = Prediction("allreduces begun early", None)  # your number for None
@@ -348,7 +350,7 @@ equal = all(
 print("weights of both ranks equal to one process, bit for bit:", equal)
 
 # %% [markdown]
-# A triangle stands where a gradient is ready and its allreduce is begun. Which allreduces can overlap with computation?
+# A triangle: a gradient is ready, and its allreduce is queued. Green: the thread runs one allreduce after another, so a bar may begin later. Which can overlap with computation?
 
 # %%
 draw.overlap([events for _, events in ranks])
@@ -364,9 +366,9 @@ for rank, (_, events) in enumerate(ranks):
 early.answer(sum(start < last for start in begun))
 
 # %% [markdown]
-# Those of the last two layers begin early enough. The first layer's gradient is ready last (the third triangle): no gradient is left to compute meanwhile. The weights agree bit for bit: one process and two ranks add the same two gradients, and halve the sum.
+# Those of the last two layers are queued early enough. The first layer's gradient is ready last (the third triangle): no gradient is left to compute meanwhile. The weights agree bit for bit: one process and two ranks add the same two gradients, and halve the sum.
 #
-# **In practice** JAX's loop operator is `jax.lax.scan`. PyTorch's `scaled_dot_product_attention` can use FlashAttention, and its DDP begins an allreduce for each bucket of gradients (notebook [02](02_sgd_sync_async.ipynb)).
+# **In practice** JAX's loop operator is `jax.lax.scan`. PyTorch's `scaled_dot_product_attention` can use FlashAttention, and its `DistributedDataParallel` begins an allreduce for each group of gradients (notebook [02](02_sgd_sync_async.ipynb)).
 #
 # **References**
 # - Bergstra et al. (2010), *Theano: a CPU and GPU math expression compiler*: `scan`.
