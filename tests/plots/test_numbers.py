@@ -60,8 +60,8 @@ CURVE = {"segments": [(10, 1.5), (5, 2.0)]}
          ['of a step. Line "predicted": from 300 at 0 to 100 at 2. Line "b = 1": 200 at 1. '
           'Line "measured": 250 at 1.', 'in a second. Line "predicted": from 10 at 0 to 10 at 2.']),
         (lambda: compression.stragglers({"drawn": DRAWN, "real": REAL})[0],
-         ['[ms]. Columns: worker 1 median 20 ms, worker 2 median 15 ms. Line "worker 1": from 10 at '
-          '-0.4 to 30 at 0.4. Line "worker 2": from 20 at 0.6', 'real. Columns: worker 1 median 15']),
+         ['[ms]. Columns: worker 1 median 20 ms, worker 2 median 15 ms. Line "worker 1": from 10 '
+          'at -0.4 to 30 at 0.4. Line "worker 2": from 20 at 0.6', "real. Columns: worker 1 med"]),
         (lambda: data_parallel.losses([history(30, 1800)])[0],  # 60 gradients are 1 update
          ['began [s]. Up: training loss', '"a run": from 2 at 0.1 to 0.0667 at 3.',
           'parameters. Line "a run": from 2 at 1 to 0.0667 at 30.']),
