@@ -9,7 +9,6 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import NamedTuple
 
 
@@ -159,12 +158,7 @@ class Others:
         self._began, self._before = time.perf_counter(), _spent()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         now = _spent()
         if now is not None and self._before is not None:
             parts = zip(self.spent, now, self._before, strict=True)

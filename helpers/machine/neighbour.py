@@ -10,7 +10,6 @@ import numbers
 import os
 import subprocess
 import sys
-from types import TracebackType
 
 # Run by a bare interpreter: no import of ours delays its start.
 PROGRAM = """
@@ -86,12 +85,7 @@ class Neighbours:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._end()
 
     def _end(self) -> None:
