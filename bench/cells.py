@@ -157,7 +157,8 @@ def _row(name: str, unit: str, taken: list[list[float]], case: dict | None = Non
     """Return the medians: ours, and the peer's where there is one."""
     values = [statistics.median(of) for of in taken]
     theirs = values[1] if len(values) > 1 else None
-    return Row(name, values[0], unit, PEER, theirs, {"ranks": N, **(case or {})})
+    peer = PEER.replace("jupyter-distributed==", "Jupyter Distributed ")
+    return Row(name, values[0], unit, peer, theirs, {"ranks": N, **(case or {})})
 
 
 def _ours() -> Session:

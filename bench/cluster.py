@@ -38,18 +38,18 @@ def rows() -> list[Row]:
         Row("the same, 2 s after %load_ext", warm["start"], "s",
             "ipyparallel.Cluster", plain["start"], case),
         Row("stop", forked["stop"], "s", "ipyparallel.Cluster", plain["stop"], case),
-        Row("new kernel to first result", many["start"], "s", "by mpiexec", many_launched["start"],
+        Row("new kernel to first result", many["start"], "s", "mpiexec", many_launched["start"],
             {"ranks": MANY}),
     ]  # fmt: skip
     rows += [
-        Row(f"{what}, to the next result", forked[what], "s", "by mpiexec", launched[what], case)
+        Row(f"{what}, to the next result", forked[what], "s", "mpiexec", launched[what], case)
         for what in ("restart", "after a deadlock", "after a kill", "after an interrupt")
     ]
     rows += [
-        Row("import torch, preloaded", torch["import"] * 1e3, "ms", "by mpiexec",
+        Row("import torch, preloaded", torch["import"] * 1e3, "ms", "mpiexec",
             torch_launched["import"] * 1e3, case),
-        Row("proportional memory of all ranks with torch", torch["memory"], "MB",
-            "by mpiexec", torch_launched["memory"], case),
+        Row("memory of all ranks with torch, shared pages once", torch["memory"], "MB",
+            "mpiexec", torch_launched["memory"], case),
     ]  # fmt: skip
     return [*rows, *_cells(case)]
 
@@ -218,7 +218,7 @@ def _cells(case: dict) -> list[Row]:
             "empty %%ranks cell",
             statistics.median(cells) * 1e3,
             "ms",
-            "apply_sync to all engines",
+            "a call by ipyparallel",
             statistics.median(calls) * 1e3,
             case,
         ),

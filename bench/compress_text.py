@@ -19,7 +19,6 @@ TARGET = 2.75  # nats for each character
 def rows() -> list[Row]:
     """Train by each name on each link; the peer is float32 on the same link."""
     return race(
-        "seconds to a loss",
         text.to_loss,
         TARGET,
         limit=300,

@@ -23,11 +23,10 @@ NAMES = ("float32", "float16, adding ring", "QSGD, s = 7", "QSGD, s = 3", "top 0
 
 def rows() -> list[Row]:
     """Train by each name on each link; the peer is float32 on the same link."""
-    return race("seconds to an accuracy", links.to_accuracy, target=0.85, limit=250)
+    return race(links.to_accuracy, target=0.85, limit=250)
 
 
 def race(
-    what: str,
     train: Callable,
     target: float,
     limit: int,
@@ -54,5 +53,5 @@ def race(
                 given |= {"pace": PACE, "ranks": RANKS, "steps": steps}
                 if shapes is not None:
                     given["bytes"] = cluster.run(links.sent, name, shapes, timeout=60)[0]
-                found.append(Row(what, took, "s", "float32", dense, given))
+                found.append(Row(name, took, "s", "uncompressed gradients", dense, given))
     return found

@@ -45,8 +45,8 @@ def rows() -> list[Row]:
                 Row(f"convolve_{rung}", plain, "ms", "scipy correlate", 1e3 * scipy, shape)
             )
             for way in (", checked", ", recorded"):
-                found.append(Row(f"convolve_{rung}{way}", 1e3 * times[way], "ms", "the same, plain",
-                                 plain, shape))  # fmt: skip
+                name = f"convolve_{rung}{way}"
+                found.append(Row(name, 1e3 * times[way], "ms", "the kernel alone", plain, shape))
     finally:
         convolution.module.close()
     return found + _product_rows()
@@ -68,7 +68,7 @@ def _product_rows(n: int = 256) -> list[Row]:
         for way, run in ways.items():
             repeats = 1 if way == ", warps" else 3  # half a minute
             time = 1e3 * measure(run, repeats=repeats, warmup=repeats // 3).median
-            found.append(Row(f"product{way}", time, "ms", "the same, plain", plain, {"size": n}))
+            found.append(Row(f"product{way}", time, "ms", "the kernel alone", plain, {"size": n}))
     return found
 
 

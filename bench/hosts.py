@@ -32,7 +32,7 @@ def rows() -> list[Row]:
             rows.append(Row(name, ours, "ms", "gloo", gloo, parameters))
             limit = 1e3 * 2 * (hosts - 1) / hosts * size * 8 / RATE
             if size >= 1_000_000:
-                rows.append(Row(name, ours, "ms", "the wire's limit", limit, parameters))
+                rows.append(Row(name, ours, "ms", "the link's rate", limit, parameters))
     return rows
 
 

@@ -32,10 +32,14 @@ def rows() -> list[Row]:
             given = {"rate": rate}
             for link in (between, inside):
                 known = {"alpha": link.alpha, "beta": link.beta}
-                limit = ("the wire's limit", network.payload / 1e6) if link is between else ()
+                limit = (
+                    ("the link's rate less headers", network.payload / 1e6)
+                    if link is between
+                    else ()
+                )
                 found.append(
                     Row(
-                        f"a message {link.name}",
+                        f"bandwidth fitted to messages {link.name}",
                         link.bandwidth / 1e6,
                         "MB/s",
                         *limit,
@@ -66,7 +70,7 @@ def _allreduces(ranks, places, inside, between, given) -> list[Row]:
                 f"{algorithm} on {HOSTS} hosts",
                 1e3 * took,
                 "ms",
-                "predicted",
+                "the prediction",
                 1e3 * guess,
                 given | {"bytes": size},
             )
@@ -86,6 +90,13 @@ def _growing(rate, inside, between) -> list[Row]:
                 (guess,) = placement.seconds(name, [size], tuple(range(n)), inside, between)
                 given = {"rate": rate, "hosts": n, "bytes": size}
                 rows.append(
-                    Row(f"{name}, more hosts", 1e3 * took, "ms", "predicted", 1e3 * guess, given)
+                    Row(
+                        f"{name}, more hosts",
+                        1e3 * took,
+                        "ms",
+                        "the prediction",
+                        1e3 * guess,
+                        given,
+                    )
                 )
     return rows

@@ -150,7 +150,7 @@ def versions(graph, floor: float, device: str = "cpu") -> list[Row]:
         }
         name = f"iteration, version {held.number}"
         bound = held.bytes_moved / floor * 1e3
-        made.append(Row(name, took * 1e3, "ms", "bytes ÷ read bandwidth", bound, parameters))
+        made.append(Row(name, took * 1e3, "ms", "reading its bytes once", bound, parameters))
         del held
     return made
 

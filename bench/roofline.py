@@ -122,7 +122,9 @@ def measured() -> list[Row]:
     for one in found.theory():
         parameters = {k: one[k] for k in ("isa", "dtype", "lanes", "fma", "per_cycle", "units")}
         values = one["measured"] / 1e9, one["theory"] / 1e9
-        made.append(Row("peak of a core", values[0], "Gflop/s", "theory", values[1], parameters))
+        made.append(
+            Row("peak of a core", values[0], "Gflop/s", "the computed peak", values[1], parameters)
+        )
     for one in found.bandwidths:
         parameters = {k: one[k] for k in ("level", "threads", "bytes", "spread")}
         made.append(Row(f"{one['kind']}", one["rate"] / 1e9, "GB/s", "", None, parameters))

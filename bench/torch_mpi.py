@@ -73,7 +73,7 @@ def _rank_main() -> None:
         row(f"all_reduce {label}", took["window"], "mpi4py in place", took["mpi"], path="window")
         row(f"all_reduce {label}", took["network"], "mpi4py in place", took["mpi"], path="network")
         if nbytes == min(SIZES.values()):
-            name = "torch's own share of an all_reduce"
+            name = "all_reduce that does nothing"
             row(name, took["nothing"], "mpi4py in place", took["mpi"], path="none")
     for path in ("window", "network"):
         for name, value, peer, peer_value in _overlap(groups[path], comm):
@@ -132,12 +132,17 @@ def _overlap(group, comm):
     used = best(in_turns(both, OVERLAPS, comm=comm, clock=time.process_time))
     waited = {"beside": lambda: late(beside), "after": lambda: late(after)}
     first = best(in_turns(waited, OVERLAPS, comm=_AllButLast(comm)))
-    what = "compute beside all_reduce 16 MB"
-    yield what, took["beside"], "one after the other", took["after"]
-    yield what, took["beside"], "the longer of the two", max(took["compute"], took["reduce"])
-    yield f"{what}, processor time", used["beside"], "one after the other", used["after"]
+    what = "computation during all_reduce 16 MB"
+    yield what, took["beside"], "computation before all_reduce", took["after"]
+    yield (
+        what,
+        took["beside"],
+        "the longer of computation and all_reduce",
+        max(took["compute"], took["reduce"]),
+    )
+    yield f"{what}, processor time", used["beside"], "computation before all_reduce", used["after"]
     late_by = f"one rank {LATE * 1e3:g} ms late"
-    yield f"{what}, {late_by}", first["beside"], "one after the other", first["after"]
+    yield f"{what}, {late_by}", first["beside"], "computation before all_reduce", first["after"]
 
 
 class _AllButLast:

@@ -60,7 +60,7 @@ def cases(np) -> dict:
         "allreduce": (lambda comm: comm.allreduce(1), 1),
         "Bcast": (lambda comm: comm.Bcast(out), 1),
         "Barrier": (lambda comm: comm.Barrier(), 1),
-        "Iprobe": (lambda comm: comm.Iprobe(), 1),
+        "asking for a message (Iprobe)": (lambda comm: comm.Iprobe(), 1),
     }
 
 

@@ -378,8 +378,8 @@ def test_a_librarys_page_has_the_modules_that_notebooks_import():
 
 
 def test_the_page_of_figures_has_each_setting_of_a_suite_once(tmp_path, monkeypatch):
-    def wrote(command, second, value, *suites, name="passed"):
-        rows = (records.Row(name, value, "tests"),)
+    def wrote(command, second, value, *suites):
+        rows = (records.Row("passed", value, "tests"),)
         now = records.make(dict.fromkeys(suites, rows), command)
         records.write(replace(now, date=f"2026-01-01T00:00:0{second}Z"), tmp_path)
 
@@ -388,34 +388,32 @@ def test_the_page_of_figures_has_each_setting_of_a_suite_once(tmp_path, monkeypa
     wrote("python -m bench.conformance --ranks 2", 3, 333, "conformance")
     wrote("python -m bench links", 4, 444, "links")
     wrote("python -m bench cells links", 5, 555, "cells", "links")
-    wrote("python -m tools.grading 01", 1, 666, "grading", name="01")
-    wrote("python -m tools.grading 01 02", 2, 777, "grading", name="01")
-    wrote("python -m tools.grading 00 02", 3, 888, "grading", name="00")
     wrote("python -m bench gone", 4, 999, "a suite that is gone")
     monkeypatch.setattr(generated, "BENCH", tmp_path)
     text = generated.measured()
     for suite in ("conformance", "links"):
         assert text.count(f"## {generated.TITLES[suite]}\n") == 1
-    assert text.count("`python -m bench.conformance --ranks 2`") == 1
-    assert text.count("`python -m bench.conformance --ranks 3`") == 1
-    shown = {value for value in range(111, 1000, 111) if f"| {value}\u00a0tests |" in text}
-    assert shown == {222, 333, 555, 777, 888}  # of equal settings and of equal cases the newer
-    assert text.count("<summary>All figures: 1 row</summary>") == 6
+    shown = [value for value in range(111, 1000, 111) if f"| {value}\u00a0tests |" in text]
+    assert shown == [222, 333, 555]  # of equal settings the newer
     assert text.index("--ranks 2") < text.index("--ranks 3")  # whichever is the newer
 
 
-def test_a_suite_says_its_ratios_beside_each_peer_with_their_quantity():
-    rows = [records.Row(f"call {k}", 1e-3 * k, "s", "gloo", 2e-3, {}) for k in range(1, 5)]
-    rows += [records.Row("a page", 3.0, "MB", "theirs", 4.0, {"kind": k}) for k in "ab"]
-    rows += [records.Row(f"alone {k}", float(k), "GB/s") for k in (5, 7)]
-    rows += [records.Row("alone", float(k), "points") for k in (5, 7)]
-    lines = [line.replace("\u00a0", " ") for line in generated._headlines(rows)]
-    assert lines == [
-        "- time, compared with gloo: median × 1.2, from × 0.5 (call 1) to × 2 (call 4), 4 rows",
-        "- a page, kind a: 3 MB; theirs: 4 MB",
-        "- a page, kind b: 3 MB; theirs: 4 MB",
-        "- bandwidth: 5 GB/s (alone 5) to 7 GB/s (alone 7), 2 rows",
+def test_of_many_figures_the_last_case_of_each_name_stands_open(tmp_path, monkeypatch):
+    rows = [
+        records.Row("send", float(size), "s", "gloo", 2.0, {"ranks": 4, "bytes": size, "at": 0.5})
+        for size in (1000, 2000)
     ]
+    rows += [records.Row("wait", 3.0, "s", parameters={"ranks": 4})]
+    records.write(records.make({"links": tuple(rows)}, "python -m bench links"), tmp_path)
+    monkeypatch.setattr(generated, "BENCH", tmp_path)
+    shown, folded = generated.measured().split("<details", 1)
+    assert re.findall(r"^\| (send|wait) \| (.*?) \|", shown, re.M) == [
+        ("send", "2,000 bytes"),
+        ("wait", ""),
+    ]
+    assert ", 4 ranks:" in shown, "what all have is said once"
+    assert folded.count("| send |") == 2
+    assert "All figures: 3 rows" in folded
 
 
 def test_an_executed_notebook_is_kept_until_it_changes(tmp_path, monkeypatch):

@@ -8,24 +8,18 @@ import importlib
 import importlib.util
 import pkgutil
 import re
-import statistics
 import textwrap
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from functools import cache
 from types import ModuleType
 
 import claims
 from helpers import records
 from helpers.claims.recorded import (
-    IN_CELLS,
-    SPACE,
     Recorded,
     day,
-    powers,
     quantity,
     recorded,
-    together,
     typeset,
 )
 from helpers.paths import ROOT
@@ -86,40 +80,8 @@ TITLES = {
 }
 """Of the suites, in the order of the page; others follow under their own names."""
 DROPPED = {"import torch, preloaded"}  # what is there already takes no time
-PLAIN = {
-    "out of step": "asynchronous",
-    "in step": "synchronous",
-    "torch's own share of an all_reduce": "all_reduce that does nothing",
-    "proportional memory of all ranks with torch": "memory of all ranks, shared pages once",
-    "apply_sync to all engines": "a call by ipyparallel",
-    "the longer of the two": "the longer of computation and all_reduce",
-    "one after the other": "computation before all_reduce",
-    "compute beside all_reduce": "computation during all_reduce",
-    "jupyter-distributed==": "Jupyter Distributed ",
-    "by mpiexec": "mpiexec",
-    "bytes ÷ read bandwidth": "reading its bytes once",
-    "Iprobe": "asking for a message (Iprobe)",
-    "the same, plain": "the kernel alone",
-    "a message between hosts": "bandwidth fitted to messages between hosts",
-    "a message inside": "bandwidth fitted to messages inside a host",
-}
-"""What the page calls rows and peers of the records."""
-PEERS = {
-    "predicted": "the prediction",
-    "dense": "a dense matrix",
-    "theory": "the computed peak",
-    "float32": "uncompressed gradients",
-}
-SCORED = ("gates", "grading")
-HEADLINES, FEW = 4, 3  # groups of a suite that are told before its table; rows told one by one
-QUANTITIES = {
-    **dict.fromkeys(("s", "ms", "µs", "ns"), "time"),
-    **dict.fromkeys(("GB/s", "MB/s"), "bandwidth"),
-    **dict.fromkeys(("MB", "KiB"), "memory"),
-    "B": "bytes",
-    "Gflop/s": "operations in a second",
-    "1/s": "speed",
-}
+LEFT_OUT = ("gates", "grading")  # a map that notebook 03 draws; marks, which tests hold
+SHOWN = 8  # rows of a suite that stand open
 MOST = 40  # rows of one suite on the page; the record has all
 
 
@@ -189,144 +151,62 @@ def _counted(known: Iterable[str], found: dict[str, Recorded]) -> list[tuple[str
 def measured() -> str:
     """Return the page of measured figures: ours, the peer's and their ratio.
 
-    A suite that no command measures any more is left out. Of each other suite the newest run stands
-    there; of an older one, by another command, what no newer run has: the rows of other cases, and
-    all of a run on another number of ranks.
+    Of each suite that a command still measures, the newest record of each setting.
     """
     lines = [
         "# What was measured",
         "",
         "`make bench` measures our code and another library's in the same run. Another machine "
-        "gives other seconds; ratios change less. × stands for ours ÷ the other's: of time and "
-        "memory less is better, of bandwidth and speed more.",
+        "gives other seconds; ratios change less. Where the last column is below 1, ours took less "
+        "time or memory; a bandwidth is better above 1.",
         "",
     ]
-    tables: dict[str, list[tuple[records.Record, list[records.Row]]]] = {}
-    commands: set[tuple[str, tuple[str, ...]]] = set()
-    names: set[tuple[str, str, str]] = set()
+    tables: dict[str, dict[tuple[str, ...], tuple[records.Record, list[records.Row]]]] = {}
     for record in records.load(BENCH):  # the newest first
-        ranks = record.command.partition("--ranks ")[2]
         for suite, rows in record.suites.items():
-            new = [
-                replace(row, name=_plain(row.name), peer=_peer(row))
-                for row in rows
-                if (suite, ranks, row.name) not in names and row.name not in DROPPED
-            ]
-            if new and _about(suite) and (suite, setting(record)) not in commands:
-                tables.setdefault(suite, []).append((record, new))
-            commands.add((suite, setting(record)))
-            names |= {(suite, ranks, row.name) for row in rows}
+            if _about(suite) and suite not in LEFT_OUT:
+                kept = [row for row in rows if row.name not in DROPPED]
+                tables.setdefault(suite, {}).setdefault(setting(record), (record, kept))
     order = [name for name in TITLES if name in tables]
     for suite in [*order, *sorted(tables.keys() - TITLES.keys())]:
         lines += [f"## {TITLES.get(suite, suite)}", "", _about(suite), ""]
-        for record, rows in sorted(tables[suite], key=lambda one: _ranks(one[0])):
+        for record, rows in sorted(tables[suite].values(), key=lambda one: one[0].command):
             short = textwrap.shorten(record.command, LONGEST, placeholder=" ...")
-            where = f"{record.machine['name']}, {day(record.date)}"
-            found = _scores(rows) if suite in SCORED else _headlines(rows)
-            head = f"`{short}`, {where}{':' if found else '.'}"
-            lines += [head, "", *found, ""]
-            rows = sorted(rows, key=lambda row: row.unit == "1" and row.value == row.peer_value)
-            table = [
-                "| what | case | ours | other | other's | ours ÷ other's |",
-                "|---|---|---|---|---|---|",
-                *(f"| {' | '.join(_figures(row))} |" for row in rows[:MOST]),
-            ]
-            if len(rows) > MOST:
-                table += ["", f"The record has {_rows(len(rows) - MOST)} more."]
-            sums = sum(row.unit == "tests" for row in rows)
-            said = f", {sums} of them sums" if 0 < sums < len(rows) else ""
-            lines += _folded(f"All figures: {_rows(len(rows))}{said}", "\n".join(table))
+            first = _first(rows)
+            shared = _shared(first)
+            where = ", ".join([record.machine["name"], day(record.date), *map(_cell, shared)])
+            lines += [f"`{short}`, {where}:", "", *_table(first, shared), ""]
+            if len(first) < len(rows):
+                more = [f"The record has {_rows(len(rows) - MOST)} more."] * (len(rows) > MOST)
+                every = "\n".join([*_table(rows[:MOST]), "", *more])
+                lines += _folded(f"All figures: {_rows(len(rows))}", every)
     return "\n".join(lines)
 
 
-def _ranks(record: records.Record) -> int:
-    return int(record.command.partition("--ranks ")[2] or 0)
+def _first(rows: Sequence[records.Row]) -> list[records.Row]:
+    """Return what stands open: of each name and peer the last case, of tests their counts."""
+    counts = [row for row in rows if row.unit == "tests"]
+    last = {(row.name, row.peer): row for row in counts or rows}
+    return [*last.values()][:SHOWN]
 
 
-def _plain(name: str) -> str:
-    for old, new in PLAIN.items():
-        name = name.replace(old, new)
-    return name
+def _shared(rows: Sequence[records.Row]) -> list[str]:
+    """Return the cases that all rows have."""
+    every = [_cases(row) for row in rows]
+    return [text for text in every[0] if all(text in cases for cases in every)]
 
 
-def _peer(row: records.Row) -> str:
-    if row.peer == "the wire's limit":  # a rate is compared with what the headers leave
-        return "the link's rate" + (" less headers" if row.unit == "MB/s" else "")
-    return PEERS.get(row.peer, _plain(row.peer))
-
-
-def _scores(rows: Sequence[records.Row]) -> list[str]:
-    """Return, as a line of Markdown, how many notebooks got right marks, or the best accuracies."""
-    marked = [row.parameters for row in rows if row.unit == "points" and "right" in row.parameters]
-    if marked:
-        right = sum(bool(one["right"]) for one in marked)
-        return [f"- full marks for solutions and none for empty answers: {right} of {len(marked)}"]
-    steps = max((row.parameters.get("steps", 0) for row in rows), default=0)
-    best: dict[str, float] = {}
-    for row in rows if steps else ():
-        if row.parameters["steps"] == steps:
-            best[row.name] = max(best.get(row.name, 0), row.value)
-    scores = "; ".join(f"{name}: {quantity(score, '1')}" for name, score in best.items())
-    return [f"- accuracy after {steps} steps at the best rate: {scores}"] if best else []
-
-
-def _headlines(rows: Sequence[records.Row]) -> list[str]:
-    """Return what a suite found beside each peer, and without one: a line of Markdown for each."""
-    groups: dict[tuple[str, str], list[records.Row]] = {}
-    for row in rows:
-        peer = row.peer if row.ratio is not None else ""
-        groups.setdefault((peer, QUANTITIES.get(row.unit, row.unit)), []).append(row)
-    if len(groups) > 1:  # what passed and what a file is called are no quantities
-        groups = {(peer, what): those for (peer, what), those in groups.items() if what != "1"}
-    largest = sorted(groups.items(), key=lambda item: (not item[0][0], -len(item[1])))
-    return [
-        f"- {_cell(line)}"
-        for (peer, what), those in largest[:HEADLINES]
-        for line in _headline(peer, what, those)
-    ]
-
-
-def _headline(peer: str, what: str, rows: Sequence[records.Row]) -> list[str]:
-    if peer and len(rows) <= FEW:
-        if rows[0].name.startswith("convolution"):
-            rows = [min(rows, key=lambda row: row.value)]  # ways of doing the same
-        both = [(row, *together(row.value, row.peer_value, row.unit)) for row in rows]
-        unit = "" if rows[0].unit in IN_CELLS else f" {rows[0].unit}"
-        return [
-            f"{_named(row, rows)}: {ours}{unit}; {peer}: {theirs}{unit}"
-            for row, ours, theirs in both
-        ]
-    if not peer:
-        if what not in QUANTITIES.values() or {row.unit for row in rows} != {rows[0].unit}:
-            return []
-        ends = [by(rows, key=lambda row: row.value) for by in (min, max)]
-        said = [f"{quantity(row.value, row.unit)} ({_named(row, rows)})" for row in ends]
-        return [f"{what}: {' to '.join(said)}, {_rows(len(rows))}"]
-    least, most = (by(rows, key=lambda row: row.ratio) for by in (min, max))
-    middle = statistics.median(row.ratio for row in rows if row.ratio is not None)
-    ratios = [f"×{SPACE}{powers(f'{one:.2g}')}" for one in (middle, least.ratio, most.ratio)]
-    if ratios[1] == ratios[2]:
-        return [f"{what}, compared with {peer}: {ratios[0]} in {_rows(len(rows))}"]
-    names = ["", ""]
-    if least.name != most.name:
-        names = [f" ({row.name})" for row in (least, most)]
-    ends = f"{ratios[1]}{names[0]} to {ratios[2]}{names[1]}"
-    compared = f"{what}, compared with {peer}"
-    return [f"{compared}: median {ratios[0]}, from {ends}, {_rows(len(rows))}"]
-
-
-def _named(row: records.Row, rows: Sequence[records.Row]) -> str:
-    """Return a row's name, with its first parameter where others have the same name."""
-    if [one.name for one in rows].count(row.name) == 1 or not row.parameters:
-        return row.name
-    key, value = next(iter(row.parameters.items()))
-    return f"{row.name}, {_case(key, value)}"
+def _table(rows: Sequence[records.Row], shared: Iterable[str] = ()) -> list[str]:
+    head = "| what | case | ours | other | other's | ours ÷ other's |"
+    lines = [f"| {' | '.join(_figures(row, shared))} |" for row in rows]
+    return [head, "|---|---|---|---|---|---|", *lines]
 
 
 def _case(key: str, value: object) -> str:
-    if key == "rate" and isinstance(value, float) and value >= 1e6:  # no learning rate
-        rate = f"{value / 1e9:g} Gbit/s" if value >= 1e9 else f"{value / 1e6:g} Mbit/s"
-        return f"rate {rate}"
+    if key == "rate" and value >= 1e6:  # no learning rate
+        return f"{value / 1e9:g} Gbit/s" if value >= 1e9 else f"{value / 1e6:g} Mbit/s"
+    if key in ("ranks", "hosts", "steps", "bytes", "threads", "nodes", "edges"):
+        return f"{value:,} {key}"
     return f"{key} {quantity(value, '1') if isinstance(value, float) else value}"
 
 
@@ -349,15 +229,22 @@ def setting(record: records.Record) -> tuple[str, ...]:
     return tuple(word for word in record.command.split() if word not in record.suites)
 
 
-def _figures(row: records.Row) -> list[str]:
-    case = ", ".join(
-        _case(key, value)
-        for key, value in row.parameters.items()
-        if isinstance(value, str | int | float) and value != "" and len(str(value)) <= 40
-    )
+def _figures(row: records.Row, shared: Iterable[str]) -> list[str]:
+    case = ", ".join(text for text in _cases(row) if text not in shared)
     ratio = "" if row.ratio is None else f"{row.ratio:.2g}"
     ours, peer = (quantity(value, row.unit) for value in (row.value, row.peer_value))
     return [_cell(text) for text in (row.name, case, ours, row.peer, peer, ratio)]
+
+
+def _cases(row: records.Row) -> list[str]:
+    """Return what the row was measured with; a number with decimals is a result, but for rates."""
+    return [
+        _case(key, value)
+        for key, value in row.parameters.items()
+        if (isinstance(value, str | int) or (key == "rate" and "link" not in row.parameters))
+        and 0 < len(str(value)) <= 40
+        and str(value) not in row.name
+    ]
 
 
 def _cell(text: str) -> str:
