@@ -20,7 +20,7 @@ from tests.notebooks import axe
 from tests.notebooks.conftest import FEW
 from tools import executed as executed_module
 from tools.notebooks import is_appendix, sources
-from tools.site import gallery, generated, instant, single
+from tools.site import gallery, generated, instant, measured, single
 from tools.site.code import with_code
 from tools.site.faults import faults
 from tools.site.gallery import with_gallery
@@ -389,10 +389,10 @@ def test_the_page_of_figures_has_each_setting_of_a_suite_once(tmp_path, monkeypa
     wrote("python -m bench links", 4, 444, "links")
     wrote("python -m bench cells links", 5, 555, "cells", "links")
     wrote("python -m bench gone", 4, 999, "a suite that is gone")
-    monkeypatch.setattr(generated, "BENCH", tmp_path)
-    text = generated.measured()
+    monkeypatch.setattr(measured, "BENCH", tmp_path)
+    text = measured.page()
     for suite in ("conformance", "links"):
-        assert text.count(f"## {generated.TITLES[suite]}\n") == 1
+        assert text.count(f"## {measured.TITLES[suite]}\n") == 1
     shown = [value for value in range(111, 1000, 111) if f"| {value}\u00a0tests |" in text]
     assert shown == [222, 333, 555]  # of equal settings the newer
     assert text.index("--ranks 2") < text.index("--ranks 3")  # whichever is the newer
@@ -405,8 +405,8 @@ def test_of_many_figures_the_last_case_of_each_name_stands_open(tmp_path, monkey
     ]
     rows += [records.Row("wait", 3.0, "s", parameters={"ranks": 4})]
     records.write(records.make({"links": tuple(rows)}, "python -m bench links"), tmp_path)
-    monkeypatch.setattr(generated, "BENCH", tmp_path)
-    shown, folded = generated.measured().split("<details", 1)
+    monkeypatch.setattr(measured, "BENCH", tmp_path)
+    shown, folded = measured.page().split("<details", 1)
     assert re.findall(r"^\| (send|wait) \| (.*?) \|", shown, re.M) == [
         ("send", "2,000 bytes"),
         ("wait", ""),
