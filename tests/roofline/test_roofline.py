@@ -20,7 +20,8 @@ from helpers.roofline import (
     probes,
 )
 from helpers.roofline.ceilings import Ceilings, ceilings
-from helpers.roofline.measuring import _settled, ends, implausible, implausible_peaks
+from helpers.roofline.curves import ends, implausible, implausible_peaks
+from helpers.roofline.measuring import _settled
 
 
 def test_a_point_below_its_roof():
@@ -46,7 +47,7 @@ def test_levels_of_a_made_up_curve():
     rng = np.random.default_rng(0)
     times = [next(t for end, t in truth if s <= end) * rng.uniform(1, 1.1) for s in sizes]
     times[3] *= 1.5  # one disturbed sample
-    found = measuring.levels(sizes, times, 4)
+    found = curves.levels(sizes, times, 4)
     for one, (end, time) in zip(found, truth, strict=True):
         assert one["capacity"] == pytest.approx(end * 2**0.5, rel=0.01)
         assert one["seconds"] == pytest.approx(time, rel=0.12)
@@ -56,19 +57,19 @@ def test_levels_of_a_made_up_curve():
 def test_a_piece_of_a_slope_says_how_much_it_rises():
     sizes = [4096 * 2**k for k in range(12)]
     times = [1, 1, 1, 1, 4, 4, 4, 4, 9, 18, 36, 72]  # no third plateau
-    flat, second, slope, end = measuring.levels(sizes, times, 4)
+    flat, second, slope, end = curves.levels(sizes, times, 4)
     assert flat["rise"] == second["rise"] == 1
     assert slope["rise"] == pytest.approx(2)
     assert end["rise"] == pytest.approx(2)
     with pytest.raises(ValueError, match="at least 8"):
-        measuring.levels([1, 2, 3], [1, 1, 1], 4)
+        curves.levels([1, 2, 3], [1, 1, 1], 4)
 
 
 def test_first_jump():
-    assert measuring.first_jump([8, 16, 32, 64, 128], [1, 1.1, 1, 2, 2.1]) == 64
-    assert measuring.first_jump([8, 16, 32, 64, 128], [1, 3, 1, 2, 2.1]) == 64  # 16 was noise
-    assert measuring.first_jump([8, 16, 32], [1, 1.5, 1.5]) is None
-    assert measuring.first_jump([1, 2, 3], [1, 1, 1]) is None
+    assert curves.first_jump([8, 16, 32, 64, 128], [1, 1.1, 1, 2, 2.1]) == 64
+    assert curves.first_jump([8, 16, 32, 64, 128], [1, 3, 1, 2, 2.1]) == 64  # 16 was noise
+    assert curves.first_jump([8, 16, 32], [1, 1.5, 1.5]) is None
+    assert curves.first_jump([1, 2, 3], [1, 1, 1]) is None
 
 
 @pytest.mark.parametrize("way", [4096, 16384])
@@ -87,11 +88,11 @@ def test_ways_are_the_caches_and_not_the_tlbs(monkeypatch, way):
 
 def test_first_full_step():
     offsets = [8, 16, 32, 64, 128, 192, 256]
-    assert measuring.first_full_step(offsets, [5.7, 5.7, 5.7, 7.4, 7.5, 7.4, 7.4]) == 64
+    assert curves.first_full_step(offsets, [5.7, 5.7, 5.7, 7.4, 7.5, 7.4, 7.4]) == 64
     # Lines of 128 bytes whose slots begin in the middle of every other line: half a step at 64.
-    assert measuring.first_full_step(offsets, [5.7, 5.7, 5.7, 6.6, 7.5, 7.4, 7.4]) == 128
-    assert measuring.first_full_step(offsets, [5.7, 5.7, 5.8, 5.7, 5.8, 5.7, 5.9]) is None
-    assert measuring.first_full_step(offsets, [5.7, 9.0, 5.7, 5.7, 7.5, 7.4, 7.4]) is None  # noise
+    assert curves.first_full_step(offsets, [5.7, 5.7, 5.7, 6.6, 7.5, 7.4, 7.4]) == 128
+    assert curves.first_full_step(offsets, [5.7, 5.7, 5.8, 5.7, 5.8, 5.7, 5.9]) is None
+    assert curves.first_full_step(offsets, [5.7, 9.0, 5.7, 5.7, 7.5, 7.4, 7.4]) is None  # noise
 
 
 @pytest.mark.parametrize("n", [48, 50, 1, 336])  # the last is beyond one depth of "tiled"
