@@ -12,6 +12,7 @@ import torch
 from helpers.machine import usable_cores
 from helpers.roofline import (
     Point,
+    curves,
     design,
     kernels,
     matmul,
