@@ -13,7 +13,7 @@ y = s * s * x
 graph(autodiff.plan([w, x, b], [y]), {s: "s", y: "y"}, first=2)
 
 # %% [markdown]
-# This is $y=(wx+b)^2x$ as a [computation graph](glossary.md#computation-graph): boxes are tensors with their shapes, ovals are operators, and a colour is a piece of memory. The picture shows the state after step 2. Press ▶| twice: $s^2$ is written over $s$, and $y$ over $s^2$. So the whole computation needs a single buffer of 8 kB. You will write the code that decides this.
+# This is $y=(wx+b)^2x$ as a [computation graph](glossary.md#computation-graph): boxes are tensors with their shapes, and ovals are operators. Boxes of one colour share a piece of memory, a *buffer*. The picture shows the state after step 2: dashed boxes are not computed yet, struck-through boxes have been overwritten or freed. Press ▶| twice: $s^2$ is written over $s$, and $y$ over $s^2$. So the whole computation needs a single buffer of 8 kB. You will write the code that decides this.
 #
 # **You will be able to**
 #
@@ -69,7 +69,7 @@ from helpers.timing import Others, measure
 class Parameters:
     """Sizes of this notebook's runs."""
 
-    chain: int = 10_000  # convolutions in the article's graph (lesson 3)
+    chain: int = 10_000  # convolutions in Tian's graph (lesson 3)
     unit: float = 1.5625  # MiB of each of their results
     small_chain: int = 144  # convolutions that are run here
     numbers: int = 2_000_000  # elements of the array in lesson 4
@@ -144,7 +144,7 @@ values = zip(NAMES, four(np.array(3.0), np.array(2.0), np.array(-5.0)), strict=T
 print("this graph:", *(f"{name} = {value:g} " for name, value in values))
 
 # %% [markdown]
-# Both agree with your paper, but they work differently. PyTorch computed $y$ line by line and recorded what it did. `autodiff` built the whole graph, gradients included, before it saw a number. The rest of this notebook builds such graphs.
+# Both agree with your paper, but they work differently. PyTorch computed $y$ line by line and recorded what it did. `autodiff` built the whole graph, gradients included, before it saw a number.
 #
 # ### Types before values
 #
@@ -249,7 +249,7 @@ read = forward.intersection(v for node in added for v in node.inputs)
 guess.answer("results that the gradient reads", {str(v.maker.operator) for v in read})
 
 # %% [markdown]
-# Each line is one operator: what it reads, and the type of its result. Lines `a` to `c` compute $y$. Lines `d` to `i`, plus the constant 1 that `d` reads, are the gradient: $g_y\,(1-\tanh^2x)$, where $g_y=\partial y/\partial y=1$ is broadcast to $x$'s shape. The gradient reads one result of the forward pass: the rule of tanh needs the *result* of tanh (`a`), while a sum and a reshape need only shapes. Because of such reads, frameworks keep results until the backward pass has used them (lesson 3).
+# Each line from `a` to `i` is one operator: the type of its result, its name, and what it reads; `full(1.0)` makes a tensor of ones. Lines `a` to `c` compute $y$. Lines `d` to `i` are the gradient: $g_y\,(1-\tanh^2x)$, where $g_y=\partial y/\partial y=1$ is broadcast to $x$'s shape. The gradient reads one result of the forward pass: the rule of tanh needs the *result* of tanh (`a`), while a sum and a reshape need only shapes. Because of such reads, frameworks keep results until the backward pass has used them (lesson 3).
 #
 # ### Exercise 3: extend the graph
 #
@@ -322,7 +322,7 @@ for name, gate in (
     )
 
 # %% [markdown]
-# (The clipped gradient reaches 2 because $x$ has two readers here. Each contribution is clipped at 1, and then they add up.)
+# The clipped gradient reaches 2 because $x$ has two readers here: each contribution is clipped at 1, and then they add up.
 #
 # ### What breaks: a gradient written in NumPy
 #
@@ -391,7 +391,7 @@ y = (autodiff.exp(a) + autodiff.sin(a)) * a
 graph(autodiff.plan([x], [y]), {a: "a", y: "y"}, first=3)
 
 # %% [markdown]
-# The function below runs a graph in a given order. It counts how many readers each result still has, frees the result after the last one, and records the peak:
+# The function below runs a graph in a given order. It counts how many readers each result still has, frees a result after its last reader, and records the peak:
 
 
 # %%
@@ -422,7 +422,7 @@ terms = [autodiff.sum(f(u)) for f in (autodiff.exp, autodiff.sin, autodiff.tanh,
 total = terms[0] + terms[1] + terms[2] + terms[3]
 order = autodiff.topological([total])
 term_by_term = run_in(order, {u: numbers}, [total])
-elementwise_first = sorted(order, key=lambda node: node.output.shape != u.shape)  # stable
+elementwise_first = sorted(order, key=lambda node: node.output.shape != u.shape)
 all_at_once = run_in(elementwise_first, {u: numbers}, [total])
 for name, ((value,), peak) in (("term by term", term_by_term), ("elementwise first", all_at_once)):
     print(f"{name:18} peak {peak / 1e6:.1f} MB   y = {value:.2f}")
@@ -432,7 +432,7 @@ guess.answer("highest peak, MB", all_at_once[1] / 1e6)
 # %% [markdown]
 # The values are equal. If each term is summed before the next begins, one large result exists at a time. If all four functions run first, four large results wait for their sums.
 #
-# Nobody knows a fast way to the order with the lowest peak (the problem is NP-hard: Sethi 1975, *Complete register allocation problems*), so compilers use heuristics.
+# Finding the order with the lowest peak is NP-hard (Sethi 1975, *Complete register allocation problems*), so compilers use heuristics.
 #
 # ### Buffers
 #
@@ -487,7 +487,7 @@ for name, over in (("new buffers", {}), ("overwritten", forwarding(order, [u], [
 # %% [markdown]
 # ### The peak is arithmetic
 #
-# Shapes are known before the run, so all these decisions can be made before it. `autodiff.plan` makes them and states the peak. Is the peak right? Take a perceptron with one hidden layer and the gradients of its loss. Python's `tracemalloc` knows nothing of the plan, so it is an independent witness:
+# If the shapes are known before the run, all these decisions can be made before it. `autodiff.plan` makes them and states the peak. Is the peak right? Take a perceptron with one hidden layer and the gradients of its loss. Python's `tracemalloc` knows nothing of the plan, so it is an independent witness:
 
 # %%
 x, t = autodiff.variable("x", shape=(256, 64)), autodiff.variable("t", shape=(256, 10))
@@ -508,11 +508,11 @@ for name, in_place in (("freed and shared", False), ("overwritten as well", True
 graph(plan, {h: "h", loss: "loss", wanted[1]: "∂W", wanted[2]: "∂V"}, first=4)
 
 # %% [markdown]
-# The plan is right to within a few kilobytes. Press *play* and watch the bars at the side: memory peaks in the backward pass, when $h$ still waits for its readers beside three more results of its size. Boxes of one colour share a buffer; a struck-through box has been overwritten or freed.
+# The plan is right to within a few kilobytes. Press *play* and watch the bars at the side: memory peaks in the backward pass, when $h$ still waits for its readers beside three more results of its size.
 #
 # ### What breaks: no guard
 #
-# $y=\sin(e^x)\,e^x$. Let the sine overwrite $e^x$, which the product still has to read. `guard=False` permits it:
+# In $y=\sin(e^x)\,e^x$, the product reads $e^x$ after the sine. With `guard=False` the sine may overwrite it:
 
 # %%
 x = autodiff.variable("x", shape=(4,))
@@ -534,7 +534,7 @@ print("sin² in its place:  ", (np.sin(np.exp(point)) ** 2).round(4))
 #
 # *40 minutes.* Training keeps the results of the forward pass for the backward pass, and for deep networks these activations are most of the memory. Can we keep fewer?
 #
-# > **Predict.** A chain of 10 000 convolutions, each with a result of 1.56 MiB, needs 15.3 GiB for its gradients. An article, one of this course's sources, reports 173 MiB: it discards results and recomputes them. How many *forward* passes does this cost in all: 1.1, 2, 10, 100?
+# > **Predict.** A chain of 10 000 convolutions, each with a result of 1.56 MiB, needs 15.3 GiB for its gradients. Tian (2019) reports 173 MiB for a framework that discards results and recomputes them. How many *forward* passes does this cost: 1.1, 2, 10, 100?
 
 # %%
 guess["forward passes at 173 MiB"] = ...
@@ -542,11 +542,11 @@ guess["forward passes at 173 MiB"] = ...
 # %% [markdown]
 # ### Discard, and compute again
 #
-# With $x_i=f_i(x_{i-1})$, the gradient of step $i$ reads $x_{i-1}$. The backward pass visits the steps in the order $n,\dots,1$, so all $n$ results are alive when it begins.
+# With $x_i=f_i(x_{i-1})$, the gradient of step $i$ reads $x_{i-1}$. The backward pass visits the steps in the order $n,\dots,1$, so all $n$ results $x_0,\dots,x_{n-1}$ are alive when it begins.
 #
 # **[Recomputation](glossary.md#recomputation)**: cut the chain into $m$ equal segments and keep only the first result of each. When the backward pass reaches a segment, run the segment forward again from its first result. At most the $m$ kept results and the $n/m-1$ others of one segment are alive. This sum is smallest at $m=\sqrt n$, where it is $2\sqrt n-1$, and every step runs forward at most twice.
 #
-# The widget below runs such a schedule for $n=36$. Look at the number of results held, and at the number of forward steps. Move the slider to both ends: why is one segment as bad as 36?
+# The widget below runs such a schedule for $n=36$. Look at the results held and the forward steps. Move the slider to both ends: why is one segment as bad as 36?
 
 # %%
 n = 36
@@ -634,9 +634,9 @@ for name, schedule in schedules.items():
 # %% [markdown]
 # The measured peak exceeds the predicted number of results by about the same amount in every row. That constant is the workspace of the running step and the gradient itself.
 #
-# ### The best schedule, and the article's 10 000
+# ### The best schedule, and 10 000 convolutions
 #
-# Equal segments are not optimal. Suppose that we keep at most $c$ results and run each step forward at most $r$ times. Then the longest chain that we can differentiate has $\binom{c+r}{c}$ steps (Griewank and Walther 2000). The best schedule keeps *one* result at the best place. It treats first the part to the right in the same way, with $c-1$ kept results, then the part to the left, with $c$ again. While a step runs, two more results exist: the one it reads and the one it makes. So the peak is $c+2$.
+# Suppose that we keep at most $c$ results and run each step forward at most $r$ times. Then the longest chain that we can differentiate has $\binom{c+r}{c}$ steps (Griewank and Walther 2000). The best schedule first keeps *one* result, at the best place. It then treats the part to the right in the same way, with $c-1$ kept results, and last the part to the left, with $c$. While a step runs, two more results exist: the one it reads and the one it makes. So the peak is $c+2$.
 
 # %%
 N, MiB = P.chain, P.unit
@@ -651,7 +651,7 @@ draw.memory_against_time(
         "equal segments": [(c.peak * MiB, c.forwards / N) for c in of_segments],
     },
     {f"√n segments: {sqrt_n.peak * MiB:.0f} MiB": (sqrt_n.peak * MiB, sqrt_n.forwards / N)},
-    {"the article's 173 MiB": 173.03},
+    {"Tian's 173 MiB": 173.03},
 )
 plt.show()
 print(f"√n segments: {sqrt_n.peak * MiB:4.0f} MiB, forward {sqrt_n.forwards / N:.2f} times")
@@ -661,12 +661,12 @@ for c in (140, 108):
 guess.answer("forward passes at 173 MiB", forward)
 
 # %% [markdown]
-# So 173 MiB in place of 15 GiB cost at least 2.4 forward passes. The article explains its 173 MiB by blocks, our segments, of $\sqrt n$ steps. Equal segments alone cannot get there: they need at least $2\sqrt n-1=199$ results, 311 MiB. Only the curve of the best places reaches 173 MiB. With two forward passes, as many as equal segments take, the best places need 222 MiB.
+# So 173 MiB in place of 15 GiB cost at least 2.4 forward passes. Tian explains them by blocks, our segments, of $\sqrt n$ steps. Equal segments cannot get there: they need at least $2\sqrt n-1=199$ results, 311 MiB. From 311 MiB on, both curves agree. With about two forward passes, the best places need only 222 MiB.
 
 # %% [markdown] claims="09-segments-time"
 # ### The clock
 #
-# The backward pass of a convolution computes two gradients, each about as expensive as its forward pass. With everything kept, a training step costs three units; with two forward passes it costs four. So $\sqrt n$ segments should take up to a third longer. The record compares them with everything kept, ten times on each of two chains. In both, segments take less than a third longer; only with small convolutions do they take more than a tenth longer, our margin.
+# The backward pass of a convolution computes two gradients, each about as expensive as its forward pass. With everything kept, a training step costs as much as three forward passes; with each step run forward twice, four. So $\sqrt n$ segments should take up to a third longer. They do: on both recorded chains they take less than a third longer. Only on the chain of 16 × 16 images do they take more than a tenth longer, our margin.
 
 # %%
 claims.evidence("09-segments-time")
@@ -681,7 +681,7 @@ claims.evidence("09-segments-time")
 #
 # ### Same mathematics, other numbers
 #
-# The pass `collect_terms` simplifies sums:
+# The pass `collect_terms` simplifies sums. Each line below lists a graph's operators in order; `full(2.0)` is the constant 2:
 
 # %%
 x = autodiff.variable("x", shape=("size",))
@@ -692,7 +692,7 @@ for text, y in (("x + 1 - 2 + x", x + 1 - 2 + x), ("X + a + Y + b", X + a + Y + 
         print(f"{what:14}", *(node.operator for node in autodiff.topological(each)))
 
 # %% [markdown]
-# $x+1-2+x$ became $2x-1$, and the numbers $a$ and $b$ are added to each other first: of the three additions of matrices, two are left. In floating point, the values can change: as written, $x+10^{20}-10^{20}$ is 0 at $x=1$; collected, it is 1. That is why this pass is in `passes.fast_math`, and why C compilers do the same only under `-ffast-math`.
+# $x+1-2+x$ became $2x-1$, and the numbers $a$ and $b$ are added to each other first, so only two additions of matrices are left of three. In floating point, the values can change: as written, $x+10^{20}-10^{20}$ is 0 at $x=1$; collected, it is 1. That is why this pass is in `passes.fast_math`, and why GCC does the same only under `-ffast-math`.
 #
 # > **Predict.** $A$ and $B$ are 1000 × 1000, $v$ is 1000 × 1. How many times as many multiplications does $(AB)v$ need as $A(Bv)$?
 
@@ -739,7 +739,7 @@ for coefficient in COEFFICIENTS:  # x⁵ and less by Horner's rule: four product
 print(fused.maker.operator.source())
 
 # %% [markdown]
-# What is the strongest rival in plain NumPy? It writes all results over one array, *in blocks* of 8 192 numbers: a block stays in the processor's cache, so main memory sees each number once, as with the fused loop.
+# A strong rival in plain NumPy writes all results over one array, *in blocks* of 8 192 numbers: a block stays in the processor's cache, so main memory sees each number once, as with the fused loop.
 
 
 # %%
@@ -775,12 +775,13 @@ for count in (1, 400, 40_000, P.numbers):
     print("{:9,} {:7.0f} {:10.0f} {:7.0f}".format(count, *took), "  same bits" if same else "")
 others.say()
 
+# %% [markdown]
+# With 40 000 numbers, which fit into a cache, blocks gain nothing over one array. With two million, which do not fit, blocks gain: they save traffic with main memory. The fused loop is faster still, although it moves no more bytes from main memory than the blocks do. NumPy also writes seven intermediate results to the cache and reads them again, and makes nine calls for each block; we did not separate these two costs. With 400 numbers the fused loop loses. It takes about as long for one number: most of the time is the call's. Ten recorded runs compare loop and blocks:
+
 # %% claims="09-fused-blocks"
 claims.evidence("09-fused-blocks")
 
 # %% [markdown]
-# Compare the columns. With 40 000 numbers, which fit into a cache, blocks gain nothing over one array. With two million, which do not fit, blocks gain: this part of the gain is traffic with main memory. The fused loop is faster still, although it moves no more bytes from main memory than the blocks do. NumPy also writes seven intermediate results to the cache and reads them again, and makes nine calls for each block; we did not separate these two costs. With 400 numbers the fused loop loses. It takes about as long for one number, so the call takes most of the time, not the loop.
-#
 # ### What the graph does not say: state
 #
 # So far a graph is a function of its inputs, but training changes weights. A **state** is a variable that keeps its array between runs, and an *update* is an operator that writes a new value into that array. Now the order matters even for the values. An operator that reads the state sees the old value or the new one, depending on whether the update has run, and the edges do not say which.
@@ -872,7 +873,7 @@ print(f"loss {losses[0]:.3f} -> {losses[-1]:.3f}; {right.mean():.1%} of the poin
 # | reference counts, read-only and writable forwarding, caution when a reader remains | lesson 2: planned peak confirmed by `tracemalloc`; without caution, other numbers |
 # | blocks of $\sqrt n$: $O(\sqrt n)$ memory for $O(n)$ time; 10 000 convolutions 15 624 → 173 MiB | lesson 3: equal segments end at 311 MiB and 1.98 forward passes; 173 MiB takes the best places and 2.39 |
 # | $x+1-2+x\Rightarrow2x-1$; $x+a+y+b\Rightarrow a+b+x+y$; fused multiply-add | lesson 4: all of them; the first two change values in floating point |
-# | updates share storage with what they update; readers must have finished | lesson 4: without the control dependency a read comes out twice too large |
+# | updates share storage with what they update; readers must have finished | lesson 4: without the control dependency a read returns 20 instead of 10 |
 # | symbolic shapes; a loop operator; with both, a graph computes whatever can be computed | lesson 1: Maxout for every batch; [appendix](A5_more_of_graphs.ipynb): a recurrent network for every length |
 # | eager evaluation with recording differentiates a `while`; hard to optimize, bound to the code | [appendix](A5_more_of_graphs.ipynb): the inverse by Newton; replayed for another matrix it is wrong |
 #
@@ -886,6 +887,7 @@ print(f"loss {losses[0]:.3f} -> {losses[-1]:.3f}; {right.mean():.1%} of the poin
 # - Chen et al. (2016), *Training deep nets with sublinear memory cost*: segments.
 # - Griewank & Walther (2000), *Algorithm 799: revolve*: the best places, and the proof.
 # - Baydin et al. (2018), *Automatic differentiation in machine learning: a survey*: forward and reverse mode.
+# - Tian (2019), *Introduction to computation technologies in deep learning*, lecture slides: 10 000 convolutions in 173 MiB.
 # - Gulrajani et al. (2017), *Improved training of Wasserstein GANs*: a loss that needs the gradient of a gradient.
 #
 # **Next**: [05 Convolve an image in CUDA C, with or without a GPU](05_cuda_tiling.ipynb) goes one level down, to the kernels that compute such a graph's operations.
