@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
@@ -21,11 +21,9 @@ SPACE = "\u00a0"  # does not break a line
 TIMES = f"×{SPACE}"
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 SHOWN = 4  # settings of a line
-IN_CELLS = {
-    "s": 1.0,
-    "ms": 1e-3,
-    "µs": 1e-6,
-}  # units of time, of which each row has its own; seconds in one
+TIME = {"s": 1.0, "ms": 1e-3, "µs": 1e-6}  # seconds in one
+SYMBOLS = (*TIME, "B", "bytes", "1/s", "bytes/s", "flop/s")  # other units name a quantity
+LEAST = 0.01  # of a table's unit, where a smaller unit can help
 
 
 @dataclass(frozen=True)
@@ -85,7 +83,7 @@ class Recorded:
         else:
             ratio = given[0]["scale"] == "ratio"
             compared = f"{given[0]['ours']} {'÷' if ratio else '−'} {first.peer}"
-            if first.unit not in IN_CELLS and first.unit != "1":
+            if first.unit not in TIME and first.unit != "1":
                 compared = f"{first.unit}, {compared}"
             said = [_effect(one)[0] for one in given]
         words = [one["word"] for one in given]
@@ -102,24 +100,12 @@ class Recorded:
 
     def tables(self) -> str:
         """Return the rows as Markdown; what other processors measured otherwise is folded."""
-        first = self.rows[0].parameters
-        found: dict[tuple, list[Recorded]] = {}
+        found: dict[tuple[str, ...], list[Recorded]] = {}
         for one in self.by_processor:
-            found.setdefault(tuple(tuple(_cells(row)) for row in one.rows), []).append(one)
+            found.setdefault(_table(one.rows), []).append(one)
         lines: list[str] = []
-        for rows, ones in found.items():
+        for table, ones in found.items():
             where = ", and on ".join(f"{one.processor}, {day(one.date)}" for one in ones)
-            unit = self.rows[0].unit
-            of = "" if unit in IN_CELLS or unit == "1" else f"{unit}, "
-            sides = f"{of}{first['ours']} | {of}{self.rows[0].peer} | effect (95 %) | runs"
-            counted = f"{first['ours']} | share (95 %)"
-            table = [
-                f"| setting | {counted if _counts(self.rows[0]) else sides} | {VERDICT} |",
-                "|---" * len(rows[0]) + "|",
-                *(f"| {' | '.join(row)} |" for row in rows),
-                "",
-            ]
-            table = [typeset(line) for line in table]
             if lines:
                 summary = f"Recorded on {where}: <em>{ones[0].here}</em>"
                 lines += [f"<details><summary>{summary}</summary>", "", *table, "</details>", ""]
@@ -189,19 +175,44 @@ def _counts(row: Row) -> bool:
     return plain and given["effect"] == row.value
 
 
-def _cells(row: Row) -> list[str]:
-    given = row.parameters
-    setting = re.sub(r" (?=[=÷×])|(?<=[=÷×]) ", SPACE, given["setting"])  # in one line
-    if _counts(row):
-        events, trials = map(sum, zip(*given["values"], strict=True))
-        low, high = (_percent(end) for end in given["interval"])
-        share = f"{_percent(row.value)} ({low.removesuffix(SPACE + '%')} to {high})"
-        return [setting, f"{events} of {trials}", share, given["word"]]
-    effect, low, high = _effect(given)
-    sides = together(row.value, row.peer_value, row.unit)
+def _table(rows: Sequence[Row]) -> tuple[str, ...]:
+    """Return the lines of a table in Markdown; its sides share one unit, which the heads name."""
+    first = rows[0]
+    ours = first.parameters["ours"]
+    if _counts(first):
+        heads, cells = [ours, "share (95 %)"], [_shares(row) for row in rows]
+    else:
+        sides = [side for row in rows for side in (row.value, row.peer_value)]
+        said, unit = in_one_unit(sides, first.unit)
+        heads = [_head(side, unit, first.unit) for side in (ours, first.peer)]
+        heads += ["effect (95 %)", "runs"]
+        pairs = zip(said[::2], said[1::2], strict=True)
+        cells = [[*pair, *_interval(row)] for pair, row in zip(pairs, rows, strict=True)]
+    lines = [["setting", *heads, VERDICT], ["---"] * (len(heads) + 2)]
+    for row, between in zip(rows, cells, strict=True):
+        setting = row.parameters["setting"]
+        setting = re.sub(r" (?=[=÷×])|(?<=[=÷×]) ", SPACE, setting)  # in one line
+        lines.append([setting, *between, row.parameters["word"]])
+    return (*(typeset(f"| {' | '.join(line)} |") for line in lines), "")
+
+
+def _head(side: str, shown: str, unit: str) -> str:
+    if unit == "1":
+        return side
+    return f"{side}, {shown}" if unit in SYMBOLS else f"{unit}, {side}"
+
+
+def _shares(row: Row) -> list[str]:
+    events, trials = map(sum, zip(*row.parameters["values"], strict=True))
+    low, high = (_percent(end) for end in row.parameters["interval"])
+    share = f"{_percent(row.value)} ({low.removesuffix(SPACE + '%')} to {high})"
+    return [f"{events} of {trials}", share]
+
+
+def _interval(row: Row) -> list[str]:
+    effect, low, high = _effect(row.parameters)
     interval = f"{effect} ({low.removeprefix(TIMES)} to {high.removeprefix(TIMES)})"
-    interval = interval.replace(" ", SPACE)
-    return [setting, *sides, interval, str(given["runs"]), given["word"]]
+    return [interval.replace(" ", SPACE), str(row.parameters["runs"])]
 
 
 def _effect(given: Mapping) -> list[str]:
@@ -236,12 +247,15 @@ def _percent(share: float) -> str:
     return f"{percent:.0f}{SPACE}%" if percent >= 10 or not percent else f"{percent:.2g}{SPACE}%"
 
 
-def together(ours: float | None, peer: float | None, unit: str) -> list[str]:
-    """Return two sides of one measurement in one unit, that of the larger: 0.03 ms and 20 ms."""
-    by, name = _scale(max(abs(one) for one in (ours, peer) if one is not None), unit)
-    if unit not in IN_CELLS:  # it stands in the column's head
-        name = ""
-    return ["" if one is None else _text(one * by, name) for one in (ours, peer)]
+def in_one_unit(values: Sequence[float | None], unit: str) -> tuple[list[str], str]:
+    """Return values in one unit, and its name: 0.03 and 20, ms.
+
+    It is the largest value's unit, or a smaller one if the least value has too many zeros in it.
+    """
+    sizes = sorted((abs(one) for one in values if one), reverse=True) or [0.0]
+    scales = [_scale(size, unit) for size in sizes]
+    by, name = next((scale for scale in scales if sizes[-1] * scale[0] >= LEAST), scales[0])
+    return ["" if one is None else _text(one * by, "") for one in values], name
 
 
 def quantity(value: float | None, unit: str) -> str:
@@ -254,11 +268,11 @@ def quantity(value: float | None, unit: str) -> str:
 
 def _scale(value: float, unit: str) -> tuple[float, str]:
     """Return by what to multiply a value of this size, and the unit that it then has."""
-    if unit in IN_CELLS:
-        seconds = value * IN_CELLS[unit]
+    if unit in TIME:
+        seconds = value * TIME[unit]
         places = ((1, 1, "s"), (1e-3, 1e3, "ms"), (1e-6, 1e6, "µs"), (0, 1e9, "ns"))
         by, name = next((by, name) for least, by, name in places if seconds >= least or not seconds)
-        return by * IN_CELLS[unit], name
+        return by * TIME[unit], name
     if unit in ("bytes/s", "flop/s") and value >= 1e6:
         large = value >= 1e9
         return (1e-9 if large else 1e-6), ("G" if large else "M") + unit.replace("bytes", "B")
