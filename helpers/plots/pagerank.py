@@ -39,6 +39,7 @@ LOOK = {  # a second cue beside the colour, for those who do not tell colours ap
 }
 MOST = 14  # nodes of each kind that are shown
 TOLD = 5  # names of each kind in the picture's description, from the highest rank down
+TIP = 11  # length of an arrow's
 SHAKE = 8  # by which circles with their names are shaken apart: standard deviation
 
 
@@ -209,10 +210,7 @@ def _apart(places: np.ndarray, radii: Sequence[float], letters: Sequence[int]) -
 
 def _svg(nodes: Sequence[Mapping], edges: Sequence[tuple[int, int]]) -> str:
     """The picture as it reads without a script."""
-    lines = "".join(
-        f'<line x1="{a["x"]}" y1="{a["y"]}" x2="{b["x"]}" y2="{b["y"]}"/>'
-        for a, b in ((nodes[i], nodes[j]) for i, j in edges)
-    )
+    lines = "".join(_arrow(nodes[i], nodes[j]) for i, j in edges)
     marks = "".join(
         f'<circle cx="{n["x"]}" cy="{n["y"]}" r="{n["r"]}" {LOOK[n["kind"]]}>'
         f"<title>{html.escape(n['name'])}: {n['rank']}</title></circle>"
@@ -223,9 +221,24 @@ def _svg(nodes: Sequence[Mapping], edges: Sequence[tuple[int, int]]) -> str:
     return (
         f'<svg viewBox="{" ".join(map(str, FRAME))}" role="group" font-size="{FONT}" '
         f'aria-label="{_told(nodes)}" text-anchor="middle" font-family="sans-serif">'
-        f'<g stroke="{GREY}" stroke-width="0.8">{lines}</g><g stroke="#fff">{marks}</g></svg>'
+        f'<g stroke="{GREY}" stroke-width="0.8" fill="{GREY}">{lines}</g>'
+        f'<g stroke="#fff">{marks}</g></svg>'
         "<small>Red, thick edge: the centre; blue: what it needs, in one or two steps; orange, "
-        "dashed edge: what needs it. The larger, the higher its rank.</small>"
+        "dashed edge: what needs it. An arrow leads to what is needed. The larger, the higher its "
+        "rank.</small>"
+    )
+
+
+def _arrow(a: Mapping, b: Mapping) -> str:
+    """A line from one circle's middle, with a tip at the other circle's edge."""
+    way = np.array([b["x"] - a["x"], b["y"] - a["y"]])
+    way = way / max(float(np.hypot(*way)), 1e-9)
+    tip = np.array([b["x"], b["y"]]) - way * (b["r"] + 1)
+    end, side = tip - way * TIP, way[::-1] * (TIP / 3, -TIP / 3)
+    corners = " ".join(f"{x:.1f},{y:.1f}" for x, y in (tip, end + side, end - side))
+    return (
+        f'<line x1="{a["x"]}" y1="{a["y"]}" x2="{end[0]:.1f}" y2="{end[1]:.1f}"/>'
+        f'<polygon points="{corners}"/>'
     )
 
 

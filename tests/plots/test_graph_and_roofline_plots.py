@@ -46,6 +46,13 @@ def test_neighbourhood_tells_its_kinds_by_more_than_colour_and_in_words():
     assert 'stroke-width="3"' in looks["a&amp;b"]
     assert looks["below"] == ""
     assert "stroke-dasharray" in looks["above"]
+    tips = [tip.split()[0].split(",") for tip in re.findall(r'<polygon points="([^"]*)"', page)]
+    rounds = re.findall(
+        r'<circle cx="([-.\d]+)" cy="([-.\d]+)" r="([.\d]+)"[^>]*><title>(a|b)', page
+    )
+    for tip, (x, y, r, _) in zip(tips, (rounds[1], rounds[0]), strict=True):  # what is needed
+        away = np.hypot(float(tip[0]) - float(x), float(tip[1]) - float(y))
+        assert away == pytest.approx(float(r) + 1, abs=0.2)
     alone = graphs.neighbourhood(csr_array(np.zeros((1, 1))), ["a"], [1.0], 0).data
     assert 'aria-label="a and its surroundings. It has none"' in alone
 
