@@ -84,7 +84,7 @@ plt.show()
 # %% [markdown]
 # The C library `libc6` has a single link, to the compiler's run-time library `libgcc-s1`. That library has two links, one of them back to `libc6`. Together they get more than a quarter of all visits.
 #
-# **Look around one package:** zoom, drag, and point at the circles. The package in the middle is red. Packages that it needs, in one or two steps, are blue; packages that need it are orange (of each, the 14 of highest rank).
+# **Look around one package:** zoom, drag, and point at the circles. Blue are packages that `python3-numpy` needs, orange are packages that need it (of each, the 14 of highest rank).
 
 # %%
 draw.neighbourhood(A, debian.names, result.scores, debian.number("python3-numpy"))
@@ -219,7 +219,7 @@ def csr(N, E):
 check.count_bytes(dense, csr)
 
 # %% [markdown]
-# If only bytes counted, the ratio of your two counts would be the ratio of the times. The next cell measures how fast this machine reads, in a sum and in version 2. The faster of the two sets the least time, a dashed line. Which versions stand far above the line?
+# If only bytes counted, your two counts would have the ratio of the times. The next cell measures how fast this machine reads, in a sum and in version 2. The faster of the two sets the least time, a dashed line. Which versions stand far above the line?
 
 # %%
 if check.count_bytes.passed(dense, csr):
@@ -246,7 +246,7 @@ for row in rows:
     )
 
 # %% [markdown] claims="06-same-bytes 06-csr 06-messages-dense"
-# **Bytes explain the slow dense versions.** They read nearly as fast as this machine can: no better code can make them much faster. The dense matrix has over 400 times the bytes of the compressed rows. (A ratio below 1 means that a cache held some of the bytes. If other programs used your cores, run the cells again.)
+# **Bytes explain the slow dense versions.** A sum does little but read. If version 2 reads as fast as the sum, or faster, better code can gain little. The dense matrix has over 400 times the bytes of the compressed rows. (A ratio below 1 means that a cache held some of the bytes.)
 #
 # Bytes do not explain version 1. COO moves fewer bytes than 0s (2.2 and 3.7 MB), but in the records, on one core, it takes five to seven times as long. Is the COO format slow? We give the same links, in the same format, to SciPy:
 
@@ -305,13 +305,13 @@ for name in {"dense", "dense_scaled"} & set(held):
     del held[name]  # 400 MB each
 
 # %% [markdown]
-# The dense versions gain much, as the source says: memory limits them on both machines, and a GPU's memory is far faster. Yet on the recorded GPU version 4 is the fastest, and version 1 beats the dense ones. The GPU could read that version's 0.9 MB in less than a microsecond, so bytes no longer limit it. **First move fewer bytes, then move them faster.**
+# The dense versions gain much, as the source says: memory limits them on both machines, and a GPU's memory is far faster. Yet on the recorded GPU version 4 is the fastest, and version 1 beats the dense ones. The GPU could read version 4's 0.9 MB in less than a microsecond, so bytes no longer limit it. **First move fewer bytes, then move them faster.**
 #
 # > **Answer.** The dense version reads over 400 times the bytes of compressed rows, and takes about the time that its bytes need. Bytes do not explain the rest: COO is slow in PyTorch, and fast in SciPy.
 #
 # ## Lesson 2. When is the answer right, and when may you stop?
 #
-# *65 minutes, of which the project takes 40.* **The question:** the source repeats its step 200 times, on a graph where every node has a link out. Thousands of Debian's packages have none. What must change, and how many iterations are enough?
+# *65 minutes, of which the project takes 40.* **The question:** the source repeats its step 200 times, on a graph where every node has a link out. Thousands of Debian's packages have no link out. What must change, and how many iterations are enough?
 #
 # ### Rank that leaks
 #
@@ -421,7 +421,7 @@ on_random.answer(runs["random"].iterations)
 on_debian.answer(runs["Debian"].iterations)
 
 # %% [markdown]
-# On the source's graph, K = 200 is ten times too many. Debian's curve ends parallel to the bound: each late change is 0.85 times the one before, and no graph can be slower. Packages that need only each other can cause this: a walk that enters their cycle leaves it only by a restart. We found two such cycles in Debian. To open a cycle, the next cell removes the links out of one of its packages.
+# On the source's graph, a tenth of K = 200 is enough. Debian's curve ends parallel to the bound: each late change is 0.85 times the one before, and no graph can be slower. Packages that need only each other can cause this: a walk that enters their cycle leaves it only by a restart. We found two such cycles in Debian. To open a cycle, the next cell removes the links out of one of its packages.
 
 # %%
 CYCLES = {  # packages that need each other and nothing else
@@ -545,7 +545,10 @@ for name, one in graphs.items():
         said.answer(every / some)
 
 # %% [markdown]
-# Two things make Debian's boundary small. First, its packages have few links: four on average, and nearly a third have one or none. A package with one link sends its rank to at most one process, and a package without links sends it to none. So even in shuffled order the boundary takes half the bytes of the allgather. In the random graph a node has ten links on average, so nearly every process needs nearly every rank. Second, the order by name often puts linked packages into one block, since packages with similar names often need one another. This nearly halves the bytes again. METIS looks at the links instead of the names; in our runs its order needed less than half the bytes of the order by name.
+# Two things make Debian's boundary small:
+#
+# - **Few links.** A package has four on average, and nearly a third have one or none. A package with one link sends its rank to at most one process. So even in shuffled order the boundary takes half the bytes of the allgather. In the random graph a node has ten links on average, so nearly every process needs nearly every rank.
+# - **The order.** Packages with similar names often need one another, and the order by name puts them into one block. This nearly halves the bytes again. METIS looks at the links instead; in our runs its order needed less than half the bytes of the order by name.
 #
 # ### On real processes
 #
@@ -592,7 +595,7 @@ from helpers.pagerank import distributed
 print(inspect.getsource(distributed.rank_block).split('"""')[2].partition("    if residual")[0])
 
 # %% [markdown]
-# If four processes took longer than one, or the boundary longer than the allgather, then bytes were not the limit here. On one machine, the processes share memory and cores. In each iteration they also wait for one another three times: for two sums and for the exchange. Several machines gain room instead: together they hold a graph that one cannot.
+# On one machine, four processes need not be faster than one: they share memory and cores. In each iteration they also wait for one another three times, for two sums and for the exchange. What several machines gain is room: together they hold a graph that one cannot.
 #
 # > **Answer.** A process must receive the rank of every foreign node that links to one of its own. The graph and the order of its nodes decide how many there are. You can count them before you run anything.
 #
