@@ -39,6 +39,8 @@ _ALL_WAIT_FOR_ALL = {
 _ALL_WAIT_FOR_ROOT = {"bcast", "scatter", "scatterv"}
 _ROOT_WAITS_FOR_ALL = {"reduce", "gather", "gatherv"}
 
+EAGER = 1024  # bytes: a library copies what is so small away, whether or not it is received
+
 Calls = dict[int, list[Call]]  # world rank -> its calls, in the order in which they were made
 Indices = dict[int, int]  # id of a call -> its event
 
@@ -180,14 +182,18 @@ def _with_waiting(events: list[Event], messages: list[Message]) -> list[Event]:
 
 def _needs_of_messages(events: list[Event], messages: list[Message]) -> Iterable[tuple[int, float]]:
     """Yield (event, the moment before which nothing could move) for both sides of messages."""
+    waits = {i: wait for wait, event in enumerate(events) for i in event.completes}
     for message in messages:
         send = events[message.send]
         yield message.completed_in, send.begin
-        # A send that ended only after its receive was posted may have waited for that (rendezvous);
-        # one that ended before was copied away (eager).
+        # A send that ended only after its receive was posted waited for that (rendezvous), unless
+        # it is small; one that ended before was copied away (eager).
+        call = send.call.lower()
+        where = waits.get(message.send) if call.startswith("i") else message.send
+        eager = send.bytes <= EAGER and "ssend" not in call
         posted = events[message.receive].begin
-        if send.kind == SEND and send.end > posted:
-            yield message.send, posted
+        if send.kind == SEND and not eager and where is not None and events[where].end > posted:
+            yield where, posted
 
 
 def _needs_of_collectives(events: list[Event]) -> Iterable[tuple[int, float]]:

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from helpers import tracing as traces
+from helpers.tracing.activity import RECEIVE, SEND
 from helpers.tracing.clock import Clock
+from helpers.tracing.matching import assemble
 from tests.cluster.ways import PART
 from tests.mpi.runner import run_ranks
 
@@ -27,7 +29,15 @@ def everything():
 
     patterns = [chain, star, ring, ring_by_requests, scatter_by_hand]
     others = {
-        2: [errors, unmatched, late_sender, late_to_a_collective, many, shifted_clock],
+        2: [
+            errors,
+            unmatched,
+            late_sender,
+            late_receiver,
+            late_to_a_collective,
+            many,
+            shifted_clock,
+        ],
         4: [in_groups],
     }
     found = {each.__name__: pattern(each.__name__) for each in patterns}
@@ -189,6 +199,45 @@ def test_waiting_is_told_from_transfer():
     assert 0.1 < stuck.waiting <= stuck.duration  # ten megabytes are not copied away
     assert prompt.waiting == late.waiting == 0
     assert trace.waiting()[0] == pytest.approx(sum(event.waiting for event in trace.of(0)))
+
+
+def late_receiver():
+    """Rank 1 receives, 0.3 s late, what rank 0 sends without blocking; then something small."""
+    from mpi4py import MPI
+
+    box = np.zeros(10_000_000, "u1")
+    with traces.record(MPI.COMM_WORLD) as comm:
+        MPI.COMM_WORLD.Barrier()
+        if comm.rank == 0:
+            comm.Isend(box, 1).Wait()
+            comm.Send(box[:100], 1)
+        else:
+            time.sleep(0.3)
+            comm.Recv(box, 0)
+            comm.Recv(box, 0)
+    return traces.gather(comm)
+
+
+@pytest.mark.mpi
+def test_the_wait_of_a_send_waits_and_not_the_call_that_began_it():
+    trace = on(2)[0]["late_receiver"]
+    begun, waited, small = trace.of(0)
+    assert (begun.call, waited.call, small.call) == ("Isend", "Wait", "Send")
+    assert begun.waiting == small.waiting == 0
+    assert 0.1 < waited.waiting <= waited.duration
+
+
+def test_a_small_send_waits_for_nobody():
+    """However long it takes: 100 bytes are copied away, 10 kB or a synchronous send are not."""
+
+    def waiting(call, size):
+        send = (call, SEND, "world", 1, 0, size, 0, 100, None, None)
+        receive = ("Recv", RECEIVE, "world", 0, 0, size, 50, 200, None, None)
+        events, *_ = assemble({0: [send], 1: [receive]}, {0: Clock(), 1: Clock()})
+        return events[0].waiting
+
+    assert waiting("Send", 100) == 0
+    assert waiting("Send", 10_000) == waiting("Ssend", 100) == pytest.approx(50e-9)
 
 
 def late_to_a_collective():
