@@ -53,9 +53,8 @@ def dimensions(what: str, given: object) -> tuple[int, int, int]:
     limits = MAX_GRID if what == "grid" else MAX_BLOCK
     threads = x * y * z
     if what == "block" and threads > MAX_BLOCK_THREADS:
-        raise LaunchError(
-            f"block {given!r} has {threads} threads; CUDA allows at most {MAX_BLOCK_THREADS}"
-        )
+        sides = " × ".join(map(str, numbers)) + f" = {threads}" * (len(numbers) > 1)
+        raise LaunchError(f"a block of {sides} threads; CUDA allows at most {MAX_BLOCK_THREADS}")
     for axis, size, limit in zip("xyz", full, limits, strict=True):
         if size > limit:
             raise LaunchError(f"{what} {given!r}: {axis} = {size} exceeds CUDA's limit of {limit}")

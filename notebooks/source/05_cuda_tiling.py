@@ -6,7 +6,7 @@
 # %% [markdown]
 # **You will be able to**
 #
-# - compute from block and thread number which element a thread works on, and say why it tests the bounds;
+# - compute which element a thread works on, and say why it tests the bounds;
 # - predict how many bytes a convolution kernel asks for, and check the prediction by counting;
 # - load a [tile](glossary.md#tile) with its [halo](glossary.md#halo) into shared memory, with the barrier that it needs;
 # - recognise a race, and repair it.
@@ -62,7 +62,7 @@ three = Convolution(np.full((3, 3), 1 / 9), "zero", tile=(4, 4), device="cpu")
 thread_picture(three.record(small, "global"), "image", "out")
 
 # %% [markdown]
-# Nine threads read a pixel in the middle of the image, and each of them asks memory for it. Where four blocks meet, the nine belong to four blocks. This notebook counts the bytes that threads ask for, then removes most of them.
+# Nine threads read a pixel in the middle of the image, and each of them asks memory for it. This notebook counts the bytes that threads ask for, then removes most of them.
 #
 # ## Lesson 1. Which thread computes what, and what does it read?
 #
@@ -70,7 +70,7 @@ thread_picture(three.record(small, "global"), "image", "out")
 #
 # ### Host and device
 #
-# A GPU is a computer beside the computer. The *[host](glossary.md#host-and-device)* is your processor with its memory. The *device* is the GPU with its own. Most of the device's memory is *global memory*, which every thread on the device can reach. A thread's own variables live in *registers*, on the GPU's chip.
+# The *[host](glossary.md#host-and-device)* is your processor with its memory; the *device* is the GPU with its own. Most of the device's memory is *global memory*, which all threads can reach. A thread's own variables live in *registers*, on the GPU's chip.
 #
 # The host copies arrays to the device, *launches* a function there, and copies the results back. That function is a *[kernel](glossary.md#cuda-kernel)*. It is written in CUDA C, which is C++ with a few words added.
 #
@@ -89,7 +89,7 @@ print(f"kernels run on: {add.device}")
 Code(add["vector_add"].listing, language="c++")
 
 # %% [markdown]
-# Numbers at the left are line numbers; we refer to them below. `__global__` marks a kernel. All threads execute the same function, so each must compute which element is its own. Threads are grouped into [blocks](glossary.md#block), and blocks form a [grid](glossary.md#grid). In one dimension, which CUDA calls `.x`:
+# `__global__` marks a kernel. All threads execute the same function, so each must compute which element is its own. Threads form [blocks](glossary.md#block), and blocks form a [grid](glossary.md#grid). In one dimension, `.x`, a thread's element is:
 #
 # $$ i = \text{blockIdx} \cdot \text{blockDim} + \text{threadIdx} $$
 #
@@ -125,7 +125,7 @@ print(record)
 # - **requests** count loads and stores of whole *[warps](glossary.md#warp)*. A warp is a group of 32 threads, its *lanes*, that run together. When it executes a load, the addresses of its lanes go to memory as one request. A block of four threads is a warp with four lanes in use.
 # - **sectors** say what was moved. Global memory moves in pieces of 32 bytes. A request moves every sector that one of its lanes touches. Here the floats of each request are neighbours and lie in one sector.
 #
-# So a kernel has two costs, the bytes *asked for* and the bytes *moved*. We print both. (A GPU takes a sector from a cache if it is still there. Our runner has no cache.)
+# So a kernel has two costs, the bytes *asked for* and the bytes *moved*. We print both. (A GPU may find a sector in a cache. Our runner has no cache.)
 #
 # ### What breaks: no bounds test
 #
@@ -190,7 +190,7 @@ plt.show()
 #
 # $$ O_{y,x} = \sum_{j=0}^{k-1} \sum_{i=0}^{k-1} F_{j,i}\; I_{y+j-r,\;x+i-r} $$
 #
-# (Deep learning calls this a convolution. A mathematician would first rotate the filter by 180°.) Outside the image, $I$ is zero. Grid and block now have two dimensions: $x$ for columns, $y$ for rows. (CUDA has a third, $z$.)
+# (Deep learning calls this a convolution. A mathematician would first rotate the filter by 180°.) Outside the image, $I$ is zero. Grid and block now have two dimensions: $x$ for columns, $y$ for rows.
 
 # %%
 Code(convolution.module["convolve_global"].listing, language="c++")
@@ -258,7 +258,7 @@ asked_less.answer(less[0])
 moved_less.answer(less[1])
 
 # %% [markdown]
-# Nearly half of the bytes asked for are gone, but only a sixth of the bytes moved. In global memory, all 32 lanes asked for a weight, but only one sector moved. So the bytes asked for make the saving look three times as large as it is.
+# Nearly half of the bytes asked for are gone, but only a sixth of the bytes moved: all 32 lanes asked for a weight, but only one sector moved.
 #
 # ### Exercise 2: the weights move
 #
@@ -299,7 +299,7 @@ moved_less.answer(less[1])
 check_memory.constant_filter(filters)
 
 # %% [markdown]
-# Compare what the two kernels ask for and move. (`from_global` skips weights whose pixel lies outside the image, so it asks for a little less than the kernel above.)
+# Your kernel should save as much. (`from_global` skips weights whose pixel lies outside the image, so it asks for a little less than `convolve_global`.)
 
 # %%
 given = {"from_global": (image, blur)}
@@ -314,7 +314,7 @@ for name, inputs in given.items():
 # %% [markdown]
 # ### Pixels: a tile with its halo in shared memory
 #
-# *[Shared memory](glossary.md#shared-memory)* belongs to a block: all of its threads can read and write it. It is small (48 KiB by default) and lies on the GPU's chip. A block can load each pixel that it needs once, and then compute from shared memory. The array of these pixels is the block's *[tile](glossary.md#tile)*: it holds $T_y \times T_x$ pixels, and a *[halo](glossary.md#halo)* of $r$ pixels on each side:
+# *[Shared memory](glossary.md#shared-memory)* belongs to a block: all of its threads can read and write it. It is small (48 KiB by default) and lies on the GPU's chip. A block can load each pixel that it needs once, and then compute from shared memory. These pixels are the block's *[tile](glossary.md#tile)*: the pixels at its $T_y \times T_x$ outputs, and a *[halo](glossary.md#halo)* of $r$ pixels on each side:
 #
 # $$ (T_y + k - 1)(T_x + k - 1) \text{ loads for } T_y T_x \text{ outputs} $$
 #
@@ -335,7 +335,7 @@ corner_pass.answer(int(last["occurrence"]) + 1)
 tile_animation(tiled, "image", "tile", (6, 6), block=1)
 
 # %% [markdown]
-# Step through the picture. In the first iteration, threads 0 to 5 write zeros (grey), because the tile's first row lies above the image. In the third iteration, only four threads still have a pixel to load. Here is the kernel:
+# Step through the picture. In iteration 1, threads 0 to 5 write zeros (grey), because the tile's first row lies above the image. In iteration 3, only four threads still have a pixel to load. Here is the kernel:
 
 # %%
 Code(convolution.module["convolve_tiled"].listing, language="c++")
@@ -367,9 +367,9 @@ print(f"the tile asks for {table[0][1] / table[2][1]:.1f} times less than the fi
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# A block loads $12 \cdot 36$ pixels for $8 \cdot 32$ outputs: 1.7 pixels for each output, where the first kernel loads 25. The kernel moves more bytes than it asks for, because a tile's row of 36 pixels begins in the middle of a sector. All further reads of pixels go to shared memory (last column).
+# A block loads $12 \cdot 36$ pixels for $8 \cdot 32$ outputs: 1.7 pixels for each output, where the first kernel loads 25. All further reads of pixels go to shared memory (last column). The tile moves more bytes than it asks for, because its rows of 36 pixels begin in the middle of a sector.
 #
-# **Is the tile 19 times as fast?** No. On an H200, with 8192 × 8192 pixels, the three kernels took 0.77, 0.73 and 0.43 ms. With a 3 × 3 filter they took 0.32, 0.31 and 0.35 ms: the tile was the slowest. All three moved each byte to or from the GPU's memory about once, because its caches keep a pixel that another thread has just read. So the tile saves only requests to the caches, and it costs a barrier and shared memory. (Times and counts on an H200 come from `make gpu`; `data/gpu/` holds the record.)
+# **Is the tile 19 times as fast?** No. On an H200, with 8192 × 8192 pixels, the three kernels took 0.77, 0.73 and 0.43 ms. With a 3 × 3 filter they took 0.32, 0.31 and 0.35 ms: the tile was the slowest. All three moved each byte to or from the GPU's memory about once: its caches keep a pixel that another thread has just read. So the tile saves only requests to the caches, and it costs a barrier. (Times and counts on an H200 come from `make gpu`; `data/gpu/` holds the record.)
 #
 # The *operations per byte moved* are the kernel's [arithmetic intensity](glossary.md#arithmetic-intensity). [Notebook 07](07_roofline.ipynb) shows what it decides.
 #
@@ -419,7 +419,7 @@ if check.moving_average.passed(moving_average):
 figure, ax = plt.subplots(
     figsize=(8, 3.2), label="Means of five lie nearer the sine than single numbers"
 )
-ax.plot(wave, "--", color=style.GREY, marker="", label="sine")
+ax.plot(wave, "--", color=style.GREY, marker="", lw=2.5, zorder=3, label="sine")
 for (name, curve), line in zip(curves.items(), (".", "-"), strict=False):
     ax.plot(curve, line, ms=4, label=name)
     print(f"{name}: standard deviation from the sine {np.std(curve - wave):.2f}")
@@ -428,7 +428,7 @@ ax.legend(ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1))
 plt.show()
 
 # %% [markdown]
-# > **Answer.** A block avoids nearly all repeated reads: weights go to constant memory, and the block loads each pixel of its tile once. That is $(T_y+k-1)(T_x+k-1) / (T_yT_x)$ loads for each output. Only the pixels of halos are still read by more than one block.
+# > **Answer.** Nearly all repeated reads: weights go to constant memory, and a block loads each pixel of its tile once, which takes $(T_y+k-1)(T_x+k-1) / (T_yT_x)$ loads for each output. Only the pixels of halos are still read by more than one block.
 #
 # ## Lesson 3. What does a barrier order?
 #
@@ -485,7 +485,7 @@ for name, source in {"without": without, "as it stands": reverse_blocks.module.s
 # %% [markdown]
 # ### What breaks: a barrier that half a block reaches
 #
-# All threads of the block must reach the *same* barrier. Here, half of the threads meet an extra barrier:
+# Here, half of the threads meet an extra barrier:
 
 # %% language="cuda"
 # __global__ void half(float *x) {
@@ -500,11 +500,11 @@ for name, source in {"without": without, "as it stands": reverse_blocks.module.s
 half[1, 64](np.arange(64, dtype=np.float32))
 
 # %% [markdown]
-# CUDA leaves undefined what happens then. The block may hang, or the two halves may meet at different barriers and read half a tile. So guard only the load; every thread must reach the barrier. For the same reason `if (i >= n) return;` does not belong above a barrier, and the runner refuses it.
+# CUDA leaves undefined what happens then. The block may hang, or the two halves may meet at different barriers and read half a tile. So guard only the load; all threads must reach the *same* barrier. For the same reason `if (i >= n) return;` does not belong above a barrier, and the runner refuses it.
 #
 # ### A race
 #
-# In a **[race](glossary.md#race)**, two threads touch the same element, at least one of them writes, and nothing orders the two accesses. The result may change from run to run. This kernel sums 64 numbers as a tree: 32 threads add the upper half of `part` to the lower half, then 16 threads halve it again, and so on. Inside the loop there is no barrier.
+# In a **[race](glossary.md#race)**, two threads touch the same element, at least one of them writes, and nothing orders the two accesses. The result may change from run to run. This kernel sums 64 numbers as a tree: 32 threads add the upper half of `part` to the lower half, then 16 threads add what is left in the same way, and so on. Its loop has no barrier.
 
 # %% language="cuda"
 # __global__ void racing_sum(const float *x, float *total) {

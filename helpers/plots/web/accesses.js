@@ -140,8 +140,8 @@ export function start(root, data) {
       if (frame === 0) return `Block ${triple(data.block)} has ${threads} threads and a tile of ${shape[0]} × ${shape[1]} = ${shape[0] * shape[1]} elements to fill. Press ▶|.`;
       if (frame === steps) return `After the barrier: thread ${reader}, which makes the output at ${made}, reads ${used.length} elements of the tile, most of them loaded by other threads.`;
       const pass = data.passes[frame - 1], outside = pass.filter((r) => r[1] < 0).length;
-      return `Iteration ${frame} of ${steps - 1}: ${pass.length} of ${threads} threads load one element each` +
-        (outside ? `; ${outside} of them lie outside the image and become 0 (grey)` : "") + `. The number is the thread${threads > 32 ? ", the colour its warp" : ""}.`;
+      return `Iteration ${frame} of the loop: ${pass.length} of ${threads} threads fill one element each` +
+        (outside ? `, ${outside} of them with 0 (grey), outside the image` : "") + `. The number is the thread${threads > 32 ? ", the colour its warp" : ""}.`;
     };
     const show = (frame) => {
       clear();
