@@ -149,17 +149,11 @@ def gru_step(step: GRUStep, x: Mapping[str, float], h: Tensor, title: str) -> Ax
         ((0.5, -2.45), (2.2, -2.45), 0.22),  # x → n, under the reset gate
     ):
         style.arrow(ax, start, end, connectionstyle=f"arc3,rad={bend}", shrinkA=2, shrinkB=2)
-    ax.annotate(
-        "copied where z is near 1",
-        (3.55, 0.42),
-        (0.3, 0.42),
-        va="center",
-        fontsize=11,
-        color=style.legible(style.GREY),
-        arrowprops={"arrowstyle": "->", "color": style.BLUE, "lw": 2},
-    )
+    ax.plot([0.25, 0.25, 3.55], [0.1, 0.45, 0.45], color=style.BLUE, lw=2, marker="")
+    style.arrow(ax, (3.55, 0.45), (3.55, 0.1), style.BLUE, width=2)
+    ax.text(1.9, 0.5, "copied where $z$ is near 1", ha="center", color=style.legible(style.BLUE))
     ax.text(2.95, -2.45, "$n = \\tanh(W_nx+b_n+r\\circ m)$\n$h_t=(1-z)\\circ n+z\\circ h_{t-1}$")
-    ax.set(xlim=(-0.6, 4.35), ylim=(-2.95, 0.6), title=title)
+    ax.set(xlim=(-0.6, 4.35), ylim=(-2.95, 0.75), title=title)
     ax.set_axis_off()
     return ax
 

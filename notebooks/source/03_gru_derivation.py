@@ -267,9 +267,8 @@ three_checks(
 
 # %%
 left_at_half = Prediction("left after 60 steps at radius 0.5", None)  # your number, such as 1e-3
-small_inputs = Prediction(
-    "at radius 2, inputs of size 0.1, it", None
-)  # "explodes", "stays", "vanishes"
+# "explodes", "stays" or "vanishes":
+small_inputs = Prediction("at radius 2, inputs of size 0.1, it", None)
 large_inputs = Prediction("at radius 2, inputs of size 2, it", None)
 
 
@@ -292,9 +291,9 @@ for said, end in ((small_inputs, ends[3]), (large_inputs, ends[4])):
     said.answer("explodes" if end > 10 else "vanishes" if end < 0.1 else "stays")
 
 # %% [markdown] claims="03-norm-above-one 03-input-tames"
-# Each curve is the median over 25 random matrices. On the left only the radius differs, and a dashed line is the bound of the curve of its colour. At $\rho=0.5$ the gradient vanishes: $k$ nearly equal factors make a straight line on this axis. At $\rho=1$ it does not grow, although the norm of $U$ is above 1 and the bound climbs: powers of a matrix follow its spectral *radius*, not its norm.
+# Each curve is the median over 25 random matrices. On the left only the radius differs; a dashed line bounds the curve of its colour. At $\rho=0.5$ the gradient vanishes, along a straight line since the $k$ factors are nearly equal. At $\rho=1$ it does not grow, although $\lVert U\rVert$ is above 1 and the bound climbs: powers of a matrix follow its spectral *radius*, not its norm.
 #
-# On the right only the input differs. Without input the state stays at 0, where the slope of tanh is 1, and the gradient explodes like $U^k$. Inputs of size 0.1 slow the explosion. (The curve rises at its end because the first states are near 0.) Inputs of size 2 drive the states into *saturation*, towards ±1, where tanh is flat: the gradient even vanishes. But not always: see $\rho=3$ in the records below.
+# On the right only the input differs. Without input the state stays at 0, where the slope of tanh is 1, and the gradient explodes like $U^k$. Inputs of size 0.1 slow the explosion. (The curve rises at its end: the first states are near 0.) Inputs of size 2 drive the states into *saturation*, towards ±1, where tanh is flat: the gradient vanishes. At $\rho=3$ it explodes all the same: the second bold sentence below holds at one of its four settings.
 
 # %%
 for name in ("03-norm-above-one", "03-input-tames"):
@@ -304,15 +303,16 @@ for name in ("03-norm-above-one", "03-input-tames"):
 # One often reads that the gradient explodes if the norm of $\operatorname{diag}(1-h^2)\,U$ is greater than 1. A norm above 1 is **necessary, not sufficient**: the first matrix below has norm 5, and its square is zero. The radius of $U$ does not decide either, since each factor of the product is $U$ times a diagonal matrix. The second matrix has radius 0. If its second unit is saturated, each factor is $\operatorname{diag}(1,\varepsilon)\,U$, and the product grows:
 
 # %%
+norm = torch.linalg.matrix_norm
 U = torch.tensor([[0.0, 5.0], [0.0, 0.0]])
-print(f"norm of U {torch.linalg.matrix_norm(U, 2):.1f}, norm of U @ U {(U @ U).norm():.1f}")
+print(f"first matrix:  norm {norm(U, 2):.1f}, norm of its square {norm(U @ U, 2):.1f}")
 
 U = 1.5 * torch.tensor([[1.0, -1.0], [1.0, -1.0]]).double()
 factor = torch.diag(torch.tensor([1.0, 1e-6]).double()) @ U
-for name, matrix in (("U", U), ("the factor", factor)):
+for name, matrix in (("second matrix:", U), ("its factor:", factor)):
     radius = torch.linalg.eigvals(matrix).abs().max()
-    grown = torch.linalg.matrix_norm(torch.linalg.matrix_power(matrix, 60), 2)
-    print(f"{name:10} radius {radius:.2f}, norm of the product of 60: {grown:.1g}")
+    grown = norm(torch.linalg.matrix_power(matrix, 60), 2)
+    print(f"{name:14} radius {radius:.2f}, norm of the product of 60 {grown:.1g}")
 
 # %% [markdown]
 # ### Clipping helps against explosion only
@@ -577,7 +577,7 @@ _ = interact(
 claims.evidence("03-open-gate")
 
 # %% [markdown]
-# With a bias of 4, the GRU's curve is almost flat, and the RNN's falls by many powers of ten. With a bias of 0, this GRU loses the gradient even sooner than the RNN. (At radius 0.6, where `nn.RNN` began in the first picture, it loses less.) What helps is not the gate, but a gate near 1.
+# With a bias of 4, the GRU's curve is almost flat, and the RNN's falls by many powers of ten. With a bias of 0, this GRU loses the gradient even sooner than the RNN. (At radius 0.6, that of the first picture's RNN, it loses less.) What helps is not the gate, but a gate near 1.
 #
 # ### Exercise 4: a half-life for the state
 #
@@ -666,9 +666,9 @@ for (name, budget), found in by_rate.items():
 above.answer({name for name in NETWORKS if best[name, 120] > 0.9})
 
 # %% [markdown]
-# The half-life GRU learns at the most rates: from 0.01 up in 120 steps, from 0.003 up in 360. The *same GRU* without this bias learns only at the largest rates. The orthogonal RNN has no gate, and copies with some seeds and not with others. The RNN's mean never reaches 0.9.
+# The half-life GRU learns at the most rates: from 0.01 up in 120 steps, from 0.003 up in 360. The *same GRU* without this bias learns only at the largest rates. The orthogonal RNN has no gate, and copies with some seeds only. The RNN's mean never reaches 0.9.
 #
-# Why do two of the four learn at moderate rates? Measure lesson 1's product for each, *before training*: how much of the gradient survives the 39 steps?
+# How much of the gradient survives the 39 steps *before training*? Measure lesson 1's product for each network:
 
 # %%
 task = LongCopy()
@@ -685,7 +685,7 @@ for name, known in NETWORKS.items():
     print(f"{name:14} of five seeds: smallest {min(norms):.0e}, largest {max(norms):.0e}")
 
 # %% [markdown]
-# The half-life GRU and the orthogonal RNN keep a visible share of the gradient; as PyTorch begins them, GRU and RNN keep about $10^{-6}$ or less. If you tried only the rate 0.01, you would think a GRU needs this bias. At 0.1 it learns without this bias, although its gradient had vanished at the start.
+# The half-life GRU and the orthogonal RNN, which learn at moderate rates, keep more than 1 %. The GRU and the RNN keep about $10^{-6}$ or less. If you tried only the rate 0.01, you would think that a GRU needs the bias. At 0.1 it learns without, although its gradient had vanished at the start.
 #
 # ### Exercise 5: an ablation of your own
 #
@@ -714,7 +714,7 @@ def one_gate(inputs, states, h):
 check.one_gate_for_both(one_gate)
 
 # %% [markdown]
-# A second ablation, `from_input`, removes two things: gate and candidate read the input $x_t$ alone, and tanh is gone.
+# In a second ablation, `from_input`, gate and candidate read only the input $x_t$, and tanh is gone.
 #
 # > **Predict.** By how much does the cell with one gate differ from the full GRU in accuracy, on the long copy and on *forget on cue* (the task of lesson 2's first picture)?
 
@@ -752,7 +752,7 @@ draw.against_the_gru(apart)
 plt.show()
 
 # %% [markdown]
-# Each ± and each bar is a 95 % interval. (From four seeds it may pass 1; an accuracy cannot.) The differences are *paired*: a seed gives both networks the same batches and test set. If a bar contains 0, these seeds detect no difference; the cells may still differ. In our runs, four seeds detected no loss with one gate; on the long copy the interval is wide. The cell that reads the input alone lost on *forget on cue*, but copied.
+# Each ± and each bar is a 95 % interval. (It may pass 1; an accuracy cannot.) The differences are *paired*: a seed gives both networks the same batches and test set. If a bar contains 0, these seeds detect no difference; the cells may still differ. In our runs, four seeds detected no loss with one gate, but the interval on the long copy is wide. The cell that reads the input alone lost on *forget on cue*, but copied.
 #
 # ### What is gained: steps at the same time
 #
@@ -803,7 +803,7 @@ work.answer(sum(multiplied) / T)
 # %% [markdown]
 # In our runs, on one core, the scan was faster with 16 numbers a step, and the loop with 1 024: the scan makes few, large calls, but multiplies nearly $2\log_2T$ times as much.
 #
-# With $P$ [ranks](glossary.md#rank), processes that exchange messages, each rank scans its own block of steps in a loop. Then `comm.exscan`, a scan over ranks, gives it one combined step for all before its block, in $\log_2P$ rounds of messages. `join` combines two steps; `n` counts the joins that had to wait for one another.
+# With $P$ [ranks](glossary.md#rank), processes that exchange messages, each rank scans its own block of steps in a loop. Then `comm.exscan`, a scan over ranks, combines all steps before its block into one, in $\log_2P$ rounds of messages. `join` combines two steps; `n` counts the joins that had to wait for one another.
 
 # %%
 # %load_ext helpers.cluster
@@ -845,9 +845,9 @@ print(f"4 ranks: {max(depths)} steps in sequence, {1e3 * max(taken):.1f} ms; "
       f"largest difference {(torch.cat(blocks) - loop(a, b)).abs().max():.0e}")  # fmt: skip
 
 # %% [markdown]
-# The sequence shrinks from $T$ to $T/P+\log_2P$ steps. The time shrinks less: the loop multiplies once a step, `join` twice, and a rank once more to apply the state before its block.
+# The steps in sequence fall from $T$ to $T/P+\log_2P$. The time need not fall: the loop multiplies once a step, `join` twice, a rank once more to apply the state before its block, and the ranks share your cores.
 #
-# On a GPU, each step can have its own thread, as in the scan of notebook [15](15_cuda_threads_that_meet.ipynb). This kernel is that scan, with `join` for +. A block of 256 threads takes one of the 16 numbers:
+# On a GPU, each step can have its own thread, as in the scan of notebook [15](15_cuda_threads_that_meet.ipynb). This kernel is that scan, with `join` for +. Each block of 256 threads computes one of the 16 numbers:
 
 # %% language="cuda" magic_args="--device cpu"
 # __global__ void recurrence(const float *a, const float *b, float *h) {
