@@ -60,7 +60,7 @@ a, b = (rng.random((P.n, P.n), dtype=np.float32) for _ in range(2))
 products = versions(P.n)  # of two matrices, by name
 
 # %% [markdown]
-# The next cell measures this machine once, in less than a minute, and draws its roofline. The lines are limits of the machine, for numbers of 32 bits (fp32); a kernel whose data come from a cache may pass memory's lines. Each circle is a *kernel*, a small piece of a program. Further right, a kernel does more operations for each byte; further up, it is faster. `axpy` adds a multiple of one array to another. The other two kernels multiply the same matrices with the same number of operations. **Point at a circle** for its figures, and **add a kernel** of your own below the picture. Which kernel could be faster?
+# The next cell measures this machine once, in less than a minute, and draws its roofline. The lines are limits of the machine, for numbers of 32 bits (fp32). Each circle is a *kernel*, a small piece of a program. Further right, a kernel does more operations for each byte; further up, it is faster. `axpy` adds a multiple of one array to another. The other two kernels multiply the same matrices with the same number of operations. (A kernel passes memory's lines if a cache served it, or if other programs slowed the machine while it measured the lines.) **Point at a circle** for its figures, and **add a kernel** of your own below the picture. Which kernel could be faster?
 
 # %%
 machine = ceilings()
@@ -120,7 +120,7 @@ if machine.skipped:
     )
 
 # %% [markdown]
-# *Scalar* code uses one lane of a register. *theory* is the formula, with two units and FMA in every row. The last column shows what your core does: its operations per cycle, divided by the lanes, and by 2 with FMA. With FMA, about 2 confirms the two units; about 1 with AVX-512 means a single unit of this width. The same units do float32 and float64: where the two rows differ, trust the larger number. Above 2 without FMA, the core has more than two adders.
+# *Scalar* code uses one lane of a register. *theory* is the formula, with two units and FMA in every row. The last column shows what your core does: its operations per cycle, divided by the lanes, and by 2 with FMA. With FMA, about 2 confirms the two units; about 1 with AVX-512 means a single unit of this width. The same units do float32 and float64: where the two rows differ, trust the larger number. Above 2 without FMA, the core has more than two units.
 #
 # ### Latency: find the caches
 #
@@ -159,7 +159,7 @@ if machine.found:  # else too busy for a whole curve
 print(f"a line has {machine.line} bytes; a set of L1 has {machine.ways} ways")
 
 # %% [markdown]
-# The curve is a staircase: at each step the working set has outgrown a cache. The steps need not stand exactly where the system reports a cache's size: other programs use part of it, and a virtual machine may report a cache that many share.
+# The curve is a staircase: at each step the working set has outgrown a cache. The steps need not stand where the system reports a cache's size: other programs use part of it, and a virtual machine may report a cache that many share.
 #
 # The last line of the output has two more properties of a cache. A cache moves whole **[lines](glossary.md#cache-line)**, usually of 64 bytes. So a second access in the same line is nearly free. A cache is also divided into *sets*. The address of a line decides its set, and a set has room for a few lines, its **[ways](glossary.md#associativity)**. The source's L1 has 32 KiB and 8 ways, so it has $32768 / 64 / 8 = 64$ sets. Addresses that are $64 \cdot 64 = 4096$ bytes apart share a set. The ninth line from such addresses evicts the first, even if the rest of the cache is empty.
 #
@@ -260,7 +260,11 @@ check.predict_point(least_seconds)
 # %% [markdown]
 # ### Kernels under the roof
 #
-# We counted the operations and bytes of seven kernels by hand: a *pass* over arrays reads each input once and writes each output once. Your `least_seconds` predicts the times. The column *of roof* is performance ÷ roof, for the kernel's number of threads. Three of the kernels compute $\max(s x + z, 0) \cdot w$. `unfused` is NumPy: four passes, on one thread. `passes` makes the same four passes in C, on all threads. `fused` makes a single pass in C, on all threads.
+# We counted the operations and bytes of seven kernels by hand. Your `least_seconds` predicts their times. The column *of roof* is performance ÷ roof, for the kernel's number of threads. Three of the kernels compute $\max(s x + z, 0) \cdot w$ in *passes*, each of which reads its inputs once and writes its output once:
+#
+# - `unfused`: four passes in NumPy, on one thread;
+# - `passes`: the same four passes in C, on all threads;
+# - `fused`: a single pass in C, on all threads.
 #
 # > **Predict.** `passes` moves 40 bytes for each element and `fused` moves 16. How many times as long does `passes` take?
 
@@ -287,8 +291,6 @@ offer("the roof of all cores", **{"Gflop/s": peak / 1e9, "GB/s": bandwidth / 1e9
 draw.interactive(peaks, roofs | machine.cache_roofs(), points)
 
 # %% [markdown] claims="07-fusion 07-softmax"
-# A kernel stands above memory's roof if a part of its data came from a cache, or if the machine was disturbed while it measured the roof.
-#
 # **Fusion saves bytes, and so it saves time.** In the records, on one thread, four passes take 2.0 to 2.2 times as long as one pass if the arrays lie in memory, and 1.7 to 1.9 times if they lie in L2. Bytes alone predict 2.5.
 #
 # **Bytes do not explain a kernel far below memory's roof.** `softmax` moves as many bytes as `x * 2`, and takes 1.5 to 4.3 times as long in the records. One reason may be *exp*: we count it as one operation, but it takes many instructions.
@@ -441,7 +443,7 @@ plain.answer(gain[1, 1])
 after.answer(gain[8, 8])
 
 # %% [markdown] claims="07-causes-together"
-# Read the last column. In the plain loop, turning B gains little; in the record, a factor of 1.2 to 2. With eight sums of vectors it gains much, 9 to 36. An explanation: in the plain loop, the next number is loaded while the addition waits. Once no addition waits, only the jumps in B are left: they miss, and eight separate loads must fill each vector. Now read the columns downwards: eight sums and vectors gain less while B jumps, and more after B is turned.
+# Read the last column. In the record, turning B gains a factor of 1.2 to 2 in the plain loop, and of 9 to 36 with eight sums of vectors. An explanation: in the plain loop, the next number is loaded while the addition waits. Once no addition waits, only the jumps in B are left: they miss, and eight separate loads must fill each vector. Now read downwards: eight sums and vectors gain more once B is turned.
 #
 # **So no single cause makes `ijk` slow. The causes hide one another**: remove one, and the next one takes over. Whoever says what misses cost must say how the rest of the loop runs.
 
@@ -498,9 +500,9 @@ plt.show()
 best_side.answer(max(rates, key=rates.get))
 
 # %% [markdown] claims="07-tile-too-large 07-register-tile"
-# The dashed line is the same program with a single tile: where the curve lies above it, blocks pay. The best side may be that of L1's tile, of L2's, or neither. In the records, tiles twice as wide take 16 to 45 % longer than tiles that fit L2.
+# The dashed line is the same program with a single tile: where the curve lies above it, blocks pay. The best side may be that of L1's tile, of L2's, or neither. In the records, tiles twice as wide as L2's take 16 to 40 % longer.
 #
-# Blocks do not change the innermost loop: it still loads and stores an element of C for each product that it adds. **Register tiles** change it: a piece of C, such as 6 × 16 numbers, stays in registers while $k$ runs. Each loaded number of B then serves 6 rows, and each number of A 16 columns. In the records, register tiles are three to four times as fast as blocks, at $n = 384$ and at 768.
+# Blocks do not change the innermost loop: it still loads and stores an element of C for each product that it adds. **Register tiles** change it: a piece of C, such as 6 × 16 numbers, stays in registers while $k$ runs. Each loaded number of B then serves 6 rows, and each number of A 16 columns. In the records, register tiles are three to four times as fast as blocks; the next picture compares them on your machine.
 
 # %%
 display(evidence("07-tile-too-large"), evidence("07-register-tile"))
@@ -586,7 +588,10 @@ for name, function in (("used", library.used), ("unused", library.unused)):
     print(f"{name:7} {seconds(timing.best):>8}: {rate:6.1f} billion additions in a second")
 
 # %% [markdown] claims="07-unused-result"
-# The second line is faster than any processor can add: the compiler has removed the loop. In the records the function without a result is 75 to 100 times as fast at $10^5$ additions, and more than a thousand times at $3 \cdot 10^6$. If more work takes hardly more time, suspect that the work was not done.
+# The second line is faster than any processor can add: the compiler has removed the loop. If more work takes hardly more time, as in the column *unused*, suspect that the work was not done.
+
+# %%
+evidence("07-unused-result")
 #
 # ## The roof of a GPU
 #
@@ -602,7 +607,7 @@ for kind, peak in gpu_peaks.items():
 draw.interactive(gpu_peaks, gpu_bands) if gpu_peaks else None
 
 # %% [markdown]
-# The products in tf32 and bf16 ran on **tensor cores**, units that multiply small tiles of matrices in one instruction. (H100 and H200 use them for fp64 too, hence its peak above fp32's.) Tensor cores lift the peak, but not the bandwidth, so the ridge moves to the right. On the recorded GPU, arithmetic limits a kernel with 50 operations for each byte in fp32; memory limits it in bf16. **Asynchronous copies** load the next tile while the tensor cores work on the current tile. They change neither operations nor bytes, but bring a kernel that waited for its loads closer to the same roof.
+# The products in tf32 and bf16 ran on **tensor cores**, units that multiply small tiles of matrices in one instruction. (H100 and H200 use them for fp64 too, so its peak lies above fp32's.) Tensor cores lift the peak, but not the bandwidth, so the ridge moves to the right. On the recorded GPU, arithmetic limits a kernel with 50 operations for each byte in fp32; memory limits it in bf16. **Asynchronous copies** load the next tile while the tensor cores work on the current tile. They change neither operations nor bytes, but bring a kernel that waited for its loads closer to the same roof.
 #
 # ## In practice, and where to read on
 #
