@@ -592,7 +592,8 @@ for name, function in (("used", library.used), ("unused", library.unused)):
 
 # %%
 evidence("07-unused-result")
-#
+
+# %% [markdown]
 # ## The roof of a GPU
 #
 # `make gpu` measures such a roof on a machine with a GPU, and keeps a record. The picture has the GPU's memory (HBM), its L2 cache, and its peak for several formats; *tf32* and *bf16* have fewer significant bits than fp32:
