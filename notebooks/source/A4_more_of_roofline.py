@@ -75,7 +75,7 @@ others.say()
 draw.interactive(peak, roof, layers)
 
 # %% [markdown]
-# A batch of 1 stands far left: two operations for each weight of 4 bytes. As the batch grows, the point moves right; past the ridge, arithmetic limits the layer. Your least batch, *yours*, stands just right of the ridge. It lies below the roof, since the library's kernel does not reach the peak. (A point may lie above memory's roof if a cache holds the weights, or if the roof was measured on a busier machine.)
+# A batch of 1 stands far left: two operations for each weight of 4 bytes. As the batch grows, the point moves right; past the ridge, arithmetic limits the layer. Your least batch, *yours*, stands just right of the ridge. If it lies below the roof, the library's kernel does not reach the peak. (A point may lie above memory's roof if a cache holds the weights, or if the roof was measured on a busier machine.)
 #
 # ## Fewer bytes for each number
 #
@@ -129,13 +129,13 @@ others.say()
 halves.answer(taken[torch.float32].seconds / taken[torch.bfloat16].seconds)
 
 # %% [markdown] claims="A4-half-the-bytes"
-# From `float64` to `float32`, half the bytes and twice as many numbers in a register each promise a factor of 2. One run may differ; the records (one is folded) have 1.9 where memory limits the layer, and 2.1 to 2.25 where arithmetic does:
+# From `float64` to `float32`, half the bytes and twice as many numbers in a register each promise a factor of 2. In the records (one is folded) the factor is 1.9 where memory limits the layer, and 2.1 to 2.25 where arithmetic does:
 
 # %%
 evidence("A4-half-the-bytes")
 
 # %% [markdown]
-# Now compare `bfloat16` and `float16` with `float32` in your run. Both have half its bytes, so in the first layer the roof promises half its time. A kernel may save far less. In the second layer the two may differ by a factor: some processors have fast instructions for `bfloat16` only, with which it may pass the peak drawn above. **Fewer bytes raise the roof; measure whether a kernel follows.** Fewer bits cost accuracy: the line *errors* shows the largest error of the second layer ÷ its largest result. `bfloat16` has the range of `float32` and only 8 significant bits; `float16` has 11.
+# Now compare `bfloat16` and `float16` with `float32` in your run. Both have half its bytes, so in the first layer the roof promises half its time. A kernel may save less, or take longer. In the second layer `bfloat16` may be far faster, and pass the peak drawn above: some processors have fast instructions for `bfloat16` alone. **Fewer bytes raise the roof; measure whether a kernel follows.** Fewer bits cost accuracy: the line *errors* shows the largest error of the second layer ÷ its largest result. `bfloat16` has the range of `float32` and only 8 significant bits; `float16` has 11.
 #
 # ## Prefill and decode
 #
@@ -198,7 +198,7 @@ at_most.answer((24 * C**2 + 4 * T * C) / (8 * T * C))
 draw.interactive(peak, roof, phases)
 
 # %% [markdown]
-# Prefill stands right of the ridge: it reads the weights once for all $T$ tokens. Decode for one request reads them for every token, and stands far left. **So for one request, writing a token takes longer than reading one** (last column). More requests at a time move decode to the right, but only up to 3.5 flop/byte here: requests share the weights, and each has a KV cache of its own. So servers collect requests, and models shrink the cache: they use fewer heads for keys and values, or fewer bytes for each number.
+# Prefill stands right of the ridge: it reads the weights once for all $T$ tokens. Decode for one request reads them for every token, and stands far left. **So for one request, writing a token takes longer than reading one** (last column). More requests at a time move decode to the right, but only up to 3.5 flop/byte here: requests share the weights, but each has its own KV cache. So servers collect requests, and models shrink the cache: they use fewer heads for keys and values, or fewer bytes for each number.
 #
 # ## Designing a layer
 #
