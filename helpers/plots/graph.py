@@ -56,6 +56,7 @@ def _joined(spans: Sequence[tuple[float, float]], gap: float = 0.1) -> list[tupl
 def overlap(ranks: Sequence[Sequence[tuple[str, str, float, float]]]) -> Axes:
     """Draw what ranks compute and send in a step: lanes of computing and of allreduces for each.
 
+    Gradients and their allreduces are numbered in the order in which the gradients are ready.
     An event is its label, its lane (as in ``autodiff.watch``), and its two ends in seconds.
     """
     from matplotlib.patches import Patch
@@ -65,27 +66,34 @@ def overlap(ranks: Sequence[Sequence[tuple[str, str, float, float]]]) -> Axes:
         "wait": (ORANGE, "//", "waits"),
         "network": (GREEN, "", "allreduce"),
     }
-    ax = ensure_axes(figsize=(9, 1.3 + 1.2 * len(ranks)))
+    ax = ensure_axes(figsize=(9, 1.3 + 1.4 * len(ranks)))
     for rank, events in enumerate(ranks):
+        top = 2.4 * rank  # the middle of its upper lane
         for lane, (colour, hatch, _) in looks.items():
             spans = [(1e3 * start, 1e3 * stop) for _, which, start, stop in events if which == lane]
             spans = [(start, stop - start) for start, stop in
                      (spans if lane == "network" else _joined(spans))]  # fmt: skip
-            low = 2 * rank + (lane == "network") - 0.4
+            low = top + (lane == "network") - 0.4
             ax.broken_barh(spans, (low, 0.8), facecolor=colour, hatch=hatch, edgecolor="white",
                            linewidth=0.5)  # fmt: skip
+            if lane == "network":
+                for number, (start, length) in enumerate(spans, 1):
+                    ax.text(start + length / 2, top + 1, number, ha="center", va="center")
         begun = [1e3 * start for label, _, start, _ in events if label == "begin all-reduce"]
         (marks,) = ax.plot(
-            begun, [2 * rank - 0.5] * len(begun), "kv", markersize=9, clip_on=False,
+            begun, [top - 0.55] * len(begun), "kv", markersize=9, clip_on=False,
             label="gradient ready",
         )  # fmt: skip
+        for number, start in enumerate(begun, 1):
+            ax.annotate(str(number), (start, top - 0.55), (-6, 0), textcoords="offset points",
+                        ha="right", va="center", annotation_clip=False)  # fmt: skip
     patches = [Patch(facecolor=colour, hatch=hatch, edgecolor="white", label=name)
                for colour, hatch, name in looks.values()]  # fmt: skip
     ax.legend(handles=[marks, *patches], ncols=4, loc="lower left", bbox_to_anchor=(-0.14, 1.04))
     names = [name for rank in range(len(ranks)) for name in (f"rank {rank}", "allreduces")]
-    ax.set_yticks(range(len(names)), names)
+    ax.set_yticks([2.4 * rank + lane for rank in range(len(ranks)) for lane in (0, 1)], names)
     ax.figure.set_label("Allreduces begin while gradients are still computed")
-    ax.set(xlabel="time of a step [ms]", ylim=(len(names) - 0.5, -0.7))
+    ax.set(xlabel="time of a step [ms]", ylim=(2.4 * len(ranks) - 0.9, -0.9))
     ax.grid(False, axis="y")
     return ax
 

@@ -29,7 +29,7 @@ from helpers.exercises import autodiff as check
 from helpers.plots import graph as draw
 from helpers.plots import style
 from helpers.predictions import Prediction
-from helpers.timing import measure
+from helpers.timing import Others, measure
 
 # %load_ext helpers.cluster
 style.use()
@@ -72,7 +72,7 @@ def my_order(outputs):
 check.topological_order(my_order)
 
 # %% [markdown]
-# Does the order matter? We take the loss of a perceptron with one hidden layer and its gradients, and draw 300 topological orders at random. `peak` frees each result after its last reader, and returns the most bytes that results take at one time.
+# Does the order matter for memory? We draw 300 topological orders at random, for the loss of a perceptron and its gradients. `peak` frees each result after its last reader, and returns the most bytes that results take at one time.
 
 
 # %%
@@ -121,13 +121,13 @@ print(f"peak of the 300 random orders: {min(drawn):.2f} to {max(drawn):.2f} MB")
 print(f"peak of the library's order:   {library:.2f} MB")
 
 # %% [markdown]
-# No: it is near the worst. The library takes the first order that it finds, and does not compare peaks. All orders compute the same values with the same operators; only their peaks differ.
+# No: it is near the worst. The library takes the first order that it finds, and does not compare peaks.
 #
 # ## What is computed twice?
 #
 # ### Exercise 2: nothing twice
 #
-# *Difficulty ●●○, 12 minutes.* Two applications compute the same if their operators are equal (compare `node.operator` with `==`) and they read the same variables in the same order. From then on, their outputs count as the same variable. `node.output` is the variable that `node` makes. Given a topological `order`, return a dictionary from each repeated application to the *first* application that computes the same.
+# *Difficulty ●●○, 12 minutes.* Two applications compute the same if their operators are equal (compare `node.operator` with `==`) and they read the same variables in the same order. From then on, their outputs count as one variable. `node.output` is the variable that `node` makes. Given a topological `order`, return a dictionary from each repeated application to the *first* application that computes the same.
 #
 # <details><summary>Hint</summary>
 #
@@ -173,11 +173,11 @@ for name, wanted in (("gradient", first), ("second derivative", second)):
     print(f"{library} by the library")
 
 # %% [markdown]
-# Each gradient rule adds its operators without looking for equal ones. So the graph computes some results twice.
+# Gradient rules add operators without looking for equal ones.
 #
 # ## How does a graph hold a loop?
 #
-# A loop whose length is known only at run time cannot be unrolled in advance. There are two ways out. The first is `scan`, an operator that *contains* a graph for one step of the loop, and runs it for each element of a sequence. Its gradient is another scan, from the last element to the first. Here is a recurrent network with the step $h \leftarrow \tanh(x_t + hU)$:
+# A loop whose length is known only at run time cannot be unrolled in advance. Of two ways out, the first is `scan`, an operator that *contains* a graph for one step of the loop, and runs it for each element of a sequence. Its gradient is another scan, from the last element to the first. Here is a recurrent network with the step $h \leftarrow \tanh(x_t + hU)$:
 
 # %%
 H = 5
@@ -210,7 +210,7 @@ for T in (3, 50):
     print(f"T = {T:2}: relative difference from PyTorch {off:.1g}")
 
 # %% [markdown]
-# Yes, up to rounding. The second way is PyTorch's, *eager* evaluation: each operator runs at once and is recorded, and the loop is Python's own. Our library can do so, too. Newton's iteration $X\leftarrow X(2I-AX)$ converges to $A^{-1}$, and the values of $X$ decide when to stop:
+# Yes, up to rounding. PyTorch's way is the second, *eager* evaluation: each operator runs at once and is recorded, and the loop is Python's own. Our library can do this, too. Newton's iteration $X\leftarrow X(2I-AX)$ converges to $A^{-1}$, and the values of $X$ decide when to stop:
 
 # %%
 size = 4
@@ -221,10 +221,9 @@ while autodiff.max(autodiff.abs(A @ X - one)) > 1e-13:
     X, rounds = X @ (2 * one - A @ X), rounds + 1
 (dA,) = autodiff.gradients(autodiff.sum(X * G), [A])
 inverse = np.linalg.inv(A.value)
-formula = -inverse.T @ G @ inverse.T  # of the gradient of sum(A⁻¹ * G)
-print(
-    f"{rounds} rounds; the gradient differs from the formula by {np.abs(dA.value - formula).max():.1g} at most"
-)
+formula = -inverse.T @ G @ inverse.T  # for the gradient of sum(A⁻¹ * G)
+off = np.abs(dA.value - formula).max()
+print(f"{rounds} rounds; the gradient differs from the formula by {off:.1g} at most")
 
 # %% [markdown]
 # Can we replay the recorded graph for a matrix that needs more rounds?
@@ -234,14 +233,14 @@ replay = autodiff.function([A], [X])
 harder = np.diag([1.0, 10.0, 1e3, 1e5])
 for name, matrix in (("the recorded matrix", A.value), ("a harder matrix", harder)):
     off = np.abs(replay(matrix)[0] @ matrix - one).max()
-    print(f"{name}: X A − I is {off:.1g} at most")
+    print(f"{name}: largest entry of X A − I is {off:.1g}")
 
 # %% [markdown]
-# No: the graph holds the recorded rounds, not the loop, and these are too few for the harder matrix. `torch.compile` therefore attaches conditions, *guards*, to each recorded graph, and records anew when one fails.
+# No: the graph holds the recorded rounds, too few for the harder matrix. `torch.compile` therefore attaches conditions, *guards*, to each recorded graph, and records anew when one fails.
 #
 # ## What does FlashAttention recompute?
 #
-# Attention, $O=\operatorname{softmax}(QK^\top)V$ for $n$ queries, makes an $n\times n$ table, far larger than $Q$, $K$ and $V$ for large $n$. *FlashAttention* (Dao et al. 2022) never stores the table. The forward pass computes a few rows, uses them, discards them, and keeps one number for each row, the logarithm of the sum of its exponentials. With this number the backward pass recomputes the row from $Q$ and $K$. So FlashAttention combines notebook 09's fusion and recomputation. Forward and backward, it needs seven matrix products instead of six:
+# Attention, $O=\operatorname{softmax}(QK^\top)V$ for $n$ queries, makes an $n\times n$ table, far larger than $Q$, $K$ and $V$ for large $n$. *FlashAttention* (Dao et al. 2022) never stores the table. The forward pass computes a few rows, uses them, discards them, and keeps one number for each row: the logarithm of the sum of its exponentials. With this number the backward pass recomputes the row from $Q$ and $K$. So FlashAttention combines fusion and recomputation. Forward and backward together need seven matrix products instead of six:
 
 
 # %%
@@ -273,30 +272,30 @@ arrays = [rng.normal(size=(size, width)) / width**0.25 for _ in range(4)]
 ways = {"the graph, all kept": lambda: plan(*arrays)}
 for rows in (size, 64):
     ways[f"recomputed, {rows} rows"] = lambda rows=rows: attention(*arrays, rows)
-expected = plan(*arrays)
-print(f"inputs and results together {8 * arrays[0].nbytes / 1e6:.1f} MB")
+expected, others = plan(*arrays), Others()
+print(f"the four results together: {4 * arrays[0].nbytes / 1e6:.1f} MB")
 for name, way in ways.items():
     tracemalloc.start()
     found = way()
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     off = max(np.abs(a - b).max() for a, b in zip(found, expected, strict=True))
-    took = measure(way, repeats=3, warmup=0).best
-    print(
-        f"{name:22} peak {most / 1e6:5.1f} MB   {took * 1e3:4.0f} ms   largest difference {off:.1g}"
-    )
+    with others:
+        took = measure(way, repeats=3, warmup=0).best * 1e3
+    print(f"{name:22} peak {most / 1e6:5.1f} MB   {took:4.0f} ms   largest difference {off:.1g}")
+others.say()
 
 # %% [markdown]
-# One block of all 1024 rows *is* the whole table, so recomputation alone only costs memory and time. Blocks of 64 rows cut the peak to a fifth of the graph's. Here they save memory, not time. (FlashAttention also cuts each row into blocks, with a running maximum. A block then fits into a GPU's fast memory, and this saves time, too.)
+# One block of all 1024 rows *is* the whole table: recomputed at once, it takes more memory and time than the graph. Blocks of 64 rows cut the peak to a fifth of the graph's. (FlashAttention also cuts each row into blocks, with a running maximum. A block then fits into a GPU's fast memory, which saves time, too.)
 #
 # ## How does a graph train on several ranks?
 #
-# Two ranks each have half of a batch, and every gradient has to be averaged before the update. The pass `average_gradients` puts two operators behind each gradient. As soon as the gradient exists, the first hands it to a thread, which allreduces it. The second waits for this allreduce, once nothing else is left to compute.
+# Two ranks each have half of a batch, and every gradient has to be averaged before the update. The pass `average_gradients` puts two operators behind each gradient. One queues the gradient, as soon as it exists, for a thread that runs the allreduces one after another. The other waits for the allreduce, once nothing else is left to compute.
 #
-# > **Predict.** The backward pass of three layers computes the last layer's gradient first. How many of the three allreduces can begin while the rank still has a gradient to compute?
+# > **Predict.** The backward pass of three layers computes the last layer's gradient first. How many of the three allreduces are queued while the rank still has a gradient to compute?
 
 # %%
-early = Prediction("allreduces begun early", None)  # your number for None
+early = Prediction("allreduces queued early", None)  # your number for None
 
 
 # %%
@@ -334,7 +333,8 @@ def on_a_rank(steps=4, rate=0.1):
 
 
 cluster = Cluster(n=2)
-ranks = cluster.run(on_a_rank)
+with Others() as others:
+    ranks = cluster.run(on_a_rank)
 cluster.stop()
 
 # %%
@@ -350,10 +350,10 @@ equal = all(
 print("weights of both ranks equal to one process, bit for bit:", equal)
 
 # %% [markdown]
-# A triangle: a gradient is ready, and its allreduce is queued. Green: the thread runs one allreduce after another, so a bar may begin later. Which can overlap with computation?
+# Each triangle marks a gradient that is ready; its allreduce, with the same number, is queued. An allreduce lasts until both ranks have taken part, and the next one waits for it. Which overlap with computation?
 
 # %%
-draw.overlap([events for _, events in ranks])
+style.doubt(draw.overlap([events for _, events in ranks]).figure, others)
 plt.show()
 for rank, (_, events) in enumerate(ranks):
     last = max(stop for label, _, _, stop in events if label == "matmul")  # the last product
@@ -361,14 +361,14 @@ for rank, (_, events) in enumerate(ranks):
     total = sum(stop - start for start, stop in sent)
     hidden = sum(max(0, min(stop, last) - start) for start, stop in sent)
     print(f"rank {rank}: allreduces took {1e3 * total:.1f} ms,", end=" ")
-    print(f"{1e3 * hidden:.1f} ms of it while gradients were computed")
-    begun = [start for label, _, start, _ in events if label == "begin all-reduce"]
-early.answer(sum(start < last for start in begun))
+    print(f"{1e3 * hidden:.1f} ms of them while gradients were computed")
+    queued = [start for label, _, start, _ in events if label == "begin all-reduce"]
+early.answer(sum(start < last for start in queued))
 
 # %% [markdown]
-# Those of the last two layers are queued early enough. The first layer's gradient is ready last (the third triangle): no gradient is left to compute meanwhile. The weights agree bit for bit: one process and two ranks add the same two gradients, and halve the sum.
+# Allreduces 1 and 2, of the last two layers, are queued early; each can overlap with computation once the other rank is ready, too. The first layer's gradient is ready last: while allreduce 3 runs, no gradient is left to compute. The weights agree bit for bit: one process and two ranks add the same two gradients, and halve the sum.
 #
-# **In practice** JAX's loop operator is `jax.lax.scan`. PyTorch's `scaled_dot_product_attention` can use FlashAttention, and its `DistributedDataParallel` begins an allreduce for each group of gradients (notebook [02](02_sgd_sync_async.ipynb)).
+# **In practice.** JAX's loop operator is `jax.lax.scan`. PyTorch's `scaled_dot_product_attention` can use FlashAttention, and its `DistributedDataParallel` begins an allreduce for each group of gradients (notebook [02](02_sgd_sync_async.ipynb)).
 #
 # **References**
 # - Bergstra et al. (2010), *Theano: a CPU and GPU math expression compiler*: `scan`.

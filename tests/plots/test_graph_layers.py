@@ -104,7 +104,9 @@ def test_a_gradient_is_marked_where_its_allreduce_begins():
     events = [("matmul", "compute", 0.0, 0.002), ("begin all-reduce", "compute", 0.002, 0.003),
               ("8 B", "network", 0.003, 0.005)]  # fmt: skip
     ax = overlap([events, events])
-    lanes = {path.get_extents().y0: path.get_extents().x0 for bars in ax.collections
+    lanes = {round(path.get_extents().y0, 3): path.get_extents().x0 for bars in ax.collections
              for path in bars.get_paths()}  # fmt: skip
-    assert [tuple(line.get_xydata()[0]) for line in ax.lines[:2]] == [(2.0, -0.5), (2.0, 1.5)]
-    assert lanes[0.6] == lanes[2.6] == 3.0  # the messages, below their rank
+    places = [tuple(line.get_xydata()[0]) for line in ax.lines[:2]]
+    assert places == [(2.0, -0.55), pytest.approx((2.0, 1.85))]
+    assert lanes[0.6] == lanes[3.0] == 3.0  # the messages, below their rank
+    assert [text.get_text() for text in ax.texts] == ["1"] * 4  # of each gradient and message
