@@ -126,7 +126,7 @@ def hierarchy(sentences: Sequence[Sequence[str]], answer: str) -> Axes:
         places = [left + t for t in range(len(words))]
         middle = sum(places) / len(places)
         for x, word in zip(places, words, strict=True):
-            ax.text(x, 0, word, ha="center", va="center", fontsize=11, rotation=25)
+            ax.text(x, 0, word, ha="center", va="center", fontsize=13, rotation=35)
             if word != "…":
                 arrow(ax, (x, 0.3), (x, 0.72))
                 _box(ax, x, 1.0, style.BLUE)

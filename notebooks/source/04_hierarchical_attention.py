@@ -17,7 +17,7 @@ draw.hierarchy([line.rstrip(".").split() for line in sample.lines[:3]], "which s
 plt.show()
 
 # %% [markdown]
-# This is the model on a real description. Read it from the bottom up. A GRU reads the words of each sentence, in both directions. *Attention*, the orange arrows, makes one vector $s_i$ of each sentence. A second GRU reads these vectors, attention makes one vector $v$ of the document, and $v$ gives the answer. How much weight should each orange arrow get, and do the weights tell why the model answers as it does?
+# This is the model on a real description (`<name>` is the package's name). Read it from the bottom up. A GRU reads the words of each sentence, in both directions. *Attention*, the orange arrows, makes one vector $s_i$ of each sentence. A second GRU reads these vectors, attention makes one vector $v$ of the document, and $v$ gives the answer. How much weight should each orange arrow get, and do the weights tell why the model answers as it does?
 #
 # **You will be able to**
 #
@@ -123,7 +123,7 @@ def trained():
 #
 # ### The documents
 #
-# Debian files each package under a section. Can a model tell the section from the description? The snapshot holds descriptions from eight sections; each description has at least three sentences.
+# Debian, a Linux distribution, files each package under a section. Can a model tell the section from the description? The snapshot holds descriptions from eight sections; each description has at least three sentences.
 
 # %%
 print("Debian", snapshot.about["version"], "of", snapshot.about["date"])
@@ -136,7 +136,7 @@ print("\nbefore cleaning:", sample.text[:160], "...")
 print("what a model reads:", *sample.sentences[0])
 
 # %% [markdown]
-# The text is cleaned first: links, headers and bullets are removed, and `<name>` replaces the package's own name, because a name such as `aspell-ga` would give the section away.
+# The text is cleaned first: links, headers and bullets are removed, and `<name>` replaces the package's own name, since `aspell-ga` would give the section away.
 #
 # One *source package* often builds several packages with nearly the same text. After a split by package, the test set would contain twins of training documents. So we split by source package, and use at most two documents of each.
 #
@@ -190,7 +190,7 @@ found
 #
 # ### Exercise 2: a fair comparison
 #
-# *Difficulty ●●○, 10 minutes.* Two accuracies on the same documents are not independent. Where both models are right, or both wrong, a document says nothing about which model is better. So count only the documents that exactly one of the models gets right. If the models were equally good, each such document would go to either model with probability one half. The *sign test* gives the probability of a split at least this uneven, in either direction. Return how many documents only the first gets right, how many only the second, and that probability.
+# *Difficulty ●●○, 10 minutes.* Where both models are right, or both wrong, a document says nothing about which model is better. So count only the documents that exactly one of the models gets right. If the models were equally good, each such document would go to either model with probability one half. The *sign test* gives the probability of a split at least this uneven, in either direction. Return how many documents only the first gets right, how many only the second, and that probability.
 #
 # <details><summary>Hint</summary>
 #
@@ -227,7 +227,7 @@ else:
 # %% [markdown]
 # A small $p$ would mean that luck seldom produces such a split. A large one means that these documents cannot tell the two methods apart.
 #
-# **Answer.** It must beat counted words, on documents from sources that it has not seen, by a lead that luck would seldom produce. *Evidence: the accuracy above, and the record of twins.*
+# **Answer.** A network must beat counted words, on documents from sources that it has not seen, by a lead that luck would seldom produce. *Evidence: the accuracy above, and the record of twins.*
 
 # %% [markdown]
 # ## Lesson 2. How do we make one vector of many states?
@@ -236,7 +236,7 @@ else:
 #
 # ### Attention by hand
 #
-# The mean of the states treats all words alike. *Attention* scores how well each state fits a learned *context vector* $u_w$, turns the scores into weights with a softmax, and takes the weighted mean:
+# The mean of the states treats all words alike. *Attention* scores how well each state fits a learned *context vector* $u_w$, turns the scores into positive weights that sum to 1 (a *softmax*), and takes the weighted mean:
 #
 # $$u_{it}=\tanh(W_wh_{it}+b_w),\qquad \alpha_{it}=\frac{\exp(u_{it}^\top u_w)}{\sum_{t'}\exp(u_{it'}^\top u_w)},\qquad s_i=\sum_t\alpha_{it}h_{it}.$$
 #
@@ -299,13 +299,13 @@ print("documents: 95 % quantile", experiment.limits.sentences, "sentences,",
 _, ax = plt.subplots(figsize=(9, 3))
 ax.hist(np.minimum(lengths, 80), bins=range(1, 82))
 ax.axvline(experiment.limits.words, color=style.VERMILION)
-ax.text(experiment.limits.words + 1, 1000, "read up to here: 95 % of all\nsentences are no longer")
+ax.text(experiment.limits.words + 1, 1000, "cut here: 95 % of the\nsentences are read whole")
 ax.figure.set_label("Most sentences are short")
 ax.set(xlabel="words in a sentence (the last bar: 80 and more)", ylabel="sentences")
 plt.show()
 
 # %% [markdown]
-# Most sentences are far shorter than the limit, so most of a padded table is padding. A batch holds all its sentences in one table of word numbers. Beside the table are the lengths of the sentences and the number of sentences of each document:
+# Most sentences are far shorter than the limit, so most of a padded table is padding. A batch holds all its sentences in one table of word numbers, beside the sentences' lengths and each document's number of sentences:
 
 # %%
 # 0 is padding, 1 an unknown word, and say 2 is "a", 3 "tool", 4 "it", 5 "plays", 6 "music"
@@ -364,7 +364,7 @@ check.masked_softmax(masked_softmax)
 # %% [markdown]
 # ### The model
 #
-# Your three functions form the attention layer. Each level has a *bidirectional* GRU (from the left and from the right) and its attention; a linear layer makes the *logits*, one number for each class. Each GRU reads a [packed](glossary.md#packed-sequence) sequence, which holds the real words only, and for each step the number of sentences that still have words. So no step reads padding, and the GRU from the right starts at each sentence's own last word.
+# Your mask and your softmax go into the attention layer. Each level has a *bidirectional* GRU (from the left and from the right) and its attention; a linear layer makes the *logits*, one number for each class. Each GRU reads a [packed](glossary.md#packed-sequence) sequence, which holds the real words only, and for each step the number of sentences that still have words. So no step reads padding, and the GRU from the right starts at each sentence's own last word.
 #
 # $$x_{it}\xrightarrow{\text{GRU}}h_{it}\xrightarrow{\alpha_{it}}s_i\xrightarrow{\text{GRU}}h_i\xrightarrow{\alpha_i}v\xrightarrow{\text{linear}}\text{logits}$$
 
@@ -430,7 +430,7 @@ torch.set_num_threads(P.threads)
 claims.evidence("04-packed")
 
 # %% [markdown]
-# The last of the four ways pads, and neither packs nor masks. Its logits differ: it reads padding as if it were words.
+# Look at the last row, *padded, without a mask*: it is off by far more than rounding, since it reads padding as if it were words.
 #
 # ### Exercise 6: padding without a mask
 #
@@ -481,7 +481,7 @@ claims.evidence("04-padding-batch")
 # %% [markdown]
 # ### What breaks: a sentence without words
 #
-# If all scores are $-\infty$, their softmax is NaN. Which gradients does one such sentence among 64 spoil?
+# If a sentence has no word, all its scores are $-\infty$, and their softmax is NaN. Which gradients does one such sentence among 64 spoil?
 
 # %%
 below, attention = torch.nn.Linear(4, 4), model.AttentionPooling(4)
@@ -495,7 +495,7 @@ for name, layer in (("attention", attention), ("the layer below it", below)):
 # %% [markdown]
 # `masked_fill` passes no gradient to the scores that it replaced, so the attention's own weights stay clean. But the gradient of every weight *below* is NaN, and one update would spoil the whole encoder. So `documents.encode` refuses empty documents and drops empty sentences.
 #
-# **Answer.** A softmax over scores gives weights, and their weighted mean is the vector. A mask and a packed GRU give a whole batch the same results as a loop. *Evidence: in the table of four ways, the packed batch differs by rounding and is many times as fast as the loop.*
+# **Answer.** A softmax over scores gives weights, and their weighted mean is the vector. A mask and a packed GRU give a whole batch the same results as a loop. *Evidence: the table of four ways.*
 
 # %% [markdown]
 # ## Lesson 3. Does the network beat counted words?
@@ -504,9 +504,9 @@ for name, layer in (("attention", attention), ("the layer below it", below)):
 #
 # ### Train
 #
-# The word vectors start from vectors that were pretrained, without labels, on the descriptions of source packages that occur in none of our documents; the training changes them further. Three things reduce overfitting: *dropout* sets some numbers of every vector to 0, *word dropout* reads some words as unknown, and *smoothed labels* put a probability of 0.9 on the true section and spread the rest over all eight.
+# The word vectors were pretrained, without labels, on the descriptions of source packages that occur in none of our documents; the training changes them further. Three things work against *overfitting*, learning the training documents by heart: *dropout* sets some numbers of every vector to 0, *word dropout* reads some words as unknown, and *smoothed labels* put a probability of 0.9 on the true section and spread the rest over all eight.
 #
-# Here you train for two epochs at the learning rate 0.008. The records below used up to five epochs, and several rates.
+# You train for two epochs at the learning rate 0.008; the records below used up to five, and several rates.
 #
 # > **Predict.** What accuracy does the network reach on the held-out documents after two epochs?
 
@@ -527,7 +527,7 @@ reached.answer(float(net_right.mean()))
 # %% [markdown]
 # ### Five splits, and each model tuned
 #
-# One split and one short training say little. For the record, each fifth of the sources was held out in turn, and the models learned from all other documents or from a quarter of them. With a quarter, each network trained at five learning rates; with all documents at two, 0.008 and 0.016. A tenth of the sources, not trained on, chose each network's rate and epoch. Cross-validation chose the strength of the linear model. A second rival is a simpler network, the *flat GRU*: one GRU and one attention over all words of the document, without sentences.
+# One split and one short training say little. For the record, each fifth of the sources was held out in turn, and the models learned from all other documents or from a quarter of them. With a quarter, each network trained at five learning rates; with all documents at two, 0.008 and 0.016. Validation on a tenth of the sources chose each network's rate and epoch. *Cross-validation*, which validates on each part of the training documents in turn, chose how closely the linear model fits them. A second rival is a simpler network, the *flat GRU*: one GRU and one attention over all words of the document, without sentences.
 #
 # > **Predict.** In how many of the five splits, with all documents, is hierarchical attention ahead of counted words?
 
@@ -547,9 +547,9 @@ plt.show()
 splits.answer(sum(ours > rival for ours, rival in compared["counted words, all documents"]))
 
 # %% [markdown] claims="04-tuned 04-tuned-flat"
-# A dot is a split, the diamond is the mean of the five, and the bar is its 95 % interval. Leads within the grey band, less than half a percentage point, do not count. With all documents, counted words and the hierarchy are too close to tell apart, and the flat GRU is one point behind the hierarchy, in every split. With a quarter of them, the hierarchy is one point ahead of counted words and one point behind the flat GRU; neither difference is clear.
+# A dot is a split, the diamond is the mean of the five, and the bar is its 95 % interval. Leads within the grey band, less than half a percentage point, do not count. With all documents, counted words and the hierarchy are too close to tell apart; the flat GRU is behind in every split, by one point on average. With a quarter of them, the hierarchy is one point ahead of counted words and one point behind the flat GRU. Neither difference is clear: both bars reach into the grey band.
 #
-# Which rate is best, and does it matter? Here are the accuracies at the five rates, with a quarter of the documents. Compare each model's best:
+# Does the learning rate matter? Compare each network's best of the five rates, with a quarter of the documents:
 
 
 # %%
@@ -613,7 +613,7 @@ _ = interact(show, package=Dropdown(options=picked, value=picked[40]))
 # %% [markdown]
 # ### A test that can fail
 #
-# If the most attended words decide the answer, then hiding them must lower the answer's probability more than hiding as many random words. (A hidden word is read as unknown.) A word's attention in the document is $\alpha_i\alpha_{it}$. We compare it with random scores and with another score:
+# If the most attended words decide the answer, then hiding them must lower the answer's probability more than hiding as many random words. (A hidden word is read as unknown.) A word's attention in the document is $\alpha_i\alpha_{it}$. We compare it with random and with other scores:
 #
 # *Gradient × input.* Let $p$ be the probability of the model's answer and $x_{it}$ the vector of a word. To first order, $p$ loses $\nabla_{x_{it}}p\cdot x_{it}$ if the vector becomes 0. This product scores a word by its effect on the decision, not by a weight inside the model.
 #
@@ -642,6 +642,8 @@ def gradient_scores(p, vectors):
 check.gradient_times_input(gradient_scores)
 
 # %% [markdown]
+# Two more scores: |gradient × input| drops the sign. *Integrated gradients* (Sundararajan et al. 2017) take the mean gradient along the line from the unknown word's vector to the word's own; they sum to about what the probability loses if all words become unknown.
+#
 # > **Predict.** By how much does the mean probability of the model's answer fall if we hide the four most attended words of each document? Does it fall more or less if we hide the four words with the largest gradient × input?
 
 # %%
@@ -687,11 +689,9 @@ for name in ("04-attention-points", "04-gradient-explains"):
     display(claims.evidence(name))
 
 # %% [markdown]
-# In the records, hiding attended words lowered the probability more than hiding random words, and hiding by gradient × input lowered it most. One difference is the *sign*: an attended word may speak for the answer or against it, and hiding a word that speaks against it raises its probability. Is the sign the reason for the lead? |gradient × input| drops the sign: see in your run whether it is still ahead of attention.
+# Attention and gradient × input differ in the *sign*: hiding a word that speaks against the answer raises its probability, and attention has no sign. Is the sign the reason for the lead? See in your run whether |gradient × input| is still ahead of attention.
 #
-# *Integrated gradients* (Sundararajan et al. 2017) keep the sign and take the mean gradient along the line from the unknown word's vector to the word's own. Their scores sum to what the answer's probability loses if all words become unknown.
-#
-# (A caution about all such tests: the model was trained on documents with few unknown words, and here reads many.)
+# (A weakness of all such tests: the model was trained on few unknown words, and here reads many.)
 #
 # ### Exercise 8: the fewest words
 #
@@ -733,9 +733,9 @@ for name, values in needed.items():
     print(f"{name:20}", " ".join(f"{'-' if n is None else n:>3}" for n in values))
 
 # %% [markdown]
-# A search looks at the model after each hidden word, and a ranking does not. Compare the rows, document by document.
+# A search looks at the model after each hidden word, and a ranking does not. Compare the rows: a ranking that is better on average can be worse in one document.
 #
-# **Answer.** No: attention finds words that matter to the answer, and other rankings find words that matter more. (The shade lies on a word, but its weight belongs to $h_{it}$, which the GRU made from the whole sentence.) *Evidence: deletion on five splits, above.*
+# **Answer.** Only in part: on average, hiding attended words lowers the answer's probability more than hiding random words, and less than hiding by gradient × input. (The shade lies on a word, but its weight belongs to $h_{it}$, which the GRU made from the whole sentence.) *Evidence: deletion on five splits, above.*
 
 # %% [markdown]
 # <details><summary><b>What the sources say, what we measured</b></summary>
