@@ -85,7 +85,7 @@ class Recorded:
             compared = f"{given[0]['ours']} {'÷' if ratio else '−'} {first.peer}"
             if first.unit not in TIME and first.unit != "1":
                 compared = f"{first.unit}, {compared}"
-            said = [_effect(one)[0] for one in given]
+            said = [_effect(one)[0].removeprefix(TIMES) for one in given]
         words = [one["word"] for one in given]
         told = {*words} != {self.verdict}
         if len(said) > SHOWN:
@@ -93,9 +93,8 @@ class Recorded:
             counts = ", ".join(f"{word} in {words.count(word)}" for word in dict.fromkeys(words))
             where = f"{len(said)} settings{f' ({counts})' if told else ''}"
             return f"{compared}: {said[ends[0]]} to {said[ends[-1]]} in {where}"
-        if told:
-            said = [f"{text} {word}" for text, word in zip(said, words, strict=True)]
-        each = (f"{text} ({one['setting']})" for text, one in zip(said, given, strict=True))
+        notes = [one["setting"] + (f": {one['word']}" if told else "") for one in given]
+        each = (f"{text} ({note})" for text, note in zip(said, notes, strict=True))
         return f"{compared}: {', '.join(each)}"
 
     def tables(self) -> str:

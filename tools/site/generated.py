@@ -69,18 +69,18 @@ def what_holds() -> str:
     lines = [
         "# What holds",
         "",
-        "Claims that a run could refute, each tested over seeds and settings against the "
-        "strongest simple rival. The newest record of each "
-        "processor says: *holds*, *equal*, *fails*, *open* (these runs do not decide) or *depends "
-        "on* a setting or the processor. Below each sentence stand the means of the newest record: "
-        "÷ is a ratio, − a difference. Open a line "
-        "to see both sides with the effect's 95 % interval; *runs* is how many pairs it comes "
-        "from. `make claims NB=02` runs the claims of one notebook on your machine.",
+        "Each sentence below is a claim that a run could refute. We tested it with several seeds "
+        "and settings against the strongest simple alternative. The verdict is *holds*, *equal* "
+        "(no difference that matters), *fails* (the opposite is true), *open* (these runs do not "
+        "decide), or *depends on* a setting or on the processor. The small line compares two means "
+        "of the newest record: ÷ is their ratio, − their difference. Open a claim to see both "
+        "means, the effect's 95 % interval and the number of runs. `make claims NB=02` runs the "
+        "claims of one notebook on your machine.",
         "",
     ]
     for topic in claims.topics():
         known = claims.of(topic)
-        counts = ", ".join(f"*{word}* {count}" for word, count in _counted(known, found))
+        counts = ", ".join(f"{count} *{word}*" for word, count in _counted(known, found))
         lines += [
             f"## {topic[:2]} {_heading(topic)}",
             "",
@@ -92,8 +92,8 @@ def what_holds() -> str:
             sentence = typeset(html.escape(one.rows[0].parameters["sentence"], quote=False))
             effects = typeset(html.escape(one.effects(), quote=False))
             summary = (
-                f"<em>{one.verdict}</em>: {sentence} (<code>{name}</code>)"
-                f"<br><small>{effects}</small>"
+                f"<em>{one.verdict}</em>: {sentence}"
+                f"<br><small>{effects} (<code>{name}</code>)</small>"
             )
             tables = one.tables().replace("](glossary.md#", "](notebooks/glossary.md#")
             lines += folded(summary, tables, name)
@@ -108,7 +108,8 @@ def _heading(topic: str) -> str:
 
 def _counted(known: Iterable[str], found: dict[str, Recorded]) -> list[tuple[str, int]]:
     words = [re.split(r" on |:", found[name].verdict)[0] for name in known]
-    return sorted({word: words.count(word) for word in words}.items(), key=lambda pair: -pair[1])
+    counts = sorted({word: words.count(word) for word in words}.items(), key=lambda pair: -pair[1])
+    return [(word if count == 1 else word.removesuffix("s"), count) for word, count in counts]
 
 
 def api(libraries: Iterable[str] = LIBRARIES) -> str:

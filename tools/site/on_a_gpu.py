@@ -79,7 +79,7 @@ def _ladder(by_gpu: ByGPU) -> str:
     tables = "\n\n".join(_ladder_of(gpu, rows) for gpu, rows in by_gpu.items())
     return f"""## The convolution
 
-Milliseconds for an image of {LARGEST:,} × {LARGEST:,} numbers in single precision. [Notebook 05](notebooks/05_cuda_tiling.ipynb) writes the first three kernels. `rows` uses no shared memory: each of its threads walks down four columns of the image. cuDNN and CuPy are libraries; cuDNN is made for images of many channels, and this one has one.
+The tables show milliseconds for an image of {LARGEST:,} × {LARGEST:,} numbers in single precision. You write the first three kernels in [notebook 05](notebooks/05_cuda_tiling.ipynb). `rows` uses no shared memory: each thread walks down four columns of the image. cuDNN and CuPy are libraries; cuDNN is made for images of many channels, and this one has one.
 
 {tables}"""  # noqa: E501
 
@@ -132,7 +132,7 @@ def _kernels(by_gpu: ByGPU) -> str:
     return "\n\n".join(["## The other kernels", OTHERS, *parts])
 
 
-OTHERS = """Kernels of notebooks [14](notebooks/14_cuda_bytes_and_shapes.ipynb) and [15](notebooks/15_cuda_threads_that_meet.ipynb) beside PyTorch's function for the same task. First each result was checked against PyTorch's. Numbers are in single precision. With PAD = 1, arrays in shared memory skip a word after every 32, so that fewer threads want the same bank."""  # noqa: E501
+OTHERS = """Kernels of notebooks [14](notebooks/14_cuda_bytes_and_shapes.ipynb) and [15](notebooks/15_cuda_threads_that_meet.ipynb) ran beside PyTorch's function for the same task, in single precision. Every result agreed with PyTorch's. The columns *÷ PyTorch* divide the kernel's time by PyTorch's. With PAD = 1, arrays in shared memory skip a word after every 32, so that fewer threads want the same bank."""  # noqa: E501
 
 
 def _beside_its_peer(row: records.Row) -> list[str]:
@@ -171,7 +171,7 @@ The recorder counts the accesses that the source asks for. The GPU counts those 
 
 ### What its memory moved
 
-The memory behind the caches moves nearly the same number of bytes for all kernels that read and write {side:,} × {side:,} numbers once. The least is {least / 1e6:.0f} MB. A count may lie below it: what a kernel wrote last may still be in a cache.
+To read and write {side:,} × {side:,} numbers once, {least / 1e6:.0f} MB must move. For all these kernels the {_short(gpu)}'s memory moves nearly this. A count may lie below it: what a kernel wrote last may still be in a cache.
 
 {_table(["launch", "moved, MB", "÷ least"], memory)}"""  # noqa: E501
 
@@ -196,8 +196,8 @@ def _pagerank(by_gpu: ByGPU) -> str:
     head = [text for edges in graphs for text in (f"{edges:,} links, µs", "its bytes alone, µs")]
     return f"""## PageRank
 
-One iteration over {found[0].parameters["nodes"]:,} pages in single precision on the {_short(gpu)}, beside the time that reading the iteration's bytes once takes. [Notebook 06](notebooks/06_pagerank_cpu_vs_gpu.ipynb) has the versions.
+The table compares one iteration over {found[0].parameters["nodes"]:,} pages, in single precision on the {_short(gpu)}, with the time to read its bytes once. [Notebook 06](notebooks/06_pagerank_cpu_vs_gpu.ipynb) explains the versions.
 
 {_table(["version", *head], body)}
 
-With {graphs[0]:,} links, only the dense versions take about as long as their bytes."""  # noqa: E501
+With {graphs[0]:,} links, only the dense versions take about as long as reading their bytes."""  # noqa: E501
