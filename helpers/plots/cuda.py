@@ -57,14 +57,30 @@ def product_blocks(blocks: Mapping[str, tuple[int, int]], side: int, step: int) 
             (right, side - high, wide, high, style.BLUE, 1),
         ):
             ax.add_patch(Rectangle((x, y), w, h, fc=shade, alpha=alpha, ec="white"))
+        for x, y, across, down, shade in (  # the tiles of the second step; the next ones lie ahead
+            (1.5 * step, side - high / 2, 1, 0, style.ORANGE),
+            (right + wide / 2, top - 1.5 * step, 0, 1, style.GREEN),
+        ):
+            ax.text(x, y, "tile", ha="center", va="center", color=style.ink(shade))
+            _ahead(ax, x + step * across * 0.7, y - step * down * 0.7, across, down, 1.6 * step)
+        ax.text(side / 2, -2, "$k$", ha="center", va="top", fontsize=16)
+        ax.text(right - 2, right + side / 2, "$k$", ha="right", va="center", fontsize=16)
         ax.text(-3, side - high / 2, f"{high}\nrows", ha="right", va="center")
         ax.text(right + wide / 2, top + 1.5, f"{wide} columns", ha="center", va="bottom")
         ax.set_title(name)
-        ax.set(xlim=(-18, top + 10), ylim=(-1, top + 8), aspect="equal")
+        ax.set(xlim=(-18, top + 10), ylim=(-8, top + 8), aspect="equal")
         ax.axis("off")
-    axes[0].figure.set_label("What a block reads for its outputs (blue): rows of A, columns of B; "
-                             "in full colour, the tiles of a step")  # fmt: skip
+    axes[0].figure.set_label(
+        "What a block reads for its outputs (blue): rows of A, columns of B; "
+        "a step loads two tiles, and the next ones follow the arrows"
+    )
     return axes
+
+
+def _ahead(ax: Axes, x: float, y: float, across: float, down: float, length: float) -> None:
+    """Draw an arrow from a tile to where the next steps' tiles lie."""
+    end = (x + across * length, y - down * length)
+    ax.annotate("", end, (x, y), arrowprops={"arrowstyle": "->", "lw": 2})
 
 
 def attention_tile(positions: int, numbers: int, tile: int) -> Axes:
@@ -80,11 +96,11 @@ def attention_tile(positions: int, numbers: int, tile: int) -> Axes:
     wide = d + gap  # from a matrix's left edge to the next one's
     keys, values, out = n + gap, wide + n + gap, 2 * wide + n + gap
     for x, y, w, h, shade, left, low, name, size in (
-        (0, 0, d, n, style.ORANGE, 0, row, "queries: stay", f"{tile} queries"),
-        (wide, keys, n, d, style.GREEN, wide + step, keys, "keys: move on", f"{tile}\nkeys"),
-        (values, 0, d, n, style.GREEN, values, n - step - tile, "values: move on",
+        (0, 0, d, n, style.ORANGE, 0, row, "queries stay", f"{tile} queries"),
+        (wide, keys, n, d, style.GREEN, wide + step, keys, "keys move on", f"{tile}\nkeys"),
+        (values, 0, d, n, style.GREEN, values, n - step - tile, "values move on",
          f"{tile} values"),
-        (out, 0, d, n, style.PURPLE, out, row, "outputs: stay", f"{tile} outputs"),
+        (out, 0, d, n, style.PURPLE, out, row, "outputs stay", f"{tile} outputs"),
         (wide, 0, n, n, style.BLUE, wide + step, row, "scores: never stored", f"{tile}\n× {tile}"),
     ):  # fmt: skip
         line = "--" if name.startswith("scores") else "-"
@@ -93,6 +109,10 @@ def attention_tile(positions: int, numbers: int, tile: int) -> Axes:
         ax.add_patch(Rectangle((left, low), *held, fc=shade, ec="white"))
         ax.text(left + held[0] / 2, low + held[1] / 2, size, ha="center", va="center",
                 fontsize=12, color=style.ink(shade))  # fmt: skip
+        if shade == style.GREEN:  # keys lie side by side, values one below the other
+            down = h > w
+            x1, y1 = (left + held[0] / 2, low) if down else (left + held[0], low + held[1] / 2)
+            _ahead(ax, x1, y1, not down, down, 0.9 * tile)
         place = {"y": y + h + 2, "va": "bottom"} if y else {"y": -2, "va": "top"}
         ax.text(x + w / 2, s=name, ha="center", fontsize=14, **place)
     ax.text(d / 2, n + 2, f"$D = {d}$", ha="center", va="bottom")
@@ -114,8 +134,7 @@ def warp_passes(record: WarpRecord) -> Axes:
     shown = shown[(shown["block"] == 0) & (shown["warp"] == 0)]
     ax = style.ensure_axes(figsize=(9, 3.5))
     text, count = record.source.splitlines(), len(shown)
-    ax.axhspan(-0.5, 31.5, 0, 1, fc="#e4e4e4", ec=style.GREY, label="idle")
-    for number, line in enumerate(dict.fromkeys(shown["line"].tolist())):
+    for number, line in enumerate(np.unique(shown["line"]).tolist()):
         boxes = []  # of a pass: its place, the first lane of a run, the run's length
         for place in np.flatnonzero(shown["line"] == line):
             bits = int(shown["lanes"][place])
@@ -126,6 +145,7 @@ def warp_passes(record: WarpRecord) -> Axes:
         ax.bar(places, length, bottom=first - 0.5, width=0.9, fc=style.colour(number),
                ec="white", lw=0.5, hatch=HATCHES[number % len(HATCHES)],
                label=f"line {line}: {text[line - 1].strip()}")  # fmt: skip
+    ax.axhspan(-0.5, 31.5, 0, 1, fc="#e4e4e4", ec=style.GREY, label="idle", zorder=0)
     idle = 1 - np.unpackbits(shown["lanes"].copy().view(np.uint8)).sum() / (32 * count)
     ax.set(
         xlabel="pass of the warp",

@@ -59,9 +59,9 @@ def multiplied(module, name, high, wide, side=16):
 # The 32 threads of a [warp](glossary.md#warp) execute a load together. Their 32 addresses go to memory as one *request*. What it costs depends on the memory:
 #
 # - **Global memory** moves *sectors* of 32 bytes, which are 8 words of 4 bytes. The request moves every sector that one of its lanes touches.
-# - **Shared memory** consists of 32 *banks*. Word $w$ lies in bank $w \bmod 32$, and a bank serves one word at a time. Lanes that want different words of one bank are served one after another. Each round of serving is a *wavefront*. A request that needs more than one has a *[bank conflict](glossary.md#bank-conflict)*. Lanes that want the *same* word share a wavefront.
+# - **Shared memory** consists of 32 *banks*. Word $w$ lies in bank $w \bmod 32$, and a request is served in rounds: in each round, a *wavefront*, every bank serves one word. If lanes want different words of one bank, the request needs several wavefronts: a *[bank conflict](glossary.md#bank-conflict)*. Lanes that want the *same* word share a wavefront.
 #
-# The picture shows memory in rows of 32 words: a column is a bank, and 8 neighbouring words of a row are a sector. Here the lanes read words that lie 36 apart. **Press |◀, then ▶|** for words 1, 2, 4, … apart. **Click a bank** to see which lanes want its words. Every request was recorded while a kernel ran.
+# The picture shows memory in rows of 32 words: a column is a bank, and 8 neighbouring words of a row are a sector. Here the lanes read words that lie 36 apart. **Press |◀, then ▶|** for words 1, 2, 4, … apart. **Click a bank** to see which lanes want its words.
 
 # %%
 memory, requests = np.zeros(32 * 36, np.float32), {}
@@ -96,7 +96,7 @@ wasted.answer(moved["copy_along_columns"] / moved["copy_along_rows"])
 # %% [markdown]
 # Along rows, the 128 bytes of a warp fill 4 sectors: the access is *[coalesced](glossary.md#coalescing)*. Along columns, each lane touches a sector of its own and uses 4 of its 32 bytes.
 #
-# On an H200, with 8192 × 8192 floats, the copy along rows took 0.22 ms, and the copy along columns 0.97 ms: 4.5 times as long, not eight. The eightfold sectors moved only between caches and threads. A cache keeps a sector while other requests use the rest of it, so both copies moved equally many bytes of the memory behind the caches (counted, to 3 %). (Times and counts on an H200 come from `make gpu`; `data/gpu/` holds the record.)
+# On an H200, with 8192 × 8192 floats, the copy along rows took 0.22 ms, and the copy along columns 0.97 ms: 4.5 times as long, not eight. Eight times as many sectors moved between threads and caches. But a cache keeps a sector until other requests use the rest of it, so the memory behind the caches moved equally many bytes for both copies (counted, to 3 %). (Times and counts on an H200 come from `make gpu`; `data/gpu/` holds the record.)
 #
 # ### Exercise 1: repair an access
 #
@@ -151,7 +151,7 @@ shifted[1, 8](np.arange(64, dtype=np.float32), np.zeros((8, 4), np.float32))
 #
 # ### Transpose: coalesced on both sides
 #
-# A transposition reads rows and writes columns, so one of the two is uncoalesced. The remedy is a tile in shared memory. A block reads 32 × 32 floats row by row, coalesced, into `tile[32][32]`. Then it reads *columns of the tile* and writes them as rows, coalesced again. Only shared memory is now read by columns, and it has no sectors. But shared memory has banks: in a tile of 32 × 32 words, a whole column lies in one bank.
+# A transposition reads rows and writes columns, so one of the two is uncoalesced. The remedy is a tile in shared memory. A block reads 32 × 32 floats row by row, coalesced, into `tile[32][32]`. Then it reads *columns of the tile* and writes them as rows, coalesced again. Only shared memory is now read by columns. It has no sectors, but it has banks: in a tile of 32 × 32 words, a whole column lies in one bank.
 #
 # ### Exercise 2: how many wavefronts?
 #
@@ -159,7 +159,7 @@ shifted[1, 8](np.arange(64, dtype=np.float32), np.zeros((8, 4), np.float32))
 #
 # <details><summary>Hint</summary>
 #
-# Lane $l$ reads word $l \cdot \text{columns}$ of the tile, plus $c$. The picture shows 32, 33, 34 and 36 columns. What decides its number of wavefronts?
+# Lane $l$ reads word $l \cdot \text{columns}$ of the tile, plus $c$. The picture shows 32, 33, 34 and 36 columns. What decides the number of wavefronts?
 #
 # </details>
 
@@ -199,7 +199,7 @@ for pad in (0, 1, 2, 4):
 # %% [markdown]
 # One column of padding spreads a column of the tile over all 32 banks. Four columns do not: 36 and 32 share the factor 4, so four lanes still meet in each bank that is used. Padding removes every conflict if it makes the row's length odd. On an H200, a transposition of 8192 × 8192 floats took 0.39 ms without padding and 0.20 ms with one column.
 #
-# > **Answer.** A request moves whole sectors, not single floats. If neighbouring lanes take neighbouring addresses, a request uses all bytes of its sectors. If they take neighbouring rows, it uses 4 of each 32. An algorithm that needs columns reads rows into a padded tile of shared memory and takes the columns from there.
+# > **Answer.** A request moves whole sectors, not single floats. If neighbouring lanes take neighbouring addresses, a request uses all bytes of its sectors. If they take neighbouring rows, it uses 4 of each 32 bytes. An algorithm that needs columns reads rows into a padded tile of shared memory and takes the columns from there.
 #
 # ## Lesson 2. What does a tile save in a matrix product?
 #
@@ -207,7 +207,7 @@ for pad in (0, 1, 2, 4):
 #
 # ### The direct product, and a tile by hand
 #
-# Each $C_{ij}$ is a sum over a row of $A$ and a column of $B$. With one thread for each output, a thread reads $2k$ numbers of global memory. All outputs of a row read the same row of $A$, and all outputs of a column read the same column of $B$. So the threads of a block can share them. A block of $T \times T$ threads walks along the side of length $k$ in steps of $T$. In each step it loads a square tile of $A$ and one of $B$. Every loaded number then serves $T$ threads. The picture shows one block for $T = 16$. It makes the blue outputs; a step loads the two tiles in full colour:
+# Each $C_{ij}$ is a sum over a row of $A$ and a column of $B$. With one thread for each output, a thread reads $2k$ numbers of global memory. All outputs of a row read the same row of $A$, and all outputs of a column the same column of $B$. So the threads of a block can share what they read. A block of $T \times T$ threads walks along the side of length $k$ in steps of $T$. In each step it loads a square tile of $A$ and one of $B$. Every loaded number then serves $T$ threads. The picture shows one block for $T = 16$, which makes the blue outputs:
 
 # %%
 plots.product_blocks({"16 × 16 outputs": (16, 16)}, side=64, step=16)
@@ -294,7 +294,7 @@ for m, k, n in ((64, 64, 64), (50, 70, 90)):
 #
 # A wider tile would save more, but a block has at most 1024 threads. With *[thread coarsening](glossary.md#thread-coarsening)* a thread computes several outputs: each of $16 \times 16$ threads takes $R$ outputs of one row, 16 columns apart, and keeps their sums in registers. In each step a block loads one tile of $A$, and $R$ tiles of $B$ that lie side by side.
 #
-# > **Predict.** All sides are 64. Which share of the bytes that $R = 1$ asks for does $R = 4$ ask for?
+# > **Predict.** All sides are 64. Divide the bytes asked for with $R = 4$ by those with $R = 1$: what is the ratio?
 
 # %%
 coarse_share = Prediction("bytes asked for with R = 4 ÷ with R = 1", None)  # your number for None
@@ -349,7 +349,7 @@ for R in (1, 2, 4):
 coarse_share.answer(found[4] / found[1])
 
 # %% [markdown]
-# In global memory, only the reads of $A$ shrink with $R$: a block still makes 16 rows of outputs, so the reads of $B$ do not change. In shared memory, a thread reads a number of $A$'s tile once for $R$ products, so the reads of that tile shrink too. (If your reads of A's tile do not shrink, your kernel reads `left[y][p]` inside the loop over `q`. NVIDIA's compiler would read it once; we count what you wrote.)
+# In global memory, only the reads of $A$ shrink with $R$: a block still makes 16 rows of outputs, so the reads of $B$ do not change. In shared memory, a thread reads a number of $A$'s tile once for $R$ products, so the reads of that tile shrink too. (If yours do not, your kernel reads `left[y][p]` inside the loop over `q`. NVIDIA's compiler would read it once; we count what you wrote.)
 #
 # On an H200, with all sides 4096, the plain tile took 16.9 ms, $R = 2$ took 14.1 ms and $R = 4$ took 12.4 ms. PyTorch's product (cuBLAS, in single precision) took 2.7 ms; lesson 3 shows one of the ideas behind it.
 #
@@ -361,7 +361,7 @@ coarse_share.answer(found[4] / found[1])
 #
 # ### By hand
 #
-# A block makes $h \times w$ outputs. In each of $k$ steps it loads $h$ numbers of $A$ and $w$ of $B$. With them it makes $hw$ *multiply-adds*: products, each added to a sum. For 1024 multiply-adds, a block of 16 × 64 loads 80 numbers, and a block of 32 × 32 loads 64. Of all shapes with the same area $hw$, the square has the smallest $h + w$. The picture shows both blocks:
+# A block makes $h \times w$ outputs. Along $k$, it loads $h$ numbers from a column of $A$ and $w$ from a row of $B$, and makes $hw$ *multiply-adds* with them: products, each added to a sum. For 1024 multiply-adds, a block of 16 × 64 loads 80 numbers, and a block of 32 × 32 loads 64. Of all shapes with the same area $hw$, the square has the smallest $h + w$. The picture shows both blocks:
 
 # %%
 plots.product_blocks({"16 × 64 outputs": (16, 64), "32 × 32 outputs": (32, 32)}, side=64, step=16)
@@ -380,7 +380,7 @@ plt.show()
 Code(products["register_product<2>"].listing, language="c++")
 
 # %% [markdown]
-# > **Predict.** All sides are 64. Compare a plain tile of 32 × 32 (1024 threads, one output each) with `register_product<2>` (256 threads, 2 × 2 outputs each, so 32 × 32 too). Divide plain by register: what is the ratio of the bytes asked of global memory, and of the wavefronts of shared memory?
+# > **Predict.** All sides are 64. The plain tile `square_product<32>` has 1024 threads with one output each, `register_product<2>` 256 threads with 2 × 2 outputs each. Divide plain by register: what is the ratio of the bytes asked of global memory, and of the wavefronts of shared memory?
 
 # %%
 bytes_ratio = Prediction("bytes, plain 32 × 32 ÷ register_product<2>", None)  # your number
@@ -406,16 +406,16 @@ bank_ratio.answer(ratios[1])
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# - **Bytes of global memory** depend only on the shape of the block's outputs. A plain 32 × 32 and `register_product<2>` ask for the same, and both ask for less than 16 × 64, though all three make 1024 outputs.
-# - **Wavefronts of shared memory** depend on the shape of a *thread's* outputs. With one output, each multiply-add needs two reads; with 4 × 4 outputs, half a read. (The rest fills the tiles.)
+# - **Bytes of global memory** depend only on the shape of the block's outputs. `square_product<32>` and `register_product<2>` ask for the same, and both for less than `coarse_product<4>` with its 16 × 64, though a block of each makes 1024 outputs.
+# - **Wavefronts of shared memory** depend on the shape of a *thread's* outputs. With one output, each multiply-add needs two reads; with 4 × 4 outputs, half a read. (What is left in the last column fills the tiles.)
 #
-# How many wavefronts are too many? A *multiprocessor* is the part of a GPU that runs a block. In one clock, a multiprocessor of an A100 can start 64 multiply-adds, and its shared memory can serve one wavefront. So a kernel waits for its banks if it needs more than half a wavefront for each 32 multiply-adds. By the counts of this table all five kernels do, `register_product<4>` only just. (The table counts what the source says. NVIDIA's compiler merges some reads: for the plain tiles, an H200 counted three quarters of our wavefronts for reads.)
+# How many wavefronts are too many? A *multiprocessor* is the part of a GPU that runs a block. In one clock, a multiprocessor of an A100 can start 64 multiply-adds, and its shared memory can serve one wavefront. So a kernel waits for its banks if it needs more than half a wavefront for 32 multiply-adds. By this table all five kernels do, `register_product<4>` only just. (NVIDIA's compiler merges reads: for all but `coarse_product<4>`, an H200 counted three quarters of our wavefronts for reads.)
 #
 # Fast matrix products on GPUs are built this way: a tile of $C$ for each block, a smaller tile for each warp, and a tile in the registers of each thread. [Notebook 07](07_roofline.ipynb) does the same on a processor. Tensor cores multiply small tiles in a single instruction.
 #
 # ### The price: registers, and resident warps
 #
-# A multiprocessor runs several blocks at a time: while one warp waits for memory, another computes. The warps that it holds are *resident*. Its *[occupancy](glossary.md#occupancy)* is their number, divided by the most that it can hold. Four things limit how many blocks fit: threads, blocks, registers and shared memory.
+# A multiprocessor runs several blocks at a time: while one warp waits for memory, another computes. The warps that it holds are *resident*. Their number, divided by the most that it can hold, is the *[occupancy](glossary.md#occupancy)*. Four things limit how many blocks fit: threads, blocks, registers and shared memory.
 #
 # ### Exercise 5: how many warps fit?
 #
@@ -464,13 +464,11 @@ if products.note:
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# The sums of $R \times R$ outputs live in registers. Only 4 blocks of `register_product<4>` find enough registers, so it has fewer warps resident than the other kernels. Yet its warps work on more outputs at once. Many resident warps and many independent sums in each thread serve the same end: there is work to do while a load is under way. On an H200, with all sides 4096, the sums won: the plain 32 × 32 took 15.4 ms, `register_product<2>` 8.5 ms and `register_product<4>` 4.9 ms.
+# The sums of $R \times R$ outputs live in registers. Only 4 blocks of `register_product<4>` find enough registers, so it has fewer warps resident than the other kernels. Yet its warps work on more outputs at once. Many resident warps and many independent sums in each thread serve the same end: there is work to do while a load is under way. On an H200, with all sides 4096, the kernel with the fewest resident warps was the fastest: `square_product<32>` took 15.4 ms, `register_product<2>` 8.5 ms and `register_product<4>` 4.9 ms.
 #
 # ### Registers in a convolution: four pixels at once, if they line up
 #
-# `convolve_rows` is a convolution without shared memory. A thread owns four neighbouring columns, walks down the rows, and keeps the unfinished sums of its outputs in registers. It loads four pixels at once, as a `float4`.
-#
-# At width 255 most rows do not begin at a multiple of 16 bytes. The kernel then falls back to four single loads for each lane.
+# `convolve_rows` is a convolution without shared memory. A thread owns four neighbouring columns, walks down the rows, and keeps the unfinished sums of its outputs in registers. It loads four pixels at once, as a `float4`. But at width 255 most rows do not begin at a multiple of 16 bytes: the kernel falls back to four single loads.
 #
 # > **Predict.** In a single load, lane $l$ reads word $4l$, plus a constant. How many bytes does such a request move for each byte that it asks for?
 
@@ -497,7 +495,7 @@ Markdown("\n".join(lines))
 #
 # ## In practice, and where to read on
 #
-# You call cuBLAS through `torch.matmul`. To write a fast product yourself, start from CUTLASS or from Triton. A Triton program names tiles; its compiler chooses threads, banks and registers. Nsight Compute reports sectors for each request, bank conflicts and occupancy under these names.
+# You call cuBLAS through `torch.matmul`. To write a fast product yourself, start from CUTLASS or from Triton. A Triton program names tiles; its compiler chooses threads, banks and registers. Nsight Compute reports sectors, bank conflicts and occupancy under these names.
 #
 # <details><summary>The product of lesson 2 in Triton (not run here: Triton needs a GPU)</summary>
 #
