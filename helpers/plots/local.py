@@ -103,20 +103,13 @@ def replicas(plane: Mapping, met: Mapping[str, Sequence[int]]) -> HTML:
 
     ``met`` has for each run the steps after which its replicas met.
     """
-    from matplotlib.colors import LinearSegmentedColormap, LogNorm, to_hex
-
-    low = min(map(min, plane["loss"]))
-    high = max(map(max, plane["loss"]))
-    norm = LogNorm(low, high)
-    # ink on paper, so that a dark theme may turn it round; light enough for lines of any colour
-    colours = LinearSegmentedColormap.from_list("", ["#ffffff", "#b2b2b2"])
+    everywhere = np.concatenate([np.reshape(run, (-1, 2)) for run in plane["paths"].values()])
+    bands, lines = _contours(plane, everywhere)
     data = {
-        "x": plane["x"],
-        "y": plane["y"],
-        "fill": [[to_hex(colours(norm(value))) for value in row] for row in plane["loss"]],
-        "low": low,
-        "high": high,
-        "scale": [to_hex(colours(k / 20)) for k in range(21)],
+        "x": [plane["x"][0], plane["x"][-1]],
+        "y": [plane["y"][0], plane["y"][-1]],
+        "bands": bands,
+        "lines": lines,
         "paths": {
             name: [[[round(float(v), 5) for v in point] for point in path] for path in run]
             for name, run in plane["paths"].items()
@@ -125,3 +118,36 @@ def replicas(plane: Mapping, met: Mapping[str, Sequence[int]]) -> HTML:
         "colours": PALETTE[:4],
     }
     return embed("replicas", data)
+
+
+def _contours(plane, taken):
+    """Return bands between levels of the loss, and lines at them, with a label far from points."""
+    from matplotlib.colors import to_hex
+    from matplotlib.figure import Figure
+
+    loss, levels = np.array(plane["loss"]), 7
+    low, high = loss.min(), loss.max()
+    at = sorted({float(f"{level:.2g}") for level in np.geomspace(low, high, levels + 2)[1:-1]})
+    ax = Figure().add_subplot()
+    filled = ax.contourf(plane["x"], plane["y"], loss, [0.99 * low, *at, 1.01 * high])
+    drawn = ax.contour(plane["x"], plane["y"], loss, at)
+
+    def pieces(path, closed):
+        return [part.round(4) for part in path.to_polygons(closed_only=closed)]
+
+    # ink on paper, so that a dark theme may turn it round; light enough for lines of any colour
+    greys = [to_hex([1 - 0.3 * k / len(at)] * 3) for k in range(len(at) + 1)]
+    bands = [{"fill": grey, "parts": [part.tolist() for part in pieces(path, True)]}
+             for grey, path in zip(greys, filled.get_paths(), strict=True)]  # fmt: skip
+    lines = []
+    for level, path in zip(at, drawn.get_paths(), strict=True):
+        parts = pieces(path, False)
+        if parts:
+            points = np.concatenate([part[len(part) // 4 : -(len(part) // 4) or None]
+                                     for part in parts])  # fmt: skip
+            free = np.linalg.norm(points[:, None] - taken, axis=2).min(1)
+            label = points[free.argmax()].tolist()
+            lines.append(
+                {"level": level, "label": label, "parts": [part.tolist() for part in parts]}
+            )
+    return bands, lines

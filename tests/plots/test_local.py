@@ -48,3 +48,6 @@ def test_the_page_holds_every_path():
         "b": (3, 3, 2),
     }
     assert data["met"] == {"a": [2, 4]}
+    loss, levels = plane()[1]["loss"], [line["level"] for line in data["lines"]]
+    assert np.min(loss) < levels[0] and levels == sorted(levels) and levels[-1] < np.max(loss)
+    assert len(data["bands"]) > len(levels)

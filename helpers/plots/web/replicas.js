@@ -1,36 +1,39 @@
 import { choice, draw, make } from "./dom.js";
 import { player } from "./player.js";
 
-// Replicas on a plane through their paths: the loss as colour, a line and a mark for each replica, a cross for their mean.
+// Replicas on a plane through their paths: contours of the loss, a line and a mark for each replica, a cross for their mean.
 export function start(root, data) {
-  const WIDTH = 900, HEIGHT = 470, LEFT = 12, TOP = 8, W = 760, H = 440;
+  const WIDTH = 900, LEFT = 12, TOP = 8, KEY = 790, { x: xs, y: ys } = data;
+  const scale = Math.min(760 / (xs[1] - xs[0]), 440 / (ys[1] - ys[0])); // one for both directions: distances are seen
+  const W = scale * (xs[1] - xs[0]), H = scale * (ys[1] - ys[0]);
   root.textContent = "";
   const bar = make("div", { class: "bar" }, root);
   const menu = choice(make("label", {}, bar, "run "), "replicas-run", "which run", Object.keys(data.paths));
-  const svg = draw("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img" });
-  const { x: xs, y: ys } = data, cols = xs.length, rows = ys.length;
-  const sx = (v) => LEFT + (W * (v - xs[0])) / (xs[cols - 1] - xs[0]);
-  const sy = (v) => TOP + H - (H * (v - ys[0])) / (ys[rows - 1] - ys[0]);
-  const w = W / (cols - 1), h = H / (rows - 1);
-  const clip = `replicas-${Math.random().toString(36).slice(2)}`;
-  const defs = draw("clipPath", { id: clip }, draw("defs", {}, svg));
-  draw("rect", { x: LEFT, y: TOP, width: W, height: H }, defs);
-  const ground = draw("g", { "clip-path": `url(#${clip})` }, svg);
-  const pixels = make("canvas", { width: cols, height: rows }), pen = pixels.getContext("2d");
-  data.fill.forEach((line, j) => line.forEach((colour, i) => { pen.fillStyle = colour; pen.fillRect(i, rows - 1 - j, 1, 1); }));
-  // one picture of few pixels, which the browser draws without edges between them
-  draw("image", { href: pixels.toDataURL(), x: LEFT - w / 2, y: TOP - h / 2, width: w * cols, height: h * rows, preserveAspectRatio: "none" }, ground);
+  const svg = draw("svg", { viewBox: `0 0 ${WIDTH} ${Math.max(H, 170) + 2 * TOP}`, role: "img" });
+  const sx = (v) => LEFT + scale * (v - xs[0]), sy = (v) => TOP + H - scale * (v - ys[0]);
+  const trace = (points) => "M" + points.map(([a, b]) => `${sx(a).toFixed(1)} ${sy(b).toFixed(1)}`).join("L");
+  const written = (x, y, text) => draw("text", { x, y, "text-anchor": "middle", stroke: "#fff", "stroke-width": 5, "paint-order": "stroke" }, svg, text);
+  for (const band of data.bands) draw("path", { d: band.parts.map((part) => `${trace(part)}Z`).join(""), fill: band.fill, "fill-rule": "evenodd" }, svg);
+  for (const line of data.lines) draw("path", { d: line.parts.map(trace).join(""), fill: "none", stroke: "#777" }, svg);
+  draw("rect", { x: LEFT, y: TOP, width: W, height: H, fill: "none", stroke: "#777" }, svg);
   const layer = draw("g", {}, svg);
-  data.scale.forEach((colour, k) => draw("rect", { x: 800, y: TOP + 300 - k * 14, width: 22, height: 14.5, fill: colour }, svg));
-  for (const frame of [{ x: LEFT, y: TOP, width: W, height: H }, { x: 800, y: TOP + 20, width: 22, height: 294.5 }]) draw("rect", { ...frame, fill: "none", stroke: "#777" }, svg);
-  draw("text", { x: 828, y: TOP + 312 }, svg, data.low.toPrecision(2));
-  draw("text", { x: 828, y: TOP + 34 }, svg, data.high.toPrecision(2));
-  draw("text", { x: 790, y: TOP + 12 }, svg, "loss (log)");
-  draw("text", { x: 790, y: TOP + 350 }, svg, "✕ their mean");
+  const labels = [];
+  for (const { level, label: [a, b] } of data.lines) {
+    const x = Math.min(Math.max(sx(a), LEFT + 18), LEFT + W - 18), y = Math.min(Math.max(sy(b) + 6, TOP + 18), TOP + H - 6);
+    if (labels.some(([u, v]) => Math.abs(x - u) < 36 && Math.abs(y - v) < 22)) continue; // no room beside another line's
+    labels.push([x, y]);
+    written(x, y, level);
+  }
+  const room = (xs[1] - xs[0]) / 5, ten = 10 ** Math.floor(Math.log10(room)), long = ten * [5, 2, 1].find((k) => k * ten <= room);
+  draw("path", { d: `M${LEFT + W - 20} ${TOP + H - 22}v10h${-scale * long}v-10`, fill: "none", stroke: "#111", "stroke-width": 2 }, svg);
+  written(LEFT + W - 20 - (scale * long) / 2, TOP + H - 19, +long.toPrecision(1));
+  draw("path", { d: `M${KEY} ${TOP + 20}h20`, stroke: "#777" }, svg);
+  draw("text", { x: KEY + 26, y: TOP + 25 }, svg, "equal loss");
+  draw("text", { x: KEY, y: TOP + 55 }, svg, "✕ their mean");
   const shapes = ["M-7 0a7 7 0 1 0 14 0a7 7 0 1 0 -14 0z", "M-6.5 -6.5h13v13h-13z", "M0 -8.5L8 6.5H-8z", "M0 -9L9 0L0 9L-9 0z"];
   data.paths[menu.value].forEach((path, r) => {
-    draw("path", { d: shapes[r % 4], transform: `translate(800 ${TOP + 370 + 20 * r})`, fill: data.colours[r % 4], stroke: "#111", "stroke-width": 1.5 }, svg);
-    draw("text", { x: 816, y: TOP + 375 + 20 * r }, svg, `replica ${r}`);
+    draw("path", { d: shapes[r % 4], transform: `translate(${KEY + 10} ${TOP + 79 + 24 * r})`, fill: data.colours[r % 4], stroke: "#111", "stroke-width": 1.5 }, svg);
+    draw("text", { x: KEY + 26, y: TOP + 85 + 24 * r }, svg, `replica ${r}`);
   });
 
   const run = () => data.paths[menu.value];
