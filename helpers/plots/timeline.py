@@ -73,8 +73,10 @@ def timeline(trace: Trace, *, title: str = "", labels: bool = True) -> Axes:
     taken: list[Box] = []  # by labels
     if labels:
         _names(trace, ax, lanes, factor, taken)
-    _arrows(trace, ax, lanes, factor, taken if labels else None)
-    _legend(trace, ax)
+    sizes = {size(message.bytes) for message in trace.messages}
+    alike = labels and len(sizes) == 1 < len(trace.messages)  # then the legend says it once
+    _arrows(trace, ax, lanes, factor, taken if labels and not alike else None)
+    _legend(trace, ax, f"message of {sizes.pop()}" if alike else "")
     return ax
 
 
@@ -230,7 +232,7 @@ def _names(trace: Trace, ax: Axes, lanes: dict, factor: float, taken: list[Box])
             ground = "white" if hatched else COLOURS[event.kind]  # hides arrows behind the name
             shade = style.ink(ground)
             if (stop - begin) * pixels <= wide + 8:
-                ground, shade = "none", style.BLACK
+                ground, shade = "white", style.BLACK
                 end = max(stop, group[-1].begin + LEAST / pixels)
                 if (after - end) * pixels > wide + 12:
                     x, side = end + 4 / pixels, "left"
@@ -261,7 +263,7 @@ def _together(calls: Sequence[Event], closest: float) -> list[list[Event]]:
     return groups
 
 
-def _legend(trace: Trace, ax: Axes) -> None:
+def _legend(trace: Trace, ax: Axes, arrow: str) -> None:
     from matplotlib.legend_handler import HandlerTuple
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
@@ -277,6 +279,10 @@ def _legend(trace: Trace, ax: Axes) -> None:
     if flying:  # each in the colour of its call
         handles.append(tuple(Line2D([], [], color=COLOURS[k], lw=4) for k in kinds if k in flying))
         names.append("non-blocking, under way")
+    if arrow:
+        look = {"marker": ">", "markersize": 6, "markevery": (1, 1), "linewidth": 1.3}
+        handles.append(Line2D([], [], color=style.BLACK, **look))
+        names.append(arrow)
     ax.legend(
         handles, names, handler_map={tuple: HandlerTuple(ndivide=None, pad=0)},
         handlelength=1.4, **LEGEND,

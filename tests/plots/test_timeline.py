@@ -58,6 +58,12 @@ def test_arrows_run_from_send_to_receipt_with_their_size():
     assert last == "non-blocking, under way"
 
 
+def test_the_legend_says_once_of_which_size_all_messages_are():
+    ax = timeline(example(messages=3))
+    assert "1.5 kB" not in [text.get_text() for text in ax.texts]
+    assert ax.get_legend().get_texts()[-1].get_text() == "message of 1.5 kB"
+
+
 def test_a_message_is_named_beside_the_name_of_a_call_that_its_arrow_crosses():
     ms = 1_000_000
     send = ("Send", "send", "c", 2, 7, 1500, 48 * ms, 50 * ms, None, None)
