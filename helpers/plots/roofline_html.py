@@ -70,103 +70,134 @@ INK = ("#222222", "#555555", "#767676")  # of the bandwidths: the colour belongs
 DASHES = ("", "9 4", "3 3", "12 3 3 3")
 
 
+class _Frame:
+    """Where a value stands in the picture: both axes are logarithmic."""
+
+    def __init__(self, peaks, bandwidths, data, low: float, high: float):
+        self.low, self.high, self.top = low, high, max(peaks.values())
+        self.floor = min([min(bandwidths.values()) * low, *(d["p"] for d in data)]) / 2
+        self.y0, self.y1 = math.log10(self.floor), math.log10(self.top)
+        self.x0, self.x1 = math.log10(low), math.log10(high)
+        self.across = (WIDTH - LEFT - RIGHT) / (self.x1 - self.x0)  # of a decade
+        self.up = PLOT / (self.y1 - self.y0)
+        self.steep = math.atan2(self.up, self.across)  # of a roof's line
+        longest = max(len(_named(*one)) for one in bandwidths.items())
+        self.above = 16 + LETTER * longest * math.sin(self.steep)  # the roofs' names
+        self.height = self.above + PLOT + BOTTOM
+        self.lines: list[tuple] = []  # that are drawn: names keep off them
+
+    def x(self, value: float) -> float:
+        return LEFT + (math.log10(value) - self.x0) * self.across
+
+    def y(self, value: float) -> float:
+        return self.above + (self.y1 - math.log10(value)) * self.up
+
+
 def _page(peaks, bandwidths, data, low: float, high: float) -> HTML:
-    top = max(peaks.values())
-    floor = min([min(bandwidths.values()) * low, *(d["p"] for d in data)]) / 2
-    bottom, ceiling = math.log10(floor), math.log10(top)
-    x0, x1 = math.log10(low), math.log10(high)
-    across, up = (WIDTH - LEFT - RIGHT) / (x1 - x0), PLOT / (ceiling - bottom)  # of a decade
-    steep = math.atan2(up, across)  # of a roof's line
-    written = [f"{name}: {_bytes(rate)}" for name, rate in bandwidths.items()]
-    above = 16 + LETTER * max(map(len, written)) * math.sin(steep)  # the roofs' names
-    height = above + PLOT + BOTTOM
+    at = _Frame(peaks, bandwidths, data, low, high)
+    dashed = {_threads(name): "" if rate == at.top else "9 4" for name, rate in peaks.items()}
+    like = {name: dashed.get(_threads(name)) for name in bandwidths}  # the peak of as many threads
+    parts = [*_axes(at), *_peaks(at, peaks, dashed), *_roofs(at, peaks, bandwidths, like)]
+    parts += _kernels(at, data)
+    scale = {key: getattr(at, key) for key in ("x0", "x1", "y0", "y1", "top")} | {
+        "memory": bandwidths.get("memory", min(bandwidths.values())),
+        "box": [WIDTH, at.height, LEFT, BOTTOM, RIGHT, at.above],
+    }
+    still = (
+        f'<svg viewBox="0 0 {WIDTH} {at.height:.0f}" role="group" '
+        f'aria-label="{html.escape(_told(peaks, bandwidths, data))}" '
+        f'font-family="sans-serif" font-size="{FONT}">{"".join(parts)}</svg>'
+    )
+    return embed("roofline", scale, still=still + _legend(at, peaks, data, like))
 
-    def x(value):
-        return LEFT + (math.log10(value) - x0) * across
 
-    def y(value):
-        return above + (ceiling - math.log10(value)) * up
+def _axes(at: _Frame) -> list[str]:
+    parts = []
+    for tick in _ticks(at.low, at.high):
+        parts.append(_line(at.x(tick), at.above, at.x(tick), at.above + PLOT, "#ddd", 1))
+        parts.append(_text(at.x(tick), at.above + PLOT + 20, f"{tick:g}", "middle"))
+    unit, words = (1e12, "Tflop/s") if at.floor >= 1e12 else (1e9, "Gflop/s")
+    for tick in _ticks(at.floor, at.top):
+        parts.append(_line(LEFT, at.y(tick), WIDTH - RIGHT, at.y(tick), "#ddd", 1))
+        parts.append(_text(LEFT - 6, at.y(tick) + 5, f"{tick / unit:g}", "end"))
+    across, up = (LEFT + WIDTH - RIGHT) / 2, at.above + PLOT / 2
+    parts.append(_text(across, at.height - 10, "arithmetic intensity, flop/byte", "middle"))
+    parts.append(_text(16, up, words, "middle", extra=f'transform="rotate(-90 16 {up})"'))
+    return parts
 
-    parts, lines = [], []
-    for tick in _ticks(low, high):
-        parts.append(_line(x(tick), above, x(tick), above + PLOT, "#ddd", 1))
-        parts.append(_text(x(tick), above + PLOT + 20, f"{tick:g}", "middle"))
-    unit, words = (1e12, "Tflop/s") if floor >= 1e12 else (1e9, "Gflop/s")
-    for tick in _ticks(floor, top):
-        parts.append(_line(LEFT, y(tick), WIDTH - RIGHT, y(tick), "#ddd", 1))
-        parts.append(_text(LEFT - 6, y(tick) + 5, f"{tick / unit:g}", "end"))
-    dash_of = {}  # "1 thread" → how its lines are dashed
+
+def _peaks(at: _Frame, peaks, dashed) -> list[str]:
+    """The level lines with their names."""
+    parts = []
     said = [_two_lines(name, _flops(rate)) for name, rate in peaks.items()]
-    tallest = 18 * max(map(len, said)) + 4
-    heights = _spread([-y(rate) for rate in peaks.values()], tallest)
+    heights = _spread([-at.y(rate) for rate in peaks.values()], 18 * max(map(len, said)) + 4)
     for (name, rate), text, middle in zip(peaks.items(), said, heights, strict=True):
-        dash = dash_of[_threads(name)] = "" if rate == top else "9 4"
-        lines.append((LEFT, y(rate), WIDTH - RIGHT, y(rate)))
-        parts.append(_line(*lines[-1], GREY, 2, dash))
+        at.lines.append((LEFT, at.y(rate), WIDTH - RIGHT, at.y(rate)))
+        parts.append(_line(*at.lines[-1], GREY, 2, dashed[_threads(name)]))
         for k, line in enumerate(text):
             down = 5 + 18 * (k - (len(text) - 1) / 2)
             parts.append(_text(WIDTH - RIGHT + 8, down - middle, line, "start", "#222"))
-    beside_ = _spread([x(top / rate) for rate in bandwidths.values()], 19 / math.sin(steep))
-    like = {name: dash_of.get(_threads(name)) for name in bandwidths}
+    return parts
+
+
+def _roofs(at: _Frame, peaks, bandwidths, like) -> list[str]:
+    """The rising lines, each up to its ridge, with their names."""
+    parts = []
+    starts = [at.x(at.top / rate) for rate in bandwidths.values()]
+    starts = _spread(starts, 19 / math.sin(at.steep))  # of the names
     others = itertools.cycle(DASHES[2:] if any(d is not None for d in like.values()) else DASHES)
     for k, (name, rate) in enumerate(bandwidths.items()):
         own = [one for known, one in peaks.items() if _threads(known) == _threads(name)]
-        peak = max(own, default=top)
-        start, ridge, ink = max(low, floor / rate), x(peak / rate), INK[k % 3]
-        dash = next(others) if like[name] is None else like[name]
-        lines.append((x(start), y(rate * start), ridge, y(peak)))
-        parts.append(_line(*lines[-1], ink, 2.5, dash))
+        peak = max(own, default=at.top)
+        begin, ridge, ink = max(at.low, at.floor / rate), at.x(peak / rate), INK[k % 3]
+        at.lines.append((at.x(begin), at.y(rate * begin), ridge, at.y(peak)))
+        parts.append(
+            _line(*at.lines[-1], ink, 2.5, next(others) if like[name] is None else like[name])
+        )
         tip = f"{name}: {rate / 1e9:.1f} GB/s, ridge at {peak / rate:.3g} flop/byte"
-        parts.append(_dot(ridge, y(peak), 4, ink, tip))
+        parts.append(_dot(ridge, at.y(peak), 4, ink, tip))
         # The name goes on where its line ends: above the highest peak there are no kernels.
-        at = beside_[k] + 8, y(top) - 7
-        turned = f'transform="rotate({-math.degrees(steep):.1f} {at[0]:.1f} {at[1]:.1f})"'
-        parts.append(_text(*at, written[k], "start", ink, extra=turned))
-    places = [(x(d["i"]), y(d["p"])) for d in data]
-    below_top = [d["top"] < top for d in data]  # held against a dashed roof
+        place = starts[k] + 8, at.y(at.top) - 7
+        turned = f'transform="rotate({-math.degrees(at.steep):.1f} {place[0]:.1f} {place[1]:.1f})"'
+        parts.append(_text(*place, _named(name, rate), "start", ink, extra=turned))
+    return parts
+
+
+def _kernels(at: _Frame, data) -> list[str]:
+    """The circles over their names, which no line crosses where there is room."""
+    parts = []
+    places = [(at.x(d["i"]), at.y(d["p"])) for d in data]
     names = together(places, [d["name"] for d in data])
     found = beside(
         [place for place, _ in names],
         [LETTER * len(name) for _, name in names],
         FONT + 3,
-        lines,
-        (LEFT, above, WIDTH - RIGHT, above + PLOT),
+        at.lines,
+        (LEFT, at.above, WIDTH - RIGHT, at.above + PLOT),
     )
     for ((cx, cy), name), (left, middle) in zip(names, found, strict=True):
         end = min(max(cx, left - 2), left + LETTER * len(name))
         if math.hypot(end - cx, middle - cy) > 20:  # a line leads to a name that had to move
             parts.append(_line(cx, cy, end, middle, "#777", 1))
         parts.append(_text(left, middle + 5, name, "start", "#222"))
-    for d, at, hollow in zip(data, places, below_top, strict=True):
+    for d, place in zip(data, places, strict=True):
+        hollow = d["top"] < at.top  # held against a dashed roof
         fill, ring, wide = ("#fff", BLUE, 3) if hollow else (BLUE, "#fff", 1.5)
-        parts.append(_dot(*at, 7, fill, tip_of(d), f' stroke="{ring}" stroke-width="{wide}"'))
-    parts.append(_text((LEFT + WIDTH - RIGHT) / 2, height - 10, "arithmetic intensity, flop/byte",
-                       "middle"))  # fmt: skip
-    middle = above + PLOT / 2
-    parts.append(_text(16, middle, words, "middle", extra=f'transform="rotate(-90 16 {middle})"'))
-    scale = {
-        "x0": x0,
-        "x1": x1,
-        "y0": bottom,
-        "y1": ceiling,
-        "top": top,
-        "memory": bandwidths.get("memory", min(bandwidths.values())),
-        "box": [WIDTH, height, LEFT, BOTTOM, RIGHT, above],
-    }
-    still = (
-        f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="group" '
-        f'aria-label="{html.escape(_told(peaks, bandwidths, data))}" '
-        f'font-family="sans-serif" font-size="{FONT}">{"".join(parts)}</svg>'
-    )
-    if any(below_top):
-        full = _threads(next(name for name, rate in peaks.items() if rate == top))
-        few = ", ".join({d["threads"] for d in data if d["top"] < top})
-        said = [] if all(below_top) else [f"Filled circle: {full}, as the solid lines."]
-        said.append(f"Hollow circle: {few}, as the dashed lines.")
-        if any(dash is None for dash in like.values()):
-            said.append("Dotted and dash-dotted lines: caches.")
-        still += f"<small>{' '.join(said)}</small>"
-    return embed("roofline", scale, still=still)
+        parts.append(_dot(*place, 7, fill, tip_of(d), f' stroke="{ring}" stroke-width="{wide}"'))
+    return parts
+
+
+def _legend(at: _Frame, peaks, data, like) -> str:
+    """What circles and lines mean, where they differ by threads."""
+    hollow = [d["threads"] for d in data if d["top"] < at.top]
+    if not hollow:
+        return ""
+    full = _threads(next(name for name, rate in peaks.items() if rate == at.top))
+    said = [f"Filled circle: {full}, as the solid lines."] if len(hollow) < len(data) else []
+    said.append(f"Hollow circle: {', '.join(set(hollow))}, as the dashed lines.")
+    if any(dash is None for dash in like.values()):
+        said.append("Dotted and dash-dotted lines: caches.")
+    return f"<small>{' '.join(said)}</small>"
 
 
 def _threads(name: str) -> str:
@@ -233,9 +264,9 @@ def _dot(x, y, r, fill, tip, extra="") -> str:
     )
 
 
-def _bytes(rate: float) -> str:
-    """Return a bandwidth with its unit."""
-    return f"{rate / 1e12:.1f} TB/s" if rate >= 1e12 else f"{rate / 1e9:.0f} GB/s"
+def _named(name: str, rate: float) -> str:
+    """Return what is written along a roof: its name, and its bandwidth with the unit."""
+    return f"{name}: " + (f"{rate / 1e12:.1f} TB/s" if rate >= 1e12 else f"{rate / 1e9:.0f} GB/s")
 
 
 def _flops(rate: float) -> str:
