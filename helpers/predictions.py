@@ -30,7 +30,7 @@ class Folded:
         what, measured = html.escape(self.of), html.escape(self.measured)
         return (
             f'<details class="prediction"><summary>{what}: what do you predict?</summary>'
-            f"<p>Measured: <b>{measured}</b></p></details>"
+            f"<p>It is <b>{measured}</b></p></details>"
         )
 
 

@@ -26,7 +26,7 @@ def recorded(
     for each size. ``rate`` is in bit/s, ``sizes`` in bytes; ValueError for what no record has.
     """
     rows = [row for row in _rows(folder) if row.parameters.get("rate") == rate]
-    links = {row.name: row for row in rows if row.name.startswith("a message")}
+    links = [row for row in rows if "alpha" in row.parameters]
     block = {
         (row.name, row.parameters["bytes"]): row.value / 1e3
         for row in rows
@@ -40,7 +40,7 @@ def recorded(
             f"{', '.join(str(size) for size in sizes)} bytes: `make bench SUITE={SUITE}` makes one"
         )
     seconds = {name: [block[key] for key in keys] for name, keys in wanted.items()}
-    between, inside = (_link(links[f"a message {place}"]) for place in ("between hosts", "inside"))
+    inside, between = map(_link, sorted(links, key=lambda row: row.name.endswith("between hosts")))
     return between, inside, seconds
 
 
@@ -75,4 +75,5 @@ def _rows(folder: Path) -> tuple[Row, ...]:
 
 def _link(row: Row) -> Link:
     alpha, beta = row.parameters["alpha"], row.parameters["beta"]
-    return Link(row.name.removeprefix("a message "), alpha, beta, origin="recorded")
+    place = "between hosts" if row.name.endswith("between hosts") else "inside a host"
+    return Link(place, alpha, beta, origin="recorded")

@@ -8,11 +8,16 @@ from helpers.collectives.on_hosts import growing, recorded
 from helpers.records import Row
 
 
-@pytest.fixture
-def folder(tmp_path):
+@pytest.fixture(params=["bandwidth fitted to messages", "a message"])  # older records have this
+def folder(tmp_path, request):
     given = {"rate": 1e8}
     rows = [
-        Row(f"a message {place}", 12.0, "MB/s", parameters=given | {"alpha": alpha, "beta": 8e-8})
+        Row(
+            f"{request.param} {place}",
+            12.0,
+            "MB/s",
+            parameters=given | {"alpha": alpha, "beta": 8e-8},
+        )
         for place, alpha in (("between hosts", 1e-3), ("inside", 1e-6))
     ]
     rows += [
@@ -39,6 +44,7 @@ def folder(tmp_path):
 def test_the_seating_side_by_side_is_what_is_given(folder):
     between, inside, seconds = recorded(1e8, [2_000, 1_000], folder)
     assert (between.alpha, inside.alpha) == (1e-3, 1e-6)
+    assert (between.name, inside.name) == ("between hosts", "inside a host")
     assert seconds == {name: [2.0, 1.0] for name in ALGORITHMS}
 
 
