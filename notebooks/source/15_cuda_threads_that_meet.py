@@ -40,7 +40,7 @@ rng = np.random.default_rng(15)
 photograph = load_sample_image("china.jpg").mean(axis=2).astype(np.float32) / 255
 
 # %% [markdown]
-# A *[scan](glossary.md#scan)* computes, for each number of an array, the sum of all numbers before it. For 256 numbers, a single thread makes 254 additions, one after another; a tree of threads takes $2 \log_2 n = 16$ steps. The picture shows the tree, recorded on eight numbers: three steps up, then the last number becomes zero, then three steps down. **Press |◀, then ▶|** to follow it, and choose the other scan from the menu. (There each number is part of its own sum.) A frame is a write, and `t2` in it is the thread; lines are reads. Barriers separate the steps.
+# A *[scan](glossary.md#scan)* computes, for each number of an array, the sum of all numbers before it. For 256 numbers, a single thread makes 254 additions, one after another; a tree of threads takes $2 \log_2 n = 16$ steps. The picture shows the tree, recorded on eight numbers: three steps up, then the last number becomes zero, then three steps down. **Press |◀, then ▶|** to follow it. A frame is a write, and `t2` in it is the thread; lines are reads. The menu has another scan, in which each number is part of its own sum.
 
 # %%
 eight, scans = np.array([3, 1, 7, 0, 4, 1, 6, 3], np.float32), {}
@@ -57,7 +57,7 @@ scan_picture(scans, eight)
 #
 # ### Divergence
 #
-# The warp executes both branches, one after the other. While it executes one branch, the lanes of the other branch stay idle: the warp *[diverges](glossary.md#divergence)*. In this kernel the two branches are equally long. `group` says how many neighbouring threads take the same branch.
+# The warp executes both branches, one after the other. While it executes one branch, the lanes of the other branch idle: the warp *[diverges](glossary.md#divergence)*. In this kernel, `group` says how many neighbouring threads take the same branch.
 
 # %% language="cuda"
 # __global__ void two_ways(const float *x, float *y, int group) {
@@ -81,7 +81,7 @@ scan_picture(scans, eight)
 #
 # </details>
 #
-# > **Predict.** With `group` 1, neighbouring lanes take different branches. With `group` 32, all lanes of a warp take the same branch. Count the passes through both loops. Divide the count for `group` 1 by the count for `group` 32: what do you get? And for `group` 8 ÷ `group` 32?
+# > **Predict.** With `group` 1, neighbouring lanes take different branches. With `group` 32, all lanes of a warp take the same branch. Divide the passes through both loops for `group` 1 by those for `group` 32: what is the ratio? And for `group` 8 ÷ `group` 32?
 
 # %%
 by_lane = Prediction("passes with group 1 ÷ with group 32", None)  # your number for None
@@ -99,14 +99,14 @@ by_lane.answer(passes[1] / passes[32])
 by_eight.answer(passes[8] / passes[32])
 
 # %% [markdown]
-# The picture shows the first warp with `group` 8. Each column is a pass, and the coloured lanes work in it. Look at the middle: the warp executes each loop with half of its lanes.
+# The picture shows the first warp with `group` 8. Each column is a pass; coloured lanes work, grey ones idle. In the middle, the warp executes each loop with half of its lanes.
 
 # %%
 plots.warp_passes(two_ways[4, 64].warps(numbers, np.empty_like(numbers), 8))
 plt.show()
 
 # %% [markdown]
-# With two branches of equal length, a warp makes twice the passes as soon as one lane takes the other branch. So `group` 8 makes as many passes as `group` 1.
+# The two loops are equally long, so a warp makes twice the passes through them as soon as one lane takes the other branch: `group` 8 makes as many as `group` 1.
 #
 # ### Who does which addition
 #
@@ -119,7 +119,7 @@ Code(sums["interleaved_sum"].listing, language="c++")
 # %% [markdown]
 # At $s = 1$, half of the lanes of each warp are idle. From $s = 16$ on, a warp makes at most one addition, and 31 of its lanes are idle. A *packed* sum makes the same additions in other threads: it numbers the additions of a step from 0, and thread $t$ makes addition $t$. The additions of a step then lie in as few warps as possible.
 #
-# > **Predict.** A warp makes a pass in each step in which at least one of its lanes adds. 256 threads are 8 warps, and there are eight steps, from $s = 1$ to $s = 128$. How many passes make the additions of the interleaved sum, and of the packed sum?
+# > **Predict.** A warp makes a pass in each step in which at least one of its lanes adds. 256 threads are 8 warps, and there are eight steps. How many passes do the additions of the interleaved sum take, and those of the packed sum?
 
 # %%
 interleaved_passes = Prediction("passes of the interleaved sum", None)  # your number for None
@@ -167,7 +167,7 @@ Markdown("\n".join(lines))
 # %% [markdown]
 # The interleaved sum makes 47 passes: 8 in each of the first five steps, then 4, 2 and 1. The packed sum makes the same additions in 12: 4, then 2, then 1 in each of six steps. But it needs as many wavefronts as the interleaved sum: its active lanes read words $2s$ apart, so several lanes want words of one bank. The halved sum reads neighbouring words, and needs few passes and few wavefronts. The sum by shuffles makes 5 passes in each of 8 warps, and then 7 in one thread: 47. But it needs a third of the halved sum's wavefronts, and a single barrier.
 #
-# An H200 summed 134 million numbers in blocks of 256: interleaved in 0.58 ms, packed in 0.74 ms, halved in 0.56 ms, by shuffles in 0.37 ms. So passes alone do not decide the time: packed, with few passes, was the slowest, and the sum by shuffles, with the most, the fastest. (Times on an H200 come from `make gpu`; `data/gpu/` holds the record.)
+# An H200 summed 134 million numbers in blocks of 256: interleaved in 0.58 ms, packed in 0.74 ms, halved in 0.56 ms, by shuffles in 0.37 ms. So passes alone do not decide the time: packed, with 12, was the slowest, and the sum by shuffles, with 47, the fastest. (Times on an H200 come from `make gpu`; `data/gpu/` holds the record.)
 #
 # > **Answer.** A warp executes every branch that at least one of its lanes takes. If all of its lanes agree, an `if` costs no further pass. So give the work of a step to neighbouring threads, and let them use neighbouring words. Inside a warp, shuffles need no barrier.
 
@@ -178,7 +178,7 @@ Markdown("\n".join(lines))
 #
 # ### Scan: fewer additions, and a new cost
 #
-# The picture at the top shows the two scans.
+# The picture at the top shows both scans.
 #
 # - *Hillis and Steele* scan in steps $s = 1, 2, 4, \dots, n/2$. In step $s$, every thread adds the number $s$ places to the left to its own. That takes $\log_2 n$ steps and nearly $n \log_2 n$ additions. The result is *inclusive*: each sum includes the number at its own place.
 # - *Blelloch* scans by going up and down a tree, in $2 \log_2 n$ steps and $2(n-1)$ additions. The result is *exclusive*: each sum stops before its own place. The way up adds pairs, then pairs of pairs, until the last element holds the sum of all. The way down sets this last element to zero and visits the same pairs in reverse order. In each pair, the left element takes the right element's old value, and the right element becomes the sum of the two old values.
@@ -239,7 +239,7 @@ if check.my_scan.passed(my_scan):
     print(f"{len(packed):,} bright pixels of {len(pixels):,}, packed by your scan")
 
 # %% [markdown]
-# > **Predict.** Both scans run on 256 numbers. A barrier stands before each step, and at the end if a thread reads what others wrote in the last step. How many barriers does each scan need? In the tree's step $s = 4$, all 32 lanes of a warp have work, and they read words 8 apart. How many wavefronts does such a request take?
+# > **Predict.** Both scans run on 256 numbers. A barrier stands before each step, and at the end if a thread reads what others wrote in the last step. How many barriers does each scan need? In one step of the tree, the 32 lanes of a warp read words 8 apart. How many wavefronts does such a request take?
 
 # %%
 barriers_steps = Prediction("barriers of the scan in steps", None)  # your number for None
@@ -264,7 +264,7 @@ worst_request.answer(found["scan_tree", 0][1])
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# The tree makes fewer than half of the accesses and still needs *twice* the wavefronts. (An H200 counted 1.7 times as many.) In the tree's steps, neighbouring lanes read words 2, 4, 8, … apart, so they share ever fewer banks: words 8 apart lie in four banks, eight in each. Skipping one word in every 32 (*padding*) removes all conflicts here; only then does the tree need fewer wavefronts. The tree also needs twice the barriers, and one more before the result is read. On an H200, scanning 134 million numbers in blocks of 256 took 0.62 ms in steps, 1.16 ms by the tree, and 0.55 ms by the padded tree. **Fewer operations help only if operations are the bottleneck.**
+# The tree makes fewer than half of the accesses and still needs *twice* the wavefronts. (An H200 counted 1.7 times as many.) In the tree, neighbouring lanes read words 2, 4, 8, … apart: words 8 apart lie in four banks, eight in each. Skipping one word in every 32 (*padding*) removes all conflicts here; only then does the tree need fewer wavefronts. The tree also needs twice the barriers, and one more before the result is read. On an H200, scanning 134 million numbers in blocks of 256 took 0.62 ms in steps, 1.16 ms by the tree, and 0.55 ms by the padded tree. **Fewer operations help only if operations are the bottleneck.**
 #
 # ### Histogram: many threads, one bin
 #
@@ -285,7 +285,7 @@ Code(histogram["own_histogram"].listing, language="c++")
 # %% [markdown]
 # Without the first barrier, a thread could count in a bin that another thread then sets to zero. Without the second, a thread could add up a bin in which others still count.
 #
-# If lanes of a warp want one bin, we count their atomics as made in sequence.
+# We count the atomics of lanes that want one bin as made in sequence. The last column says how many lanes want a warp's most wanted bin, on average: 1 if all bytes differ, 32 if all are equal.
 #
 # > **Predict.** 8 blocks count 32 768 bytes. By what factor do their own bins reduce the atomics on global memory?
 
@@ -309,7 +309,7 @@ Markdown("\n".join(lines))
 # %% [markdown] claims="15-histogram"
 # The direct kernel makes $n$ global atomics, and the kernel with private bins 256 for each block. So a block saves atomics only if it counts more bytes than it has bins. An H200 counted 268 million random bytes in 69 ms with bins in global memory, and in 0.37 ms with bins for each block.
 #
-# *Within* a warp, privatization changes nothing: as many atomics are in sequence as before. What do they cost? When all bytes were equal, the H200 took 196 ms with bins in global memory, nearly three times as long as for random bytes. With bins in shared memory it took 0.37 ms for both: counts do not tell why. In counts, a photograph lies between: neighbouring pixels are alike, so more lanes want one bin than with random bytes. The record below counts 5 random pieces of each of two photographs. A piece has 256 groups of 32 bytes: 887 ÷ 256 = 3.5 in sequence. The table above says more, since it samples the whole picture, smooth sky included; a piece is only 13 neighbouring rows.
+# *Within* a warp, privatization changes nothing: as many atomics are in sequence as before. When all bytes were equal, the H200 took 196 ms with bins in global memory, nearly three times as long as for random bytes. With bins in shared memory it took 0.37 ms for both: counts do not tell why. A photograph lies between: neighbouring pixels are alike, so more lanes want one bin than with random bytes. The record below counts 5 random pieces of each of two photographs. A piece has 256 groups of 32 bytes: for `china.jpg`, 887 ÷ 256 = 3.5. The table above has 7.7 because it samples all rows; no piece of `china.jpg` touches the upper 195, with the smooth sky.
 
 # %%
 evidence("15-histogram")
@@ -325,7 +325,7 @@ evidence("15-histogram")
 #
 # The [softmax](glossary.md#softmax) of numbers $x_1, \dots, x_n$ is $p_i = e^{x_i - m} / l$, with the maximum $m$ and $l = \sum_j e^{x_j - m}$. (Without $m$, a `float` $e^{x}$ overflows for $x > 88$.) A simple kernel reads the row for the maximum, again for the sum, and a third time for the result.
 #
-# One reading can give both $m$ and $l$. Keep $m$ and $l$ of the numbers so far. If a new number $x$ raises the maximum to $M$, every term of the sum must shrink by the same factor $e^{m - M}$. One multiplication does it:
+# One reading gives both: keep $m$ and $l$ of the numbers so far. If a new number $x$ raises the maximum to $M$, every term of the sum must shrink by the same factor $e^{m - M}$:
 #
 # $$ M = \max(m, x) \qquad L = l\, e^{m - M} + e^{x - M} $$
 #
@@ -426,7 +426,7 @@ check_attention.my_attention(my_attention)
 # %% [markdown]
 # ### A tile of scores, as FlashAttention computes it
 #
-# With one thread for each query, 4096 queries keep 4096 threads busy; an A100 has room for 221 184. FlashAttention (Dao et al., 2022) gives a block of threads a *tile of scores*. In our kernel the tile has 16 queries × 16 keys, and each thread computes one score. The 16 threads of a query find the new maximum and sum by shuffles, and correct $m$, $l$ and $s$ once for the whole tile. The picture shows one step. In the listing, read only the lines around `shrink`:
+# With one thread for each query, 4096 queries keep 4096 threads busy; an A100 has room for 221 184. FlashAttention (Dao et al., 2022) gives a block of threads a *tile of scores*. In our kernel the tile has 16 queries × 16 keys, and each thread computes one score. The 16 threads of a query find the new maximum and sum by shuffles (`row_max`, `row_sum`), and correct $l$ and $s$ once for the whole tile. The picture shows one step. In the listing, read only the lines around `shrink`:
 
 # %%
 plots.attention_tile(64, 32, 16)
@@ -437,7 +437,7 @@ flash = Module("attention.cu", device="cpu")
 Code(flash["attention"].listing, language="c++")
 
 # %% [markdown]
-# > **Predict.** Suppose that a cache kept everything, so that each kernel moves each number that it reads or writes once. Let $n = 128$ and $D = 32$. How many times as many bytes do the three kernels move together as the single kernel?
+# > **Predict.** Suppose that a cache kept everything, so that each kernel moves each number once. Let $n = 128$ and $D = 32$. Divide the bytes of the three kernels together by those of the single kernel: what is the ratio?
 
 # %%
 three_to_one = Prediction("each byte once, three kernels ÷ one", None)  # your number for None
@@ -472,13 +472,13 @@ lines += [f"| {name} | {' | '.join(f'{x:.0f}' for x in row)} |"
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# In the last column, each kernel moves each of its bytes once, as if a cache kept everything. By this count the three kernels move $4n^2 + 4nD$ numbers. The single kernel moves about $4nD$: no score, no weight. The ratio, $1 + n/D$, grows with $n$: 5 here, and 129 for $n = 4096$.
+# By the last column, the three kernels move $4n^2 + 4nD$ numbers. The single kernel moves about $4nD$: no score, no weight. The ratio, $1 + n/D$, grows with $n$: 5 here, and 129 for $n = 4096$.
 #
 # In the first column the ratio is smaller: in the single kernel, each block of queries reads all keys and values again. Your blocks have 32 queries, ours 16, so yours read keys and values half as often. Your kernel moves more in sectors than it asks for, because of two lines that we gave you: lane $t$ loads row $t$ of `q` and stores row $t$ of `o`, so lanes access words 128 bytes apart.
 #
 # ### The same softmax, on a ring of ranks
 #
-# `attention` also returns $\ell_i = m_i + \ln l_i$, in `logs`. With it, outputs over *different* keys can be merged. Below, one launch sees the first 50 keys and another the last 78; `merge` joins their results. [Notebook 13](13_sharding.ipynb#Cut-the-sequence:-ring-attention) calls the same function for pieces that travel round a ring of ranks.
+# `attention` also returns `logs`, $m_i + \ln l_i$ of each query. With them, outputs over *different* keys can be merged. Below, one launch sees the first 50 keys and another the last 78; `merge` joins their results. [Notebook 13](13_sharding.ipynb#Cut-the-sequence:-ring-attention) calls the same function for pieces that travel round a ring of ranks.
 
 # %%
 pieces = []
@@ -495,7 +495,7 @@ print(f"two pieces merged: largest difference from PyTorch {(merged - reference)
 #
 # ## In practice, and where to read on
 #
-# CUB and Thrust offer sums, scans and histograms. PyTorch's `scaled_dot_product_attention` uses FlashAttention where the GPU and the shapes allow it. FlashAttention's backward pass stores only $\ell_i$ and computes the scores again, as checkpointing does in [notebook 09](09_computation_graphs.ipynb).
+# CUB and Thrust offer sums, scans and histograms. PyTorch's `scaled_dot_product_attention` uses FlashAttention where the GPU and the shapes allow it. For its backward pass, FlashAttention stores these `logs` instead of the scores and computes the scores again, as checkpointing does in [notebook 09](09_computation_graphs.ipynb).
 #
 # <details><summary>The tile of scores in Triton (not run here: Triton needs a GPU)</summary>
 #
