@@ -61,7 +61,7 @@ def losses(histories):
 
 def staleness(history):
     """Draw how old each gradient was (left), and how old each rank's were on average (right)."""
-    left, right = axes = panels(2, figsize=(11, 4), width_ratios=(2, 1))
+    left, right = axes = panels(2, figsize=(11, 4), width_ratios=(3, 2))
     stale, workers = np.array(history.staleness), np.array(history.workers)
     bins = np.arange(stale.max() + 2)
     names = sorted(set(history.workers))
@@ -120,11 +120,12 @@ def crossing(points, cores: int, predicted: float | None = None):
         ax.set_xticks(batches, batches)
         ax.set_xlabel("batch B of one replica [samples]")
     axes[0].set_yscale("log")
+    axes[0].yaxis.set_major_formatter("{x:g}")
     few_decades(axes[0].yaxis)
     axes[0].set_ylabel(r"$T_\mathrm{sync} \,/\, T_\mathrm{comp} \,/\, (R - 1)$")
     axes[0].set_title("below 1 the replicas should pay")
     axes[0].figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
-    axes[1].set_ylabel("samples per second against one process")
+    axes[1].set_ylabel("speed-up over one process")
     axes[1].set_title("measured (marks), predicted (dashed)")
     axes[0].figure.set_label("Where replicas pay; measured and predicted speed-up")
     return axes

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Train on several ranks: synchronously and asynchronously
 #
-# In this notebook you train one network on four MPI ranks, synchronously and asynchronously. You find out when the ranks compute the same as one process, when they are faster, and what it costs if they do not wait for each other.
+# You train one network on four MPI ranks, synchronously and asynchronously. When do the ranks compute the same as one process, when are they faster, and what does it cost not to wait?
 
 # %% [markdown]
 # **You will be able to**
@@ -26,7 +26,7 @@
 # %% [markdown]
 # ## Set-up
 #
-# The four ranks run until the last cell. Each uses one thread: with a thread for every core, they would compete for the cores. The data are 5 000 handwritten digits, of which 1 000 are kept for testing. The network is *LeNet*, a small convolutional network of 1998.
+# Each of the four ranks uses one thread. The data are 5 000 handwritten digits, of which 1 000 are kept for testing. The network is *LeNet*, a small convolutional network of 1998.
 
 # %%
 from dataclasses import dataclass
@@ -77,7 +77,7 @@ style.use()
 guess = Predictions()
 
 # %% [markdown]
-# The next cell records two short trainings and draws them. Coloured bars are gradients being computed; between them a rank waits. A gradient takes 30 ms, on rank 3 (orange) 120 ms. In the upper part, all ranks wait for each other in every step. In the lower part, rank 0 is a server that answers each worker at once. **Click *play*.** Which part computes more gradients, and whose gradients are out of date when they arrive?
+# The next cell records two short trainings. A bar is a gradient being computed; in the gaps a rank waits. A gradient takes 30 ms, on rank 3 (orange) 120 ms. In the upper part, all ranks wait for each other in every step. In the lower part, rank 0 is a server that answers each worker at once. **Click *play*.** Which part computes more gradients? Whose gradients are out of date when they arrive?
 
 # %%
 from helpers.plots.data_parallel import waiting
@@ -97,11 +97,11 @@ waiting(recorded, late=3)
 #
 # ### One process
 #
-# SGD in PyTorch has four calls. The forward pass computes the loss, `backward` puts the gradient into every parameter's `.grad`, `step` moves the parameters against it, and `zero_grad` clears it. For a batch $D$ of $B$ samples:
+# SGD in PyTorch has four calls: the forward pass computes the loss, `backward` the gradient of every parameter (`.grad`), `step` moves the parameters against it, and `zero_grad` clears it. For a batch $D$ of $B$ samples:
 #
 # $$v \leftarrow \mu\, v + g, \qquad \theta \leftarrow \theta - \lambda\, v, \qquad g = \nabla_\theta \frac{1}{B} \sum_{i \in D} \mathrm{loss}(x_i, y_i; \theta)$$
 #
-# The velocity $v$ remembers earlier gradients. With $\mu = 0.9$ each gradient moves $\theta$, in the end, ten times as far as with $\mu = 0$. The next cells show eight digits and train on 100 batches.
+# The velocity $v$ remembers earlier gradients: with $\mu = 0.9$, each gradient in the end moves $\theta$ ten times as far as with $\mu = 0$. Here are eight digits, and 100 batches of training:
 
 # %%
 figure, axes = plt.subplots(1, 8, figsize=(10, 1.7))
@@ -129,9 +129,9 @@ print(f"loss of the first ten batches {np.mean(losses[:10]):.2f}, last {np.mean(
 # %% [markdown]
 # ### `torch.distributed` over MPI, in ten lines
 #
-# PyTorch sends messages through a *[backend](glossary.md#backend)*. The PyTorch that `pip` installs has no backend for MPI. One source spent four days building a PyTorch with one. `helpers.torch_mpi` is a backend in Python over mpi4py; nothing is built. With `mpi://`, rank and size come from MPI, without an address or a port.
+# PyTorch sends messages through a *[backend](glossary.md#backend)*. The PyTorch that `pip` installs has no backend for MPI; the author of a blog post of 2018 spent four days building a PyTorch with one. `helpers.torch_mpi` is a backend in Python over mpi4py, and needs no building. With `mpi://`, rank and size come from MPI.
 #
-# Another source adds 1, 2 and 3 on three ranks with `all_reduce` and prints 0.
+# A tutorial adds 1, 2 and 3 on three ranks with `all_reduce`, and prints 0.
 #
 # > **Predict.** What is the right answer? (Type your number in place of the dots.) And how can a program print 0?
 
@@ -161,7 +161,7 @@ three_summed = cluster.run(lambda: added.item())[0]
 guess.answer("the sum of 1, 2 and 3 on three ranks", three_summed)
 
 # %% [markdown]
-# (One way to get 0: make a second tensor of zeros for the result, and print it. `all_reduce` never writes there: it writes the sum into its argument.)
+# (One way to print 0: make a second tensor, of zeros, for the result. `all_reduce` writes the sum into its argument.)
 #
 # ### Gradients add
 #
@@ -169,7 +169,7 @@ guess.answer("the sum of 1, 2 and 3 on three ranks", three_summed)
 #
 # $$\nabla_\theta \frac{1}{RB} \sum_{i \in D} \mathrm{loss}_i = \frac{1}{R} \sum_{r=1}^{R} \underbrace{\nabla_\theta \frac{1}{B} \sum_{i \in D_r} \mathrm{loss}_i}_{g_r}$$
 #
-# The *mean* of the replicas' gradients is the gradient of the whole batch: $R$ replicas with batch size $B$ are one process with batch size $R \cdot B$. By hand, with four numbers on four ranks: let $\mathrm{loss}_i = \frac12 (\theta - x_i)^2$ with $\theta = 0$ and $x = 1, 2, 3, 6$. One process gets $-(1 + 2 + 3 + 6)/4 = -3$.
+# The *mean* of the replicas' gradients is the gradient of the whole batch: $R$ replicas with batch size $B$ are one process with batch size $R \cdot B$. By hand, on four ranks: let $\mathrm{loss}_i = \frac12 (\theta - x_i)^2$ with $\theta = 0$ and $x = 1, 2, 3, 6$. One process gets $-(1 + 2 + 3 + 6)/4 = -3$.
 
 # %%
 # %%ranks
@@ -180,7 +180,7 @@ gradient.item()
 # %% [markdown]
 # ### Exercise 1: `sync_gradients`
 #
-# *Difficulty ●○○, 12 minutes.* Every rank has called `backward` on its own batch. Write a function that leaves the **mean** over all ranks in the `.grad` of every parameter in `model.parameters()`, on any number of ranks, and returns the model. You will train with this function. On the ranks your function can use `dist`, `comm`, `rank` and `size`. If ranks wait for each other for ever, the attempt ends after a few seconds, with a table of who waits for whom.
+# *Difficulty ●○○, 12 minutes.* Every rank has called `backward` on its own batch. Write a function that leaves the **mean** over all ranks in the `.grad` of every parameter in `model.parameters()`, on any number of ranks, and returns the model. You will train with your function; it can use `dist`, `comm`, `rank` and `size`. If ranks wait for each other for ever, the attempt ends after a few seconds, with a table of who waits for whom.
 #
 # <details><summary>Hint</summary>
 #
@@ -206,7 +206,7 @@ check.sync_gradients(sync_gradients, cluster=cluster)
 # %% [markdown]
 # ### Unequal parts
 #
-# If the parts have different sizes, the loss is a *weighted* sum of the parts' mean losses, $\sum_r \alpha_r L(D_r)$ with $\alpha_r = |D_r| / \sum_s |D_s|$, and its gradient has the same weights. Take five samples, two of them on rank 0. One process gets $-(1 + 2 + 3 + 6 + 8)/5 = -4$:
+# If the parts differ in size, the loss is a *weighted* sum of the parts' mean losses, $\sum_r \alpha_r L(D_r)$ with $\alpha_r = |D_r| / \sum_s |D_s|$, and its gradient has the same weights. Of five samples, let rank 0 have two. One process gets $-(1 + 2 + 3 + 6 + 8)/5 = -4$:
 
 # %%
 # %%ranks
@@ -218,11 +218,11 @@ dist.all_reduce(weighted)
 print(f"plain mean {mean.item():.3f}, weighted {weighted.item():.3f}")
 
 # %% [markdown]
-# The plain mean gives each of rank 0's samples half the weight of the others. Language models meet this in every step: their loss is a mean over *tokens*, and ranks hold texts of different lengths.
+# The plain mean gives each of rank 0's samples half the weight of the others. Language models meet this in every step: their loss is a mean over *tokens*, and texts differ in length.
 #
 # ### Begin equal, stay equal
 #
-# Replicas that begin equal and move by the same gradient stay equal. So rank 0 sends its initial parameters to all ranks, once. (`dist.broadcast` does the same in fewer messages.)
+# Replicas that begin equal and move by the same gradient stay equal. So rank 0 sends its initial parameters to all ranks, once (as `dist.broadcast` does, in fewer messages):
 
 # %%
 # %%ranks
@@ -246,9 +246,9 @@ for parameter in model.parameters():
 show("after: ")
 
 # %% [markdown]
-# From here on only gradients are sent. One training loop, `train` in `helpers/data_parallel/loop.py`, serves every way to send them: it calls the methods of a *scheme* before the backward pass, after it, and after the optimizer's step. We train 40 steps with MPI's allreduce, with the course's ring ([08](08_allreduce_animation.ipynb)), with `torch.distributed` tensor by tensor, with PyTorch's `DistributedDataParallel` (lesson 2 explains it), and with **your** function. Beside them, one process trains with batches of $4 \cdot 8$.
+# From here on only gradients are sent. A *scheme* says how: the training loop calls its methods before the backward pass, after it, and after the optimizer's step. Five schemes train for 40 steps: MPI's allreduce, the course's ring ([08](08_allreduce_animation.ipynb)), `torch.distributed` tensor by tensor, PyTorch's `DistributedDataParallel` (explained in lesson 2), and **your** function. Beside them, one process trains with batches of $4 \cdot 8$.
 #
-# > **Predict.** After 40 steps, what is the largest difference between a parameter of a replica and the same parameter of the single process? And between two replicas?
+# > **Predict.** After 40 steps, what is the largest difference between a replica's parameters and the single process's? And between two replicas'?
 
 # %%
 guess["largest difference from one process"] = ...
@@ -262,7 +262,7 @@ ways = {"mpi": MPIAllreduce, "ring": Ring, "torch": PerTensor, "ddp": DDP}
 ways["yours"] = partial(ByFunction, function=sync_gradients)
 trained = {way: cluster.run(lenet.train, scheme, **short) for way, scheme in ways.items()}
 one = cluster.run(lenet.alone, **(short | {"batch": chosen.ranks * chosen.batch}))[0]
-print("way      from one process   between replicas")
+print("scheme   from one process   between replicas")
 for way, everyone in trained.items():
     replicas = np.array([each.weights for each in everyone])
     apart, spread = np.abs(replicas[0] - one.weights).max(), np.ptp(replicas, axis=0).max()
@@ -273,7 +273,7 @@ guess.answer("largest difference from one process", as_one)
 guess.answer("largest difference between replicas", equals)
 
 # %% [markdown] claims="02-one-larger-batch-double"
-# Within each way, all replicas have *the same bits*: the last column is 0. (If your line differs, your function does not yet pass the check.) They differ from one process only by rounding, since the same numbers were added in another order: in double precision the difference stays below $10^{-12}$ in every recorded run.
+# In each scheme all replicas have *the same bits*: the last column is 0. (If your line differs, your function does not yet pass the check.) Replicas differ from one process only by rounding, since they add the same numbers in another order: in double precision the difference stays below $10^{-12}$ in every recorded run.
 
 # %%
 claims.evidence("02-one-larger-batch-double")
@@ -281,9 +281,9 @@ claims.evidence("02-one-larger-batch-double")
 # %% [markdown]
 # ### Exceptions
 #
-# The derivation needs a loss that is a sum over samples. The next cell compares the mean gradient of four parts with the gradient of the whole batch.
+# The derivation needs a loss that is a sum over samples. Does the mean gradient of four parts equal the gradient of the whole batch?
 #
-# > **Predict.** How many of three networks break it (their gradients differ by more than rounding): a plain one, one with BatchNorm, and one with dropout?
+# > **Predict.** In how many of three networks do the two gradients differ by more than rounding: a plain one, one with BatchNorm, and one with dropout?
 
 # %%
 guess["networks of three that break it"] = ...
@@ -312,11 +312,11 @@ for name, layer in (
 guess.answer("networks of three that break it", exceptions)
 
 # %% [markdown]
-# **BatchNorm** subtracts the mean *of the batch*, so a sample's loss depends on the rest of its batch, and a replica has a smaller batch. (`SyncBatchNorm` averages over all replicas.) **Dropout** draws a mask for each sample; other processes draw other masks, so the gradients agree only on average. The third exception is unequal parts: `DistributedDataParallel` takes the plain mean.
+# **BatchNorm** subtracts the mean *of the batch*, so a sample's loss depends on the rest of its batch. (`SyncBatchNorm` averages over all replicas.) **Dropout** draws a mask for each sample; other processes draw other masks, so the gradients agree only on average. The third exception is unequal parts: `DistributedDataParallel` takes the plain mean.
 #
 # ### A part of the data for each
 #
-# Each replica also needs its own samples. In each [epoch](glossary.md#epoch), `train` shuffles all samples with one seed on all ranks, and each rank takes its part.
+# Each replica needs its own samples. In each [epoch](glossary.md#epoch), all ranks shuffle all samples with one seed, and each takes its part.
 #
 # ### Exercise 2: a part of the data for each rank
 #
@@ -355,7 +355,7 @@ print("train's order:" if own is None else "your shards:", end=" ")
 print(f"accuracy {four.accuracy:.1%} after {four.updates} updates")
 
 # %% [markdown]
-# PyTorch's `DistributedSampler` does this if your loop calls `set_epoch(epoch)`. If you forget it, every epoch has the order of epoch 0, without a warning.
+# PyTorch's `DistributedSampler` does this if your loop calls `set_epoch(epoch)`. Otherwise every epoch has the order of epoch 0, without a warning.
 #
 # ### Another batch, another rate
 #
@@ -367,20 +367,20 @@ for run in (four, alone):
     print(f"{run.scheme:17s}{run.updates:4d} updates, accuracy {run.accuracy:.1%}")
 
 # %% [markdown] claims="02-own-rate"
-# The single process makes four times as many updates, each with a noisier gradient, at a rate that suits batches of 32. In the record, after 1 500 gradients at this rate, its accuracy is 15 points below the replicas'. Of five rates, 0.02 is the best for the replicas, and 0.005 for the single process. With each at its best rate, their accuracies differ by less than one point, and which is ahead changes with the seed:
+# The single process makes four times as many updates, each with a noisier gradient. In the record its accuracy is 15 points below the replicas' if both train at 0.02. Of five rates, 0.02 is the best for the replicas, and 0.005 for the single process. With each at its best rate, the accuracies differ by less than one point, and five seeds do not decide which is better:
 
 # %%
 claims.evidence("02-own-rate")
 
 # %% [markdown]
-# So do not compare schemes at one rate only: **the right rate depends on the batch**, and $R$ replicas multiply the batch by $R$.
+# So do not compare schemes at one rate only: **the right rate depends on the batch**.
 #
 # > **Answer.** Four replicas that begin equal and average their gradients are one process with four times the batch, up to rounding, if the loss is a sum over samples with equal weights. *Evidence: the table of five ways, and the record in double precision.*
 
 # %% [markdown]
 # ## Lesson 2. When does a second replica pay?
 #
-# *35 minutes.* **The question:** $R$ replicas compute $R$ batches at a time, but they also have to average their gradients. From which batch size on are they faster than one process?
+# *35 minutes.* **The question:** $R$ replicas compute $R$ batches at a time, but must average their gradients. From which batch size on are they faster than one process?
 #
 # ### By hand
 #
@@ -390,7 +390,7 @@ claims.evidence("02-own-rate")
 #
 # ### What an average sends
 #
-# $T_\text{sync}$ depends on how many bytes must leave a rank. LeNet has 61 706 gradients of 4 bytes.
+# LeNet has 61 706 gradients of 4 bytes.
 #
 # > **Predict.** Sending all gradients to each of the three other ranks takes $3 \cdot 246\,824$ bytes. In a [ring allreduce](08_allreduce_animation.ipynb) a rank sends a quarter of the gradients at a time: three times as partial sums, then three times as finished sums. How many thousand bytes leave the rank?
 
@@ -413,7 +413,7 @@ print(f"rank 0: {ring_steps} messages, {ring_bytes:,} bytes, all to rank {to}")
 guess.answer("bytes that leave a rank in the ring, in thousands", ring_bytes / 1000)
 
 # %% [markdown]
-# Each rank sends $2(R-1) = 6$ messages of a quarter of the gradients, which makes $2(R-1)/R = 1.5$ times all gradients. The batch does not appear: $T_\text{sync}$ stays the same while $T_\text{comp} = a + bB$ grows with $B$. So replicas pay from some batch size on.
+# Each rank sends $2(R-1) = 6$ messages of a quarter of the gradients: $2(R-1)/R = 1.5$ times all gradients. $T_\text{sync}$ does not depend on the batch, while $T_\text{comp} = a + bB$ grows with $B$. So replicas pay from some batch size on.
 #
 # ### Two networks, two links
 #
@@ -485,24 +485,24 @@ style.doubt(ax.figure, others)
 plt.show()
 
 # %% [markdown]
-# Left: where a curve is below 1, the replicas should pay; the dotted line is your $B$ for the perceptron. Right: where a solid line is above 1, they did pay. Open marks have more ranks than cores. (If other programs are at work, a title warns you.)
+# Left: the dotted line is your $B$ for the perceptron. Right: where a solid line is above 1, the replicas did pay. Open marks have more ranks than cores.
 
 # %%
 points = lenet2 + lenet4 + wide
 others.say()
 right = sum((p.synchronize / p.alone < p.ranks - 1) == (p.measured > 1) for p in points)
 print(f"the inequality was right about {right} of {len(points)} points, {usable_cores()} cores")
-together = max(p.compute / p.alone for p in lenet4)
-print(f"four ranks together need up to {together:.1f} times T_comp of one alone")
+together = np.median([p.compute / p.alone for p in lenet4])
+print(f"four ranks together need {together:.1f} times T_comp of one alone (median)")
 
 # %% [markdown]
-# The formula uses the same $T_\text{comp}$ alone and together. Where ranks share cores, this is wrong: $T_\text{comp}$ grows by a factor of about $R$ / cores, and the predicted speed-up is out of reach.
+# The formula assumes that $T_\text{comp}$ is the same alone and together. Where ranks share cores, $T_\text{comp}$ grows, on an otherwise idle machine by a factor of about $R$ / cores, and the predicted speed-up is out of reach.
 #
 # ### A core for each rank, and a link between them
 #
-# Each rank is now [paced](glossary.md#paced), as if it had a core: it computes for real, and then sleeps until 10 ms have passed. Each rank also gets its own [host](glossary.md#host): `Network` makes hosts inside this machine, with links of a rate that you choose. A small model with 65.6 kB of gradients trains on 20 batches, twice; the shorter time counts.
+# Each rank is now [paced](glossary.md#paced), as if it had a core: it computes for real, then sleeps until 10 ms have passed. Each rank also gets its own [host](glossary.md#host) inside this machine, with links of a rate that you choose. A small model with 65.6 kB of gradients trains on 20 batches.
 #
-# > **Predict.** Two ranks, 10 Mbit/s: what is $T_\text{sync}/T_\text{comp}$, with $2(R-1)/R$ times 65.6 kB to send?
+# > **Predict.** What is $T_\text{sync}/T_\text{comp}$ for two ranks at 10 Mbit/s, with $2(R-1)/R$ times 65.6 kB to send?
 
 # %%
 guess["T_sync/T_comp at 10 Mbit/s"] = ...
@@ -527,7 +527,7 @@ guess.answer("T_sync/T_comp at 10 Mbit/s", ratio)  # of the last link
 on_links.say()
 
 # %% [markdown] claims="02-link-speed"
-# $R - 1$ is 1 here, so two ranks should lose on the slowest link and win on the other two (last column). In the record, two paced replicas reach the predicted speed-up $R/(1 + T_\text{sync}/T_\text{comp})$ within the claim's margin of 15 % on all three links. Eight replicas miss it on the two faster links. Two cores then compute and send for eight ranks, for which the formula has no term. With a pace of 80 ms they come within 7 % of it, on the other processor within 12 %.
+# $R - 1$ is 1 here, so two ranks should lose on the slowest link and win on the other two. The record compares the measured speed-up with the predicted $R/(1 + T_\text{sync}/T_\text{comp})$; *equal* means within 15 %. Look for *fails*: eight replicas miss the prediction on the two faster links, where two cores compute and send for eight ranks. The formula has no term for this. At 80 ms for each batch (last two rows), eight replicas come within 12 % of it.
 
 # %%
 claims.evidence("02-link-speed")
@@ -535,7 +535,7 @@ claims.evidence("02-link-speed")
 # %% [markdown]
 # ### Send during the backward pass
 #
-# The backward pass reaches the last layer first. `DistributedDataParallel` sends finished gradients, in [buckets](glossary.md#bucket), while earlier layers still compute. With a perfect *overlap*, a step takes $\max(T_\text{comp}, T_\text{sync})$ in place of the sum. Below, each of eight layers computes for 5 ms (it sleeps) and has 33 kB of gradients to send, over 100 Mbit/s. Only the last gradient cannot overlap. (A processor that computes for real and also moves the bytes gains less.)
+# The backward pass reaches the last layer first. `DistributedDataParallel` sends finished gradients, in [buckets](glossary.md#bucket), while earlier layers still compute. With a perfect *overlap*, a step takes $\max(T_\text{comp}, T_\text{sync})$ in place of the sum. Below, each of eight layers computes for 5 ms (it sleeps) and has 33 kB of gradients to send, over 100 Mbit/s. Only the gradient that is ready last cannot overlap. (A processor that computes for real and also moves the bytes gains less.)
 
 
 # %%
@@ -568,7 +568,7 @@ except StartError as error:
 # %% [markdown]
 # ### The same batch, more ranks
 #
-# So far each replica kept its $B$, so $R$ replicas made a batch of $R \cdot B$ (*weak scaling*). In *strong scaling* the whole batch stays the same: of 64 samples, each replica gets $64/R$. $T_\text{comp}$ shrinks to $a + 64\,b/R$, but $a$ and $T_\text{sync}$ stay, so the speed-up stays below $R$:
+# So far each replica kept its $B$, so $R$ replicas made a batch of $R \cdot B$ (*weak scaling*). In *strong scaling* the whole batch stays the same: of 64 samples, each replica gets $64/R$. $T_\text{comp}$ shrinks to $a + 64\,b/R$, but $a$ and $T_\text{sync}$ remain, so the speed-up stays below $R$:
 
 # %%
 others.say()
@@ -582,7 +582,7 @@ for p in (lenet2[3], lenet4[2]):
 # %% [markdown]
 # ## Lesson 3. What do you gain by not waiting, and what does it cost?
 #
-# *55 minutes.* **The question:** in a synchronous step everybody waits for the slowest rank. A server could answer each worker at once. What is gained, and what is lost?
+# *55 minutes.* **The question:** in a synchronous step everybody waits for the slowest rank. What is gained, and what is lost, if a server answers each worker at once?
 #
 # ### A synchronous server
 #
@@ -592,7 +592,7 @@ for p in (lenet2[3], lenet4[2]):
 _ = plots.schemes()
 
 # %% [markdown]
-# Here are three synchronous steps, recorded. Arrows are messages: gradients g (solid) go up to rank 0, and parameters θ (dashed) come back. In a grey box a rank computes.
+# Here are three synchronous steps, recorded. Arrows are messages: gradients g go up to rank 0, and parameters θ come back.
 
 # %%
 # %%ranks --trace served_trace --timeout 120
@@ -611,13 +611,13 @@ ax.figure.set_label("Rank 0 answers nobody before it has the gradients of all th
 plt.show()
 
 # %% [markdown]
-# A worker computes a gradient between receiving θ and sending g. Rank 0 waits until it has all three gradients, makes the update, and then answers one worker after another.
+# Rank 0 waits until it has all three gradients, makes the update, and answers one worker after another.
 #
 # ### A server that does not wait
 #
-# An *asynchronous* worker fetches the parameters, computes a gradient on its own data, and pushes it. The server updates at once and answers this worker only. While a worker computes, other workers' gradients change the server's parameters, so its gradient belongs to parameters that are $\tau$ updates old: its *staleness*.
+# An *asynchronous* worker fetches the parameters, computes a gradient on its own data, and pushes it. The server updates at once and answers this worker only. While a worker computes, other workers' gradients change the server's parameters, so its gradient belongs to parameters that are $\tau$ updates old. This $\tau$ is its *staleness*.
 #
-# > **Predict.** Two workers push at once, each a gradient of four layers, layer by layer. The server takes every layer from *anyone* (`MPI.ANY_SOURCE`) and so fills two gradients. How many of the two mix layers of both workers?
+# > **Predict.** Two workers push at once, each a gradient of four layers, layer by layer. The server takes every layer from *anyone* (`MPI.ANY_SOURCE`). How many of the two gradients mix layers of both workers?
 
 # %%
 guess["gradients of two that mix layers of both workers"] = ...
@@ -648,11 +648,11 @@ guess.answer(
 )
 
 # %% [markdown]
-# The numbers are the ranks that the layers came from. A mixture is not a gradient of the loss: its layers belong to different parameters and different data. In the second line, where only the first layer may come from anyone, the gradients are whole. MPI guarantees that messages from *one* source with one tag never overtake each other ([01](01_mpi_basics.ipynb)), so the other layers of the same source follow in order.
+# Each number is the rank that sent a layer. A mixture is not a gradient of the loss: its layers belong to different parameters and different data. In the second line only the first layer may come from anyone, and the gradients are whole: messages from *one* source with one tag never overtake each other ([01](01_mpi_basics.ipynb)).
 #
 # ### Exercise 4: the server's receive
 #
-# *Difficulty ●●○, 12 minutes.* Workers push their gradients layer by layer, in the order of `layers`, without asking first. `layers` are the server's arrays, one for each layer. Fill them with the gradient of **one** worker: the worker whose first layer arrives first. Return this worker's rank.
+# *Difficulty ●●○, 12 minutes.* Workers push their gradients layer by layer, in order, without asking first. `layers` are the server's arrays, one for each layer. Fill them with the gradient of **one** worker: the worker whose first layer arrives first. Return its rank.
 #
 # <details><summary>Hint</summary>
 #
@@ -677,7 +677,7 @@ def receive_gradient(comm, layers):
 check.receive_gradient(receive_gradient, cluster=cluster)
 
 # %% [markdown]
-# The server `Unannounced` calls your function for every update, and answers the worker whose rank it returned. (If your function fails, there is no update, and the report says why.)
+# The server `Unannounced` calls your function for every update, and answers the worker whose rank it returned.
 
 # %%
 from helpers.data_parallel.schemes import Unannounced
@@ -690,7 +690,7 @@ print(f"{own.updates} updates by ranks {sorted(set(own.workers))}", *own.report)
 # %% [markdown]
 # ### What a handshake is for
 #
-# The course's server, `Asynchronous`, exchanges more messages. Each has a *tag* that says what it is:
+# The course's server, `Asynchronous`, exchanges more messages, each with a *tag* that says what it is:
 #
 # ```
 # worker                                  server
@@ -700,7 +700,7 @@ print(f"{own.updates} updates by ranks {sorted(set(own.workers))}", *own.report)
 #                                ◀───     PARAMETERS  layer by layer
 # ```
 #
-# The hello is not needed to keep layers apart. It lets the server *refuse* a gradient before it is sent, *stop* the training, and *give up* a worker that falls silent.
+# The hello is not needed to keep layers apart: it lets the server *refuse* a gradient before it is sent, *stop* the training, and *give up* a silent worker.
 
 # %%
 # %%ranks --trace free_trace --timeout 120
@@ -717,7 +717,7 @@ ax.figure.set_label("Rank 0 answers each worker on its own, while the others com
 plt.show()
 
 # %% [markdown]
-# Follow one worker: hello (dotted), ready (dash-dotted), g, θ, and then it computes while others are served. (In its first round a worker only fetches: it sends no g.) No worker waits until another has computed. The table asks four questions about three schemes:
+# Follow one worker: hello, ready, g, θ; then it computes while others are served. (In its first round it only fetches, and sends no g.) No worker waits for another to compute. Four questions about the three schemes:
 #
 # | question | synchronous, no server | synchronous, a server | asynchronous |
 # |---|---|---|---|
@@ -761,7 +761,7 @@ if counted is not None:
 # %% [markdown]
 # ### What staleness costs
 #
-# To see the price of staleness alone, change nothing else. One process and the asynchronous server use the same rate and the same batch, without momentum, and make the same number of updates. Beside them, four replicas make half as many updates, each with the mean of four gradients.
+# To see the price of staleness, change nothing else: one process and the asynchronous server use the same rate and batch, no momentum, and make as many updates. Beside them, four replicas make half as many updates, each with the mean of four gradients.
 #
 # > **Predict.** Three workers push, all equally fast. What is the mean staleness? And after 320 updates, is the asynchronous loss "lower" or "higher" than the single process's?
 
@@ -780,7 +780,7 @@ _ = plots.losses([single, together, free])
 plt.show()
 
 # %% [markdown]
-# Each curve is a moving mean over 60 gradients. On the right, compare the single process with the asynchronous server after as many updates. On the left is the time that you wait, with four busy ranks on your cores. The table says how long it takes until the loss is 1:
+# Each curve is a moving mean over 60 gradients. Right: compare one process with the asynchronous server after as many updates. Left: the time that you wait. One process has a core to itself; the four ranks share your cores. The table says how long it takes until the loss is 1:
 
 # %%
 print(f"{'scheme':18s}{'updates/s':>10s}{'s to loss 1':>13s}{'loss at the end':>17s}")
@@ -791,25 +791,25 @@ for run in (single, together, free):
     print(f"{run.scheme:18s}{run.updates / run.seconds[-1]:10.0f}{when:>13s}{smooth[-1]:17.2f}")
 
 # %% [markdown] claims="02-stale-update 02-mean-staleness"
-# The mean staleness is $W - 1$: each update adds one to the staleness of the $W - 1$ other workers. The record compares the loss after 200 updates. At $\lambda = 0.05$, the best of five rates for both, it is 1.3 with stale gradients and 0.8 with fresh ones. At $\lambda = 0.02$, where the loss falls more slowly, five seeds do not decide:
+# The mean staleness is $W - 1$: each update makes the $W - 1$ other workers' gradients one update staler. After 200 updates at $\lambda = 0.05$, the best of five rates for both, the recorded loss is 1.3 to 1.6 (on three processors) with stale gradients, and 0.8 with fresh ones. At $\lambda = 0.02$ five seeds do not decide:
 
 # %%
 display(claims.evidence("02-stale-update"), claims.evidence("02-mean-staleness"))
 
 # %% [markdown]
-# (Does asynchronous training have epochs? No: each worker goes through its own part of the data at its own pace. The server stops after a number of updates or seconds, or at a loss.)
+# (Asynchronous training has no epochs: each worker goes through its part of the data at its own pace. The server stops after a number of updates or seconds, or at a loss.)
 #
 # ### A straggler
 #
-# So far all workers were equally fast, so not waiting could gain little. Now rank 3 becomes a *[straggler](glossary.md#straggler)*, $k$ times slower than the others. All ranks are [paced](glossary.md#paced): after its arithmetic a rank sleeps until 30 ms have passed, rank 3 until $30\,k$ ms have passed. So each behaves like a device of its own.
+# So far all workers were equally fast. Now rank 3 becomes a *[straggler](glossary.md#straggler)*, $k$ times slower. All ranks are [paced](glossary.md#paced), like devices of their own: a rank sleeps until 30 ms have passed, rank 3 until $30\,k$ ms have passed.
 #
 # ### Exercise 6: what a straggler costs
 #
-# *Difficulty ●●○, 8 minutes.* Each of `workers` workers needs `compute` seconds for a gradient and `rest` seconds for everything else between two gradients (messages, waiting to be served, the update). One worker is slow: it needs `k` times `compute`, and the same `rest`. Return two numbers, the gradients per second of all workers together: **synchronous**, where every step lasts until the slow worker has finished, and **asynchronous**, where each works at its own pace.
+# *Difficulty ●●○, 8 minutes.* Each of `workers` workers needs `compute` seconds for a gradient and `rest` seconds for everything else (messages, waiting, the update). One worker is slow: it needs `k` times `compute`, and the same `rest`. Return two numbers, the gradients per second of all workers together: **synchronous**, where every step lasts until the slow worker has finished, and **asynchronous**, where each works at its own pace.
 #
 # <details><summary>Hint</summary>
 #
-# Synchronous: `workers` gradients in the time that the slow worker needs for one. Asynchronous: each worker delivers one gradient in its own time; how many does it deliver per second?
+# Synchronous: `workers` gradients in the time that the slow worker needs for one. Asynchronous: how many gradients does each worker deliver per second?
 #
 # </details>
 
@@ -864,23 +864,23 @@ else:
     print("Exercise 6 first")
 
 # %% [markdown]
-# The picture shows the staleness at $k = 4$. Its mean is still about $W - 1 = 2$, but rank 3's few gradients are much staler, and the other workers' gradients are fresher. The synchronous step takes as long as the straggler. (Your function uses the `rest` that was measured at $k = 1$.)
+# At $k = 4$ the mean staleness (picture) is still about $W - 1 = 2$, but rank 3's few gradients are much staler, and the others are fresher. The synchronous step takes as long as the straggler. (Your function uses the `rest` measured at $k = 1$.)
 #
-# > **Answer.** Without waiting, a straggler slows down only its own contribution. The price: a mean staleness of $W - 1$. After 200 updates at the rate that is best for both, the loss is 1.3 instead of 0.8. *Evidence: the measured rates and losses of this lesson, and the two records.*
+# > **Answer.** Without waiting, a straggler slows down only its own contribution. The price: a mean staleness of $W - 1$. After 200 updates at the rate that is best for both, the loss is 1.3 to 1.6 instead of 0.8. *Evidence: the measured rates and losses of this lesson, and the two records.*
 #
 # Notebook [12](12_large_batches_and_compression.ipynb) names two cures for stale gradients: a rate divided by $\tau$, and elastic averaging.
 
 # %% [markdown]
 # ## What breaks
 #
-# > **Predict.** Replicas that begin with *different* parameters average their *gradients*: how far apart are they after 40 steps, as a share of the distance at the start? And what is the loss after 100 steps with $\lambda = 0.05$ and $\mu = 0.9$ if you forget to divide the sum by $R$?
+# > **Predict.** Replicas that begin with *different* parameters average their *gradients*: how far apart are they after 40 steps, as a share of the distance at the start? And what is the loss after 100 steps at $\lambda = 0.05$ if you forget to divide the sum by $R$?
 
 # %%
 guess["distance after 40 steps ÷ at the start"] = ...
 guess["loss with the sum in place of the mean"] = ...
 
 # %% [markdown]
-# **A rank that skips the collective.** Rank 2 has nothing to do in this step and continues. The others wait for ever. The cell ends after 3 seconds. The table lists ranks 0, 1 and 3: the missing rank, 2, is the culprit. The cure: take part with zeros.
+# **A rank that skips the collective.** Rank 2 has nothing to do in this step and continues; the others wait until the time limit of 3 s. The table lists who waits: the rank that is missing, 2, is the culprit. The cure: take part with zeros.
 
 # %% tags=["raises-exception"]
 # %%ranks --timeout 3
@@ -914,9 +914,9 @@ guess.answer(
 )
 
 # %% [markdown]
-# All replicas subtract the same $\lambda v$, so their difference stays. Equal gradients *keep* replicas equal; they do not *make* them equal.
+# All replicas subtract the same $\lambda v$, so their difference stays: equal gradients *keep* replicas equal, but do not *make* them equal.
 #
-# **The sum instead of the mean.** `all_reduce` adds. Without the division, the rate is in fact $R$ times as large.
+# **The sum instead of the mean.** `all_reduce` adds: without the division, the rate is in fact $R$ times as large.
 
 
 # %%
@@ -937,11 +937,11 @@ for name, scheme in (
 guess.answer("loss with the sum in place of the mean", float(np.mean(run.losses[80:])))
 
 # %% [markdown]
-# A loss of $\ln 10 = 2.30$ is guessing. With the rate $\lambda / R$ the sum would train as the mean does, but each $R$ would need its own rate.
+# A loss of $\ln 10 = 2.30$ is guessing. At the rate $\lambda / R$ the sum would train as the mean does.
 #
 # ## What the sources say, what we measured
 #
-# The first column sums up what the sources say. The second column is what your machine has just shown.
+# The sources are the blog posts, tutorials and lecture slides from which this course was made. Left: what they say or ask. Right: what your machine has just shown.
 
 # %%
 from IPython.display import Markdown
@@ -959,11 +959,11 @@ rows = [
     ("how does a ring allreduce work?", f"{ring_steps} messages and {ring_bytes:,} bytes from each rank, counted"),
     ("does asynchronous training have epochs?", f"no; what ended the run: {free.ended}"),
 ]  # fmt: skip
-lines = ["| the source says | here |", "|---|---|"]
+lines = ["| the sources say or ask | here |", "|---|---|"]
 Markdown("\n".join(lines + [f"| {said} | {found} |" for said, found in rows]))
 
 # %% [markdown]
-# **In practice**: `torch.nn.parallel.DistributedDataParallel` averages gradients in buckets during the backward pass, over NCCL on GPUs, with `DistributedSampler` for the data. `torch.distributed.fsdp` also shards the parameters. Recommendation models, whose huge sparse tables once lay on parameter servers, now shard them over all ranks (the library TorchRec).
+# **In practice**: `torch.nn.parallel.DistributedDataParallel` averages gradients in buckets during the backward pass, over NCCL on GPUs, with `DistributedSampler` for the data. `torch.distributed.fsdp` also shards the parameters. Recommendation models once kept their huge sparse tables on parameter servers, and now shard them over all ranks (the library TorchRec).
 #
 # **References**
 #
@@ -974,7 +974,7 @@ Markdown("\n".join(lines + [f"| {said} | {found} |" for said, found in rows]))
 #
 # **More**: the appendix [A2](A2_more_of_sgd.ipynb) cuts the *model* over ranks, writes a checkpoint, lets workers fail, and has the project, elastic averaging.
 #
-# **Next**: [10 Train replicas that talk less](10_local_sgd.ipynb) lets replicas train alone for a while, so that they send less often.
+# **Next**: [10 Train replicas that talk less](10_local_sgd.ipynb) lets replicas train alone for a while.
 
 # %%
 cluster.stop()
