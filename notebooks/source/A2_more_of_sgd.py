@@ -1,7 +1,7 @@
 # %% [markdown]
 # # More of SGD: cut the model, save and resume, survive a failure
 #
-# In this appendix you cut a network over two ranks, save and resume a training, and write elastic averaging as a scheme.
+# You cut a network over two ranks, save and resume a training, let workers fail, and write elastic averaging as a scheme.
 #
 # **You will be able to**
 #
@@ -97,7 +97,7 @@ if rank == 0:
     print(f"a step moves {2 * h.numel() * 4:,} bytes; all gradients are {4 * 61706:,}")
 
 # %% [markdown]
-# Yes. The model-parallel step sends a tenth of the gradients' bytes here, and more with a larger batch. The data-parallel step always sends all gradients. But model-parallel ranks wait: rank 1 until $h$ arrives, then rank 0 until $dh$ comes back. Pipelines ([11](11_pipelines.ipynb)) reduce the waiting.
+# Yes. Here the model-parallel step sends a tenth of the gradients' bytes, and more with a larger batch; the data-parallel step always sends gradients of all parameters. But model-parallel ranks wait: rank 1 until $h$ arrives, then rank 0 until $dh$ comes back. Pipelines ([11](11_pipelines.ipynb)) wait less.
 #
 # ### Exercise 1: which sends more?
 #
@@ -127,7 +127,7 @@ print(f"LeNet cut after its convolutions: from B = {more_bytes_from(400, 61_706)
 # %% [markdown]
 # ## Several batches, one average
 #
-# If a batch is too large for a rank's memory, or the link is slow, each rank adds up the gradients of several small batches, and the ranks average only the sums. `DistributedDataParallel` (DDP) has a context for this, `no_sync()`. Below, each rank processes four small batches: first without `no_sync()`, then with the first three batches inside it. A *hook*, a function that DDP calls for each average, counts them. (LeNet's gradients fit into one bucket.)
+# If a batch is too large for a rank's memory, or the link is slow, each rank adds up the gradients of several small batches, and the ranks average only the sums. `DistributedDataParallel` (DDP) has a context for this, `no_sync()`. Below, each rank processes four small batches: first without `no_sync()`, then with the first three inside it. A *hook*, a function that DDP calls for each average, counts them.
 #
 # > **Predict.** How many averages does the hook count for the four batches without `no_sync()`, and how many with it?
 
@@ -163,7 +163,7 @@ loud.answer(counts[False])
 quiet.answer(counts[True])
 
 # %% [markdown]
-# DDP averages in *every* `backward` outside `no_sync()`. The gradients are equal up to rounding: the mean over ranks and the sum over batches may swap.
+# DDP averages in *every* `backward` outside `no_sync()`. The gradients are equal up to rounding: a mean of sums is the sum of means.
 #
 # ### Exercise 2: one average for several batches
 #
@@ -214,7 +214,7 @@ else:
 # %% [markdown]
 # ## A checkpoint
 #
-# A *checkpoint* is a file from which training can continue. Replicas are equal, so rank 0 saves and all ranks read. A barrier before the read ensures that rank 0 has written everything. What must the file contain? Here are the constructor and the step of `Run`, one training run:
+# A *checkpoint* is a file from which training can continue. Replicas are equal, so rank 0 saves and all ranks read; a barrier makes them wait until rank 0 has written it. What must the file contain? Here are the constructor and the step of `Run`, one training run:
 
 # %%
 from IPython.display import Code
@@ -260,7 +260,7 @@ def go_on_from(run, saved):
 check_on.checkpoint(state_of, go_on_from)
 
 # %% [markdown]
-# After seven steps rank 0 saves what your function returns. On each rank two new runs load it; the second then starts the data from the beginning. The old run and both new runs make six more steps. A *fingerprint* is a hash of all parameters: equal fingerprints mean equal bits.
+# After seven steps rank 0 saves what your function returns. On each rank two new runs load it, and the second starts the data from the beginning. All three runs make six more steps. A *fingerprint* is a hash of all parameters: equal fingerprints mean equal bits.
 
 
 # %%
@@ -300,7 +300,7 @@ else:
 #
 # ## What a server stores, and when it stops
 #
-# One of the course's source texts says that a parameter server needs a whole model and an optimizer. Flat arrays are enough. This is the server's whole optimizer:
+# Must a parameter server have a whole model and an optimizer, as a blog post of 2018 says? Flat arrays are enough. This is the server's whole optimizer:
 
 # %%
 from helpers.data_parallel.flat import FlatSGD
@@ -325,7 +325,7 @@ print(f"largest difference after 40 steps: {by_flat_arrays:.1g}")
 # %% [markdown]
 # Yes, up to rounding.
 #
-# `Stop` ends a run after a number of seconds, or once the loss (averaged over 20 updates) falls below a value. An asynchronous server decides alone, and tells each worker at its next gradient. In a synchronous run all ranks must stop after the *same* update, or some would wait for ever. So the ranks agree after each update.
+# `Stop` ends a run after a number of seconds, or once the loss (averaged over 20 updates) falls below a value. An asynchronous server decides alone, and tells each worker at its next gradient. Synchronous ranks must stop after the *same* update, or some would wait for ever; so they agree after each update.
 
 # %%
 free = settings | {"rate": 0.05, "momentum": 0.0}
@@ -337,8 +337,6 @@ for scheme, how in ((MPIAllreduce, settings), (Asynchronous, free)):
         )
 
 # %% [markdown]
-# Each line ends with what `Stop` reached first: the time or the loss.
-#
 # Workers also fail. In the first run below, worker 1 falls silent in the middle of sending a gradient (a *push*), worker 2 sends gradients that are not finite, and worker 3 sends layers of the wrong shape. In the second run worker 1 says goodbye and leaves.
 
 # %%
@@ -366,7 +364,7 @@ ax.legend()
 plt.show()
 
 # %% [markdown]
-# Silence costs most (the flat stretch): for `patience` seconds (here 1) the server waits for the rest of the gradient, and *everybody* waits for the server. Workers 2 and 3 are dismissed, so nobody is left to finish the solid run. After a goodbye nobody waits. (If a rank's *process* is killed, MPI ends all the others too.)
+# Silence costs most (the flat stretch): for `patience` (here 1 s) the server waits for the rest of the gradient, and *everybody* waits for the server. Workers 2 and 3 are dismissed, so the solid run ends early. After a goodbye nobody waits. (If a rank's *process* is killed, MPI ends all the others too.)
 #
 # ## Project: elastic averaging
 #
@@ -421,7 +419,7 @@ if not check.elastic.passed(Elastic, cluster=cluster):
     print("your scheme does not pull yet: the project first")
 
 # %% [markdown]
-# One run at one rate does not rank the two: each needs its own best rate, and several seeds.
+# One run at one rate ranks nothing: each scheme needs its own best rate, and several seeds.
 #
 # **References**: Zhang, Choromanska, LeCun (2015), *Deep learning with elastic averaging SGD*. Li et al. (2014), *Scaling distributed machine learning with the parameter server*: servers that survive failures.
 #
