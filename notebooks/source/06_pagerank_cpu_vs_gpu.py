@@ -84,7 +84,7 @@ plt.show()
 # %% [markdown]
 # The C library `libc6` has a single link, to the compiler's run-time library `libgcc-s1`. That library has two links, one of them back to `libc6`. Together they get more than a quarter of all visits.
 #
-# **Look around one package:** zoom, drag, and point at the circles. Blue are packages that `python3-numpy` needs, orange are packages that need it (of each, the 14 of highest rank).
+# **Look around one package:** zoom, drag, and point at the circles. Packages that `python3-numpy` needs are blue; packages that need it are orange (of each, the 14 of highest rank).
 
 # %%
 draw.neighbourhood(A, debian.names, result.scores, debian.number("python3-numpy"))

@@ -156,7 +156,7 @@ for cache in machine.reported:
     print(f"the system reports L{cache['level']}: {cache['size'] // 1024} KiB")
 if machine.found:  # else too busy for a whole curve
     further.answer(machine.found[-1]["seconds"] / machine.found[0]["seconds"])
-print(f"a line has {machine.line} bytes; a set of L1 has {machine.ways} ways")
+print(f"a line has {machine.line or '?'} bytes; a set of L1 has {machine.ways or '?'} ways")
 
 # %% [markdown]
 # The curve is a staircase: at each step the working set has outgrown a cache. The steps need not stand where the system reports a cache's size: other programs use part of it, and a virtual machine may report a cache that many share.
