@@ -120,7 +120,11 @@ if machine.skipped:
     )
 
 # %% [markdown]
-# *Scalar* code uses one lane of a register. *theory* is the formula, with two units and FMA in every row. The last column shows what your core does: its operations per cycle, divided by the lanes, and by 2 with FMA. With FMA, about 2 confirms the two units; about 1 with AVX-512 means a single unit of this width. The same units do float32 and float64: where the two rows differ, trust the larger number. Above 2 without FMA, the core has more than two units.
+# *Scalar* code uses one lane of a register. *theory* is the formula, with two units and FMA in every row. The last column shows how many instructions your core finishes in a cycle (operations ÷ lanes, ÷ 2 with FMA):
+#
+# - with FMA, about 2 confirms the two units; about 1 with AVX-512 means a single unit of this width;
+# - without FMA, above 2 means more than two units;
+# - where float32 and float64 differ, trust the larger number: the same units do both.
 #
 # ### Latency: find the caches
 #
