@@ -265,7 +265,7 @@ else:
 #
 # So far every rank did the whole work. Now four ranks share the work of one process, and in Exercise 4 you decide who does how much.
 #
-# > **Predict:** one process did this work alone above. How many times as fast are four ranks that share it?
+# > **Predict:** how many times as fast as one process are four ranks that share its work?
 
 # %%
 guess["one process ÷ four ranks that share its work"] = ...
