@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Let processes work together by messages
 #
-# At the end you will have made four processes exchange messages in every way that the course needs, broken such a program on purpose, and measured what a message costs on your machine.
+# You will make four processes exchange messages, break such a program on purpose, and measure what a message costs on your machine.
 
 # %% [markdown]
 # ## Set-up
@@ -59,7 +59,7 @@ arrived_last = cluster.run(lambda: number if rank else None)[-1]
 timeline_html(first)
 
 # %% [markdown]
-# **Point at a box or an arrow.** Each lane is a rank, each box an [MPI](glossary.md#mpi) call, each arrow a message. While a box is hatched, the call may wait for another rank's matching call. All of this happened just now on your machine; `--trace first` recorded it in `first`.
+# **Point at a box or an arrow.** Each lane is a rank, each box an [MPI](glossary.md#mpi) call, each arrow a message. While a box is hatched, the other rank has not made the matching call yet. This happened just now on your machine; `--trace first` recorded it in `first`.
 #
 # **You will be able to**
 #
@@ -78,7 +78,7 @@ timeline_html(first)
 # | $\beta$ | time for each byte; $1/\beta$ is the [bandwidth](glossary.md#bandwidth) |
 # | $T_N$, $S_N$ | time of a computation on $N$ ranks; its [speed-up](glossary.md#speed-up) $T_1/T_N$ |
 # | $s$ | [serial fraction](glossary.md#serial-fraction): the part of $T_1$ that only one rank can do |
-# | step | a round of messages: each rank sends at most one message and receives at most one; a message that arrives in a step can be sent on in the next |
+# | step | a round in which each rank sends at most one message and receives at most one; what arrives in a step can be sent on in the next |
 
 # %% [markdown]
 # ## Lesson 1. Your send has returned: has the message arrived?
@@ -222,21 +222,21 @@ ax.figure.set_label("Send of 8 B, Send of 4 MB and Isend of 4 MB to a rank that 
 plt.show()
 
 # %% [markdown] claims="01-send-waits 01-isend-returns"
-# `Send` of 8 B returned long before rank 1 received: the library copied the bytes, and rank 0 could go on. This is an **[eager](glossary.md#eager)** send. `Send` of 4 MB waited (hatched) until rank 1 called `Recv`, and only then moved the bytes. This is a **[rendezvous](glossary.md#rendezvous)**. `Isend` of 4 MB returned at once, and `Wait` did the waiting. Eight recorded runs agree (the last column's words are explained below):
+# `Send` of 8 B returned long before rank 1 received: the library copied the bytes, and rank 0 could go on. This is an **[eager](glossary.md#eager)** send. `Send` of 4 MB waited (hatched) until rank 1 called `Recv`, and only then moved the bytes. This is a **[rendezvous](glossary.md#rendezvous)**. `Isend` of 4 MB returned at once, and `Wait` waited (hatched). Eight recorded runs agree (the words in the last column are explained below):
 
 # %%
 for name in ("01-send-waits", "01-isend-returns"):
     display(claims.evidence(name))
 
 # %% [markdown]
-# The *effect* compares the second column with the third; its 95 % interval is in brackets. Each claim has a *margin*, the smallest effect that counts: 25 % for `Send`.
+# The *effect* is the second column ÷ the third, with its 95 % interval. Each claim has a *margin*, the smallest effect that counts: 25 % for `Send`.
 #
 # - *holds*: the interval excludes "no difference", and the effect reaches the margin in the claimed direction;
 # - *fails*: as for *holds*, but in the opposite direction;
 # - *equal*: the whole interval lies within the margin;
 # - *open*: none of these.
 #
-# The first claim says that `Send` takes as long as the receiver is busy. For 4 MB this is so: *equal*. For 8 B it is not so: *fails*, since `Send` did not wait.
+# The first claim says that `Send` takes as long as the receiver is busy. It does with 4 MB: *equal*. It does not with 8 B: *fails*.
 #
 # ### Where does eager end?
 #
@@ -323,7 +323,7 @@ comm.send(rank, dest=right)
 # %% [markdown]
 # The table's first line has the answer: rank 0 waits for rank 3. Every rank receives before it sends, so no rank ever sends. Follow the column *waits for* from rank 0: 3, 2, 1, and again 0, a circle.
 #
-# Ranks that wait for each other so that none can go on are in a [deadlock](glossary.md#deadlock). Ranks also wait for ever in a call that all ranks must make and one rank never makes. Outside the notebook nothing ends such a program: find out in which call each rank waits, for which rank, and since when.
+# Ranks that wait for each other so that none can go on are in a [deadlock](glossary.md#deadlock). Ranks also wait for ever in a call that all ranks must make and one rank never makes. Outside the notebook nothing ends such a program. To find the fault, ask in which call each rank waits, and for which rank.
 #
 # There are three cures. *Order*: even ranks send first, odd ranks receive first. *Both at once*: `sendrecv` sends and receives in one call. *Requests*: start the send or the receive without blocking. Here is `Sendrecv`, with arrays of 8 MB. (The time limit restarted the ranks, so we import again.)
 
@@ -640,8 +640,8 @@ ax.loglog(m, 1e6 * seconds, "o", label="measured, one way")
 many = np.geomspace(m.min(), m.max(), 200)  # so that the fit has no corners
 ax.loglog(many, 1e6 * link.message(many), "-", marker="", label=r"fit $\alpha + \beta m$")
 ax.axvline(link.alpha / link.beta, color=style.GREY, linestyle="--")
-half = link.alpha / link.beta
-ax.annotate("half latency, \nhalf bandwidth ", (half, 1e6 * seconds.max() / 3), ha="right")
+place = link.alpha / link.beta, 1e6 * seconds.max() / 3
+ax.annotate(r"$\alpha = \beta m$ ", place, ha="right")
 ax.set(xlabel="size of the message m [bytes]", ylabel="time [µs]", title=f"{link}")
 style.doubt(figure, others)
 style.few_decades(ax.yaxis)
@@ -650,7 +650,7 @@ plt.show()
 offer("a message", **{"α [µs]": 1e6 * link.alpha, "1/β [GB/s]": 1e-9 / link.beta})
 
 # %% [markdown]
-# On the left the line is nearly flat: a message costs $\alpha$, whatever its size. On the right the time rises in proportion to the *number of bytes*. At the dashed line, $m = \alpha/\beta$, latency and bytes take equal time. Points off the fitted line show what the model ignores, such as the change from eager to rendezvous.
+# On the left the line is nearly flat: a message costs $\alpha$, whatever its size. On the right the time rises in proportion to the bytes. At the dashed line, $m = \alpha/\beta$, latency and bytes take equal time. Points off the fitted line show what the model ignores, such as the change from eager to rendezvous.
 #
 # ### Exercise 6: a line through two points
 #
@@ -764,7 +764,8 @@ def render(n, height, width):
                 picture[peer::n] = rows
             globals()["picture"] = finish(picture)
             end = clocks()
-            told = (end - begin)[0], (end - gathered)[0], min(share for _, share in parts)
+            wall, used = end - begin
+            told = wall, (end - gathered)[0], min(used / wall, *(share for _, share in parts))
     doze(comm)
     return told
 
@@ -778,7 +779,7 @@ def render(n, height, width):
 #
 # By hand, with $s = 0.2$ and $N = 4$: $S_4 = 1/(0.2 + 0.2) = 2.5$, and with any number of ranks never more than 5.
 #
-# > **Predict.** Guess $s$ for our picture: which speed-up do you expect on 2 and on 4 ranks of your machine? Then let 4 ranks compute 4 times as many rows as one rank: how many times as many rows per second do they finish?
+# > **Predict.** Guess $s$ for our picture. Which speed-up do you expect on 2 and on 4 ranks of your machine? If 4 ranks compute 4 times as many rows as one rank, how many times as many rows per second do they finish?
 
 # %%
 guess["speed-up on 2 ranks"] = ...
@@ -1075,7 +1076,7 @@ guess.answer("the ring works with 8 MB", "no")
 # %% [markdown]
 # The program was wrong from the beginning, and eager sends hid it. To find such places, replace `Send` by `Ssend`, which is never eager: if the program still runs, it relies on no eager send. Your `shift` starts its send without blocking, so it passed with 4 MB.
 #
-# **Overwrite too early.** `Isend` returns before MPI has read the array. Rank 0 changes the array at once, and rank 1 receives the wrong numbers. (The time limit restarted the ranks, so we import again.)
+# **Overwrite too early.** `Isend` returns before MPI has read the array. Rank 0 changes the array at once, and rank 1 receives the wrong numbers.
 
 # %%
 # %%ranks --only 0,1
@@ -1164,7 +1165,7 @@ plt.show()
 # %% [markdown]
 # ## What the sources say, what we measured
 #
-# Two introductions to MPI say:
+# Three rows quote a blog post of 2018, *Distributed Stochastic Gradient Descent with MPI and PyTorch*; the last two, a tutorial, *Doing Deep Learning in Parallel with PyTorch*.
 
 # %%
 first_send, large_send = (event for event in returns.of(0) if event.call == "Send")
@@ -1184,7 +1185,7 @@ rows = [
      f"and after a reduce only the root has the sum: "
      f"{', '.join('nothing' if total is None else str(total) for total in totals)}"),
 ]  # fmt: skip
-lines = ["| the source says | here |", "|---|---|"]
+lines = ["| the text says | here |", "|---|---|"]
 Markdown("\n".join(lines + [f"| {said} | {found} |" for said, found in rows]))
 
 # %% [markdown]
