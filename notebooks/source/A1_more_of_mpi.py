@@ -60,7 +60,7 @@ pair = comm.Split(0 if rank < 2 else 1)  # ranks 0 and 1
 # %% [markdown]
 # ## How ranks come to life
 #
-# A new process finds its `rank` and the `size` in environment variables, but knows nothing else of the other ranks. It asks its *parent*, the process that started it, in lines of text over a socket. The protocol is PMI, the *process management interface*. The parent is usually `mpiexec` or Slurm's `srun`. Here it is the notebook's kernel, the process that runs its cells. `start` starts two more ranks, each with a program that adds up all ranks' numbers, answers them, and records the conversation.
+# A new process finds its `rank` and the `size` in environment variables, but knows nothing else of the other ranks. It asks its *parent*, the process that started it, in lines of text over a socket. The protocol is PMI, the *process management interface*. The parent is usually `mpiexec` or Slurm's `srun`; here it is the notebook's kernel. `start` starts two more ranks, answers them, and records the conversation. Their program adds up all ranks' numbers.
 #
 # > **Predict.** Both ranks run on this machine. Must rank 0 leave an address with its parent, so that rank 1 can send to it: yes or no?
 
@@ -148,7 +148,7 @@ plt.show()
 # %% [markdown]
 # ### PMIx and torchrun
 #
-# *PMIx*, the successor of PMI, answers the same questions on larger machines, and reports failures. Open MPI and `srun --mpi=pmix` use it. *torchrun* starts the processes of a PyTorch training. One agent runs on each host. All agents know the address of one key-value store, where they agree on the ranks. PyTorch calls this a *rendezvous*, MPI's word for [a way to send](glossary.md#rendezvous). Each agent then hands its processes their rank and the store's address in environment variables:
+# *PMIx*, the successor of PMI, answers the same questions on larger machines, and reports failures. Open MPI and `srun --mpi=pmix` use it. *torchrun* starts the processes of a PyTorch training. One agent runs on each host. All agents know the address of one key-value store, where they agree on the ranks. PyTorch calls this a *rendezvous*, MPI's word for [a way to send](glossary.md#rendezvous). Each agent then gives its processes environment variables, three of which are:
 
 # %%
 script = """
@@ -239,7 +239,7 @@ if rank == 2:
     print(f"my mapper failed {len(failures)} times, and the result is the same")
 
 # %% [markdown]
-# A worker's report of a failure is also its next request, so the scheduler gave rank 2 the same document again until its mapper succeeded. If rank 2 had failed in the MPI program, rank 0 would have waited for its message forever. MapReduce fits one pass over much data. MPI fits iterations with much communication, such as training and simulation. The framework's scheduler is notebook 01's queue; it also repeats failed tasks:
+# A worker's report of a failure is also its next request, so the scheduler gave rank 2 the same document again until its mapper succeeded. In the MPI program an exception on rank 2 would have left rank 0 waiting for its message. MapReduce fits one pass over much data. MPI fits iterations with much communication, such as training and simulation. The framework's scheduler is notebook 01's queue; it also repeats failed tasks:
 
 # %%
 from helpers import mapreduce as framework
@@ -302,7 +302,7 @@ else:
 # - start the exchange, compute, and wait for its end with `Waitall`;
 # - do the same, but after each of eight pieces of work ask with `Testall` whether the messages have arrived.
 #
-# > **Predict.** `Waitall` takes little time if the bytes have moved before. Does it take "most" of the time of the exchange (more than half), or "little"? Answer for the second way, and for the third.
+# > **Predict.** How long does `Waitall` take, compared with the exchange of the first way: "most" of its time (more than half) or "little"? Answer for the second way, and for the third.
 
 # %%
 guess["left for Waitall"] = ...
@@ -349,7 +349,7 @@ for name, way in (("left for Waitall", 1), ("left for Waitall, after Testall", 2
 Markdown("\n".join([*table, "", "(the best of 15 rounds)"]))
 
 # %% [markdown]
-# A short `Waitall` alone proves little: `Testall` moves bytes, too. Compare *everything* with the first way. If it is as long, the processor copied the bytes inside `Testall` or `Waitall` instead of computing. If it is shorter, part of the exchange was hidden behind the computation. Between machines more is hidden, if the network card moves bytes by itself.
+# A short `Waitall` alone proves little: `Testall` moves bytes, too. If *everything* takes as long as in the first way, the processor copied the bytes inside `Testall` or `Waitall` instead of computing. If it is shorter, part of the exchange was hidden behind the computation. Between machines more is hidden, if the network card moves bytes by itself.
 #
 # ### A collective that does not block
 #
@@ -377,7 +377,7 @@ for calls in ("Allreduce", "Iallreduce, Wait"):
 
 # %%
 ax = timeline(begun, title="Rank 3 comes late: Allreduce, compute; Iallreduce, compute, Wait")
-ax.figure.set_label("The wait for rank 3 before computing, and the rest of it afterwards")
+ax.figure.set_label("Ranks wait for rank 3 and then compute; then they compute first and wait less")
 plt.show()
 took = {event.call: 1e3 * event.duration for event in begun.of(0)}
 for name in ("Allreduce", "Wait"):
@@ -412,6 +412,8 @@ print("I took tasks", *taken)
 # Rank 0 took tasks like the others; no rank was a server. Whether a request takes the owner's processor time depends on the library and the network. A network card with RDMA (*remote direct memory access*) changes the memory by itself. Without such a card some libraries wait until the owner calls MPI.
 #
 # ## What the sources say, what we measured
+#
+# A blog post of 2018, *Distributed Stochastic Gradient Descent with MPI and PyTorch*, says:
 
 # %%
 rows = [
@@ -419,11 +421,11 @@ rows = [
      f"yes: for the same {len(counted)} words the framework sent {len(by_mapreduce.messages)} "
      f"messages, and the MPI program the {len(by_mpi.messages)} that its author wrote"),
 ]  # fmt: skip
-lines = ["| the source says | here |", "|---|---|"]
+lines = ["| the post says | here |", "|---|---|"]
 Markdown("\n".join(lines + [f"| {said} | {found} |" for said, found in rows]))
 
 # %% [markdown]
-# The source also calls MPI "the lower-level software underneath MapReduce". Google's MapReduce, Hadoop and Spark do not use MPI. They go on when a task fails; an MPI program usually ends when one rank fails.
+# The post also calls MPI "the lower-level software underneath MapReduce". Google's MapReduce, Hadoop and Spark do not use MPI. They go on when a process dies; an MPI program usually ends.
 #
 # **References**
 #
