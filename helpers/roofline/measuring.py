@@ -180,7 +180,7 @@ def _line_and_ways(first: float) -> tuple[int | None, int | None]:
 
 def _sizes(low: int, high: int, per_octave: int) -> list[int]:
     steps = range(int(per_octave * ((high // low).bit_length() - 1)) + 1)
-    return [int(low * 2 ** (k / per_octave)) // 4096 * 4096 for k in steps]
+    return [*dict.fromkeys(int(low * 2 ** (k / per_octave)) // 4096 * 4096 for k in steps)]
 
 
 def _working_set(low: float, high: float | None, threads: int) -> int:
