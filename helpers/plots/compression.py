@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 
 from helpers.plots.style import (
     BLACK,
     BLUE,
+    GREEN,
+    GREY,
     ORANGE,
     VERMILION,
     colour,
@@ -31,7 +34,9 @@ def code(v: np.ndarray, levels: np.ndarray, s: int):
     places, width = np.arange(len(v)), s.bit_length()
     if s < 10:  # the levels are the ticks
         every = range(-s, s + 1)
-        ax.set_yticks([level / s for level in every], [f"{level}/{s}" for level in every])
+        ax.set_yticks(
+            [level / s for level in every], [f"{level}/{s}".replace("-", "−") for level in every]
+        )
     ax.bar(places, v / (np.linalg.norm(v) or 1.0), 0.5, color=BLUE, label="v ÷ ‖v‖")
     ax.plot(places, np.asarray(levels) / s, "D", color=VERMILION, markersize=9, label="rounded to")
     names = []
@@ -66,7 +71,7 @@ def exchanges(measured: Mapping[str, float], predicted: Mapping[str, float], tit
     ax.grid(visible=False, axis="y")
     ax.set(xlabel="milliseconds of one exchange", title=title)
     ax.margins(x=0.16)
-    ax.legend(loc="lower right")
+    ax.legend(loc="lower right", frameon=True, framealpha=1, edgecolor="white")
     return ax
 
 
@@ -154,6 +159,43 @@ def _payload(rate: float) -> float:
     payload = Network(2, rate=rate).payload
     assert payload is not None
     return payload
+
+
+def knee(fewest: Mapping[int, float], least: float, critical: float):
+    """Draw steps to a target over the size of the batch, and the curve fitted to them."""
+    ax = ensure_axes(figsize=(9, 4.5))
+    ax.figure.set_label("Steps to 88 % by the size of the batch")
+    smallest, sizes = min(fewest), np.geomspace(min(fewest), max(fewest))
+    ax.plot(list(fewest), list(fewest.values()), "o", color=ORANGE, markersize=12,
+            label="measured", zorder=3)  # fmt: skip
+    ax.plot(sizes, least * (1 + critical / sizes), "-", marker="", color=BLUE, label="fitted")
+    ax.plot(sizes, fewest[smallest] * smallest / sizes, "--", marker="", color=GREY,
+            label="half the steps for twice B")  # fmt: skip
+    ax.axvline(critical, color=GREEN, linestyle=":", label=f"critical batch, {critical:.0f}")
+    ax.set(xscale="log", yscale="log", xlabel="batch B (samples)", ylabel="steps to 88 %")
+    ax.set_ylim(min(fewest.values()) / 2, 2 * max(fewest.values()))
+    ax.set_xticks(list(fewest), list(map(str, fewest)))
+    few_decades(ax.yaxis)
+    ax.minorticks_off()
+    ax.legend(frameon=True, framealpha=1, edgecolor="white")
+    return ax
+
+
+def stretches(ends: Sequence[int], scales: Sequence[float], critical: float):
+    """Draw the noise scale of each stretch of a training, from one end to the next."""
+    ax = ensure_axes(figsize=(9, 4))
+    ax.figure.set_label("The noise scale grows while the model trains")
+    ax.step(ends, [scales[0], *scales], where="pre", color=BLUE, marker="", label="noise scale")
+    for (begin, end), scale in zip(pairwise(ends), scales, strict=True):
+        note(ax, f"{scale:.0f}", ((begin + end) / 2, scale), (0, -6), ha="center", va="top",
+             fontsize=15)  # fmt: skip
+    ax.axhline(critical, color=GREEN, linestyle=":", label="critical batch, from above")
+    ax.set(yscale="log", xlabel="step", ylabel="samples")
+    ax.set_ylim(min(scales) / 2, 1.5 * max(scales))
+    few_decades(ax.yaxis)
+    ax.minorticks_off()
+    ax.legend(loc="lower right")
+    return ax
 
 
 def stragglers(samples: Mapping[str, np.ndarray]):

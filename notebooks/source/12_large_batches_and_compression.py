@@ -103,7 +103,7 @@ guess["steps with the largest 1 % ÷ steps with all"] = ...
 #
 # $$Q_s(v_i) = \|v\|_2 \cdot \mathrm{sgn}(v_i) \cdot \xi_i, \qquad \xi_i \in \left\{\tfrac{\lfloor x \rfloor}{s}, \tfrac{\lfloor x \rfloor + 1}{s}\right\}, \quad x = s\,\frac{|v_i|}{\|v\|_2}$$
 #
-# It rounds up with probability $x - \lfloor x \rfloor$, the fractional part of $x$, and down otherwise. Then the *mean* of $\xi_i$ is $|v_i| / \|v\|_2$, so the rounding is unbiased. With a random number $u$ from $[0, 1)$, the level is $\lfloor x + u \rfloor$.
+# It rounds up with probability $x - \lfloor x \rfloor$, and down otherwise. Then the *mean* of $\xi_i$ is $|v_i| / \|v\|_2$, so the rounding is unbiased. With a random number $u$ from $[0, 1)$, the level is $\lfloor x + u \rfloor$.
 #
 # An example by hand: $v = (3, -4, 0, 12)$ has norm 13. With $s = 1$, $x$ is $3/13, 4/13, 0, 12/13$. The first number becomes 13 with probability $3/13$ and 0 otherwise, so its mean is 3.
 
@@ -143,7 +143,7 @@ def quantised(v, levels, random):
 check.quantised(quantised)
 
 # %% [markdown]
-# How much noise does the rounding add? A number whose $x$ has the fractional part $p$ gets the variance $(\|v\|/s)^2\, p(1-p)$. The paper proves that the variances of all $n$ numbers add up to at most $\min(n/s^2, \sqrt n/s)\,\|v\|^2$. The next cell shows the variance measured with your function, the sum by this formula, and the bound:
+# How much noise does the rounding add? A number whose $x$ has the fractional part $p$ gets the variance $(\|v\|/s)^2\, p(1-p)$. The paper proves that the variances of all $n$ numbers add up to at most $\min(n/s^2, \sqrt n/s)\,\|v\|^2$. The next cell prints the variance of your function, the sum by this formula, and the bound:
 
 # %%
 from helpers.data_parallel.compression.quantise import bound, variance
@@ -157,7 +157,7 @@ for s in (1, 3, 7, 15) if check.quantised.passed(quantised) else ():
     print(f"{s:3d}{measured:11.3f}{variance(v, s) / length:11.3f}{bound(512, s):11.3f}")
 
 # %% [markdown]
-# With $s = 1$ the squared length of the noise is about 17 times the vector's: the noise is four times as long as the vector. With $s = 15$ the noise is shorter than the vector. The bound grows with $\sqrt n$, so vectors are cut into *buckets* of 512 numbers, each with its own norm. Then the bound does not grow with the model.
+# With $s = 1$ the noise is four times as long as the vector ($\sqrt{17}$). With $s = 15$ it is shorter than the vector. The bound grows with $\sqrt n$, so vectors are cut into *buckets* of 512 numbers, each with its own norm.
 #
 # A sign and a level from 0 to $s$ fit into 2, 3, 4 or 5 bits for $s = 1, 3, 7, 15$. Choose $s$ and look at the bits:
 
@@ -174,7 +174,7 @@ ipywidgets.interactive(show, s=ipywidgets.SelectionSlider(options=[1, 3, 7, 15],
 # %% [markdown]
 # ### Codes on real ranks
 #
-# The sum of two codes is not a code, so an ordinary allreduce cannot add them. Instead, every rank can gather all codes, decode and add them: each of $R$ ranks sends $(R-1)\,c$ bytes. Or a ring adds on the way and quantises each partial sum again: each rank sends $2(R-1)/R \cdot c$ bytes. The method below does both. The cell after it trains by gathering and counts the bytes of its messages:
+# The sum of two codes is not a code, so an ordinary allreduce cannot add them. Instead, every rank can gather all codes, decode and add them: each of $R$ ranks sends $(R-1)\,c$ bytes. Or a ring adds on the way and quantises each partial sum again: each rank sends $2(R-1)/R \cdot c$ bytes. The method below does both. The cell after it trains by gathering and counts the bytes:
 
 # %%
 Code(inspect.getsource(Compressed.after_backward), language="python")
@@ -192,7 +192,7 @@ if rank == 0:
 print(f"counted in messages between ranks: {sum(sent_trace.bytes_sent().values()):,} bytes")
 
 # %% [markdown]
-# The count equals the formula to the byte.
+# They agree to the byte.
 #
 # ### Send the largest
 #
@@ -242,7 +242,7 @@ for name, sent in total.items():
     print(f"sent {name:13s}", *(f"{value:5.0f}" if sent.any() else "    –" for value in sent))
 
 # %% [markdown]
-# Without feedback only the largest number is ever sent. With feedback, a small number waits until its accumulated error is the largest; what is missing at the end is still in the error, to be sent later.
+# Without feedback only the largest number is ever sent. With feedback, a small number waits until its accumulated error is the largest; what is still missing is in the error.
 #
 # Now four ranks train LeNet to 85 % accuracy. *PowerSGD* (Vogels et al., 2019) compresses in another way: it sends a matrix of gradients as the product of two thin matrices of $r$ columns, $M \approx U V^T$, which an ordinary allreduce can add. *Top 0.01* sends the largest 1 %:
 
@@ -263,14 +263,14 @@ if reached["float32"] and reached["top 0.01, feedback"]:
     guess.answer("steps with the largest 1 % ÷ steps with all", ratio)
 
 # %% [markdown] claims="12-quantised-at-best 12-feedback-at-best"
-# That is one seed at one rate; with top 0.01, the mean of eight seeds below is further from 85 %. How many levels does QSGD need, and does top-$k$ need its feedback? The records have the accuracy after 120 steps for eight seeds. Each scheme has its best of six rates, chosen by four other seeds:
+# That is one seed at one rate. How many levels does QSGD need, and does top-$k$ need its feedback? The records have accuracies after 120 steps: means of eight seeds, each scheme at its best of six rates (by four other seeds). Top 0.01 is less accurate there than with the seed above:
 
 # %%
 for name in ("quantised-at-best", "feedback-at-best"):
     display(claims.evidence(f"12-{name}"))
 
 # %% [markdown]
-# - **Levels.** With $s = 15$ and with $s = 7$ no loss of accuracy is seen. With $s = 1$ the noise is longer than the gradient: the best rate is half the others', and accuracy ends 12 points lower.
+# - **Levels.** With $s = 15$ and $s = 7$ no loss of accuracy is seen. With $s = 1$ the noise is longer than the gradient, and accuracy is 12 points lower.
 # - **Feedback.** With 1 % it gains 4.7 points, interval one to eight (*open*: below the five points fixed beforehand). With 0.1 % it gains seven, but the interval runs from −3 to 17.
 #
 # **Answer.** After 120 steps, four bits for each number cost no accuracy that eight seeds can show. Sending only the largest 1 % costs ten points with feedback, and fifteen without. *Evidence: the two tables above, with the best rate for each.*
@@ -334,7 +334,7 @@ for name, coder in coders.items():
     print(f"{name:14s}{sent[name]:9,.0f} B, {1e3 * coding[name]:5.2f} ms to code: {below}")
 
 # %% [markdown]
-# Now we time the exchange itself, between four *hosts* that are joined by links of 100 Mbit/s (network namespaces on this machine, as in notebook [08](08_allreduce_animation.ipynb)). We take the shortest of nine. The prediction (the lines) is coding + bytes ÷ bandwidth:
+# Now we time the exchange itself (the shortest of nine) between four *hosts* on links of 100 Mbit/s (network namespaces, as in notebook [08](08_allreduce_animation.ipynb)). The prediction is coding + bytes ÷ bandwidth:
 
 # %%
 network, on_link = Network(chosen.ranks, rate=chosen.link), {}
@@ -353,7 +353,7 @@ if on_link:
 # %% [markdown]
 # Compare with the coding times above: by the prediction, sending float32 takes some 30 ms, so on this link the bytes decide.
 #
-# Faster exchanges do not help if the training then needs many more steps. The next picture shows two recorded trainings on four hosts. One trains LeNet to 85 %. The other trains a small transformer on text to a validation loss of 2.75. Each model has about 65 000 parameters, and all schemes share one learning rate (0.02 with momentum 0.9 for LeNet, AdamW's 0.003 for the transformer). Every forward and backward pass is *paced* to 20 ms (it takes no less), so four ranks on two cores behave like four devices of that speed. The dashes show a prediction: steps × (20 ms + bytes of a step ÷ bandwidth).
+# Faster exchanges do not help if the training then needs many more steps. The next picture shows two recorded trainings on four hosts: LeNet to 85 %, and a transformer of about that size, on text, to a validation loss of 2.75. All schemes share one learning rate (0.02 with momentum 0.9 for LeNet, AdamW's 0.003 for the transformer). Every forward and backward pass is *paced* to 20 ms (it takes no less), so that four ranks on two cores behave like four devices. The dashes predict steps × (20 ms + bytes of a step ÷ bandwidth).
 
 # %%
 kinds = {"compress_training": (SHAPES, "LeNet to 85 %"),
@@ -371,7 +371,7 @@ axes[1].set_ylabel("")
 plt.show()
 
 # %% [markdown] claims="12-link-training"
-# Each mark is one run. The dashes leave out encoding, latency, and ranks that share cores, so most marks lie above them. Compare the schemes: at 10 Mbit/s float32 is by far the slowest; at 1 Gbit/s the number of steps decides, and float32 is among the fastest. (QSGD's LeNet run falls out of this order; one run cannot tell why.) The record compares PowerSGD and float32 over five seeds:
+# Each mark is one run. The dashes leave out encoding, latency, and ranks that share cores, so most marks lie above them. At 10 Mbit/s float32 is by far the slowest. At 1 Gbit/s the number of steps decides, and float32 is among the fastest. (Except QSGD's LeNet run; one run cannot tell why.) The record compares PowerSGD and float32 over five seeds:
 
 # %%
 claims.evidence("12-link-training")
@@ -428,7 +428,7 @@ style.doubt(ax.figure, others)
 plt.show()
 
 # %% [markdown] claims="12-order-statistics"
-# More backup workers make a step shorter (left), but a step then uses fewer gradients: by the formula, most gradients per second are used at $b = 1$ (right). In these runs a late worker abandons its gradient as soon as the next step begins. If it has to finish the gradient first, it starts the next step late, and steps take longer than the formula says. (In the record below $t_0$ and $m$ are twice as large, and so are the predictions.)
+# More backup workers make a step shorter (left), but a step then uses fewer gradients: by the formula, $b = 1$ uses most gradients per second (right). Here a late worker abandons its gradient when the next step begins. If it has to finish the gradient, it starts the next step late, and steps take longer than the formula says (in the record, $t_0$ and $m$ are twice as large):
 
 # %%
 claims.evidence("12-order-statistics")
@@ -450,7 +450,7 @@ ipywidgets.interactive(backups, workers=(2, 24), b=(0, 23), jitter=(0.02, 10.0, 
 # %% [markdown]
 # (Below 0.08, a dropped gradient costs more than the wait that it saves.)
 #
-# **Real stragglers.** Real delays follow no formula. Here three processes compress text in bursts of a tenth of a second. They are bound to one core and share it with worker 3; the other ranks avoid this core. A gradient takes at least 15 ms (paced). The picture shows these delays beside the random ones from above; in each column the steps go from left to right:
+# **Real stragglers.** Real delays follow no formula. Here three processes compress text in bursts of a tenth of a second, on a core that they share with worker 3 only. A gradient takes at least 15 ms (paced). In each column of the picture, steps go from left to right:
 
 # %%
 with Others() as others:
@@ -462,7 +462,7 @@ style.doubt(ax.figure, others)
 plt.show()
 
 # %% [markdown]
-# With random delays every worker may be the slowest, and a slow step says nothing about the next one. Real delays depend on what else the machine computes, so several slow steps may follow each other. Without a formula, we predict from the measured times, the *sample*.
+# With random delays every worker may be the slowest, and a slow step says nothing about the next one. Real delays come from what else the machine computes, so slow steps may follow each other. Without a formula, we predict from measured times, the *sample*.
 #
 # ### Exercise 5: from a sample instead of a formula
 #
@@ -487,7 +487,7 @@ def measured_wait(times, needed):
 check.measured_wait(measured_wait)
 
 # %% [markdown]
-# Your function (or the course's, until you have one) predicts from the sample, in which every step waited for all workers. Then we measure with one and two backup workers:
+# Your function (or the course's) predicts from this sample. Then we measure with one and two backup workers:
 
 # %%
 by_sample = measured_wait if check.measured_wait.passed(measured_wait) else of_sample
@@ -504,7 +504,7 @@ style.doubt(ax.figure, others)
 plt.show()
 
 # %% [markdown] claims="12-real-backup 12-backup-bias"
-# Here a late worker has to finish its gradient, so the prediction may be too optimistic. Runs differ, so here are five seeds. The second table shows the price: worker 3 is slow, only worker 3 has images of eights and nines, and the table gives the accuracy on these:
+# Here a late worker has to finish its gradient, so the prediction may be too optimistic. The records have five seeds. The second one shows the price: only the slow worker has images of eights and nines, and the accuracy is on these:
 
 # %%
 for name in ("real-backup", "backup-bias"):
@@ -554,13 +554,13 @@ more = seen[0.03, 16, 16] > seen[0.03, 16, 1]
 guess.answer("1024 samples: accuracy with 16 times the rate", "more" if more else "less")
 
 # %% [markdown] claims="12-linear-rule"
-# (The table shows means of two seeds. An epoch leaves out its last, incomplete batch; with 1024 samples that is nearly a quarter of the digits, so these rows see fewer samples.) The record has eight seeds and two rates, the best rate for 64 samples and a tenth of it. Its second task, *descriptions*, is to name a software package's section from the words that describe it.
+# (These are means of two seeds. An epoch leaves out its incomplete last batch, so with 1024 it has fewer samples.) The record has eight seeds and two rates: the best for 64 samples, and a tenth of it. Its second task, *descriptions*, is to name a software package's section from the words that describe it.
 
 # %%
 claims.evidence("12-linear-rule")
 
 # %% [markdown]
-# Starting from a tenth of the best rate, $k$ times the rate is better than the old rate in all four settings, far better in three. Starting from the best rate, $k = 16$ is worse than leaving the rate alone. This fits a limit on the rate, not on $k$: $k\lambda$ must stay stable, and the best rate for 64 samples is already near the limit. (Of nine rates, the best for 1024 samples is three times the best for 64, on both tasks, not sixteen times.)
+# From a tenth of the best rate, $k$ times the rate is better than the old rate in all four settings, far better in three. From the best rate, $k = 16$ is worse than the old rate. This fits a limit on the rate, not on $k$: $k\lambda$ must stay stable, and the best rate for 64 samples is already near the limit. (Of nine rates, the best for 1024 samples is three times that for 64, on both tasks.)
 #
 # ### The knee
 #
@@ -580,26 +580,11 @@ for batch, most in limits.items():
         if None not in found:
             fewest[batch] = min(fewest.get(batch, most), np.mean(found))
 least, critical = noise.critical_batch(list(fewest), list(fewest.values()))
-
-# %%
-figure, ax = plt.subplots(figsize=(9, 4.5))
-figure.set_label("Steps to 88 % by the size of the batch")
-sizes = np.geomspace(16, 4000)
-ax.plot(*zip(*fewest.items(), strict=True), "o", color=style.ORANGE, markersize=12,
-        label="measured", zorder=3)  # fmt: skip
-ax.plot(sizes, least * (1 + critical / sizes), "-", color=style.BLUE, label="fitted")
-ax.plot(sizes, fewest[16] * 16 / sizes, "--", color=style.GREY, label="half the steps for twice B")
-ax.axvline(critical, color=style.GREEN, linestyle=":", label=f"critical batch, {critical:.0f}")
-ax.set(xscale="log", yscale="log", xlabel="batch B (samples)", ylabel="steps to 88 %")
-ax.set_ylim(min(fewest.values()) / 2, 2 * max(fewest.values()))
-ax.set_xticks(list(fewest), list(map(str, fewest)))
-ax.set_yticks([10, 20, 50, 100, 200], ["10", "20", "50", "100", "200"])
-ax.minorticks_off()
-ax.legend(frameon=True, framealpha=1, edgecolor="white")
+_ = plots.knee(fewest, least, critical)
 plt.show()
 
 # %% [markdown]
-# From 16 to 64 samples, four times the batch needs about half the steps; a quarter of them would lie on the dashed line. From 1024 on, a larger batch saves hardly a step and only costs more samples. The fitted curve is $S = S_\mathrm{min}\,(1 + B_\mathrm{crit}/B)$ (McCandlish et al., 2018), where $S_\mathrm{min}$ is the number of steps with an unlimited batch. At its knee, the *critical batch size* $B_\mathrm{crit}$, training needs $2\,S_\mathrm{min}$ steps.
+# From 16 to 64 samples, four times the batch needs about half the steps, not a quarter (dashed). From 1024 on, a larger batch hardly saves a step and only costs more samples. The fitted curve is $S = S_\mathrm{min}\,(1 + B_\mathrm{crit}/B)$ (McCandlish et al., 2018), where $S_\mathrm{min}$ is the number of steps with an unlimited batch. At its knee, the *critical batch size* $B_\mathrm{crit}$, training needs $2\,S_\mathrm{min}$ steps.
 #
 # Why is there a knee? The gradient of $B$ samples is the true gradient $G$ plus noise, and the noise has the squared length $\mathrm{tr}(\Sigma)/B$ on average. Averaging more samples helps as long as the noise is longer than the gradient. The **gradient noise scale** $\mathrm{tr}(\Sigma)/\|G\|^2$ is the batch size at which both have the same length. Data-parallel training can measure it without extra gradients: a replica's gradient has batch size $B$, and the mean of $R$ replicas has $RB$.
 #
@@ -627,7 +612,7 @@ def noise_scale(small, large, batch, ranks):
 check.noise_scale(noise_scale)
 
 # %% [markdown]
-# We train the perceptron on four ranks for 200 steps, 32 samples on each rank, and average the squared lengths over each of four stretches of the training. Your function (or the course's) makes a noise scale of them:
+# We train the perceptron for 200 steps on four ranks with 32 samples each, and average the squared lengths over four stretches. Your function (or the course's) makes a noise scale of them:
 
 
 # %%
@@ -639,36 +624,26 @@ def ours(small, large, batch, ranks):
 solved = noise_scale if check.noise_scale.passed(noise_scale) else ours
 small, large = cluster.run(search.gradient_lengths, "digits", 200, 32, 0.1, timeout=90)[0]
 ends = (0, 20, 50, 100, 200)
-stretches = list(itertools.pairwise(ends))
-scales = [solved(np.mean(small[a:b]), np.mean(large[a:b]), 32, chosen.ranks) for a, b in stretches]
-figure, ax = plt.subplots(figsize=(9, 4))
-figure.set_label("The noise scale grows while the model trains")
-ax.step(ends, [scales[0], *scales], where="pre", color=style.BLUE, marker="", label="noise scale")
-for (begin, end), scale in zip(stretches, scales, strict=True):
-    style.note(
-        ax, f"{scale:.0f}", ((begin + end) / 2, scale), (0, -6), ha="center", va="top", fontsize=15
-    )
-ax.axhline(critical, color=style.GREEN, linestyle=":", label="critical batch, from above")
-ax.set(yscale="log", xlabel="step", ylabel="samples")
-ax.set_yticks([50, 100, 200, 500, 1000], ["50", "100", "200", "500", "1000"])
-ax.set_ylim(min(scales) / 2, 1.5 * max(scales))
-ax.minorticks_off()
-ax.legend(loc="lower right")
+scales = [
+    solved(np.mean(small[a:b]), np.mean(large[a:b]), 32, chosen.ranks)
+    for a, b in itertools.pairwise(ends)
+]
+_ = plots.stretches(ends, scales, critical)
 plt.show()
 
 # %% [markdown] claims="12-lars 12-lamb"
-# The noise scale is not one number: it grows more than tenfold in these 200 steps. The critical batch that we fitted lies within this range; the paper says only that the two agree in order of magnitude. A training may therefore begin with small batches and enlarge them as it goes.
+# The noise scale is not one number: it grows more than tenfold in these 200 steps. The critical batch that we fitted lies within this range; the paper says only that the two agree in order of magnitude. So a training may begin with small batches and enlarge them.
 #
 # ### A rate for each layer
 #
-# LARS and LAMB give each layer its own rate, $\lambda\,\|w\| / \|g\|$: a step's length is then a fixed fraction of the length of the layer's weights $w$. LARS changes SGD in this way and LAMB changes Adam, so SGD and Adam are the controls. The records have eight seeds, with each optimizer at the best of nine rates. *All samples* means one step in each epoch:
+# LARS and LAMB give each layer its own rate, $\lambda\,\|w\| / \|g\|$: a step's length is then a fixed fraction of the length of the layer's weights $w$. LARS changes SGD, where $g$ is the gradient; LAMB changes Adam, where $g$ is Adam's step. The records have eight seeds, each optimizer at the best of nine rates. *All samples* means one step in each epoch:
 
 # %%
 for name in ("lars", "lamb"):
     display(claims.evidence(f"12-{name}"))
 
 # %% [markdown]
-# After eight epochs, LARS is as accurate as SGD with 1024 digits a step, and more accurate in the next three settings. But Adam, without a rate for each layer, is more accurate than LARS in three of these four, as the second table shows. LAMB is less accurate than Adam in all four. (LAMB's paper trains BERT, with about 340 million weights; ours have fewer than 70 000.)
+# LARS is as accurate as SGD with 1024 digits a step, and more accurate in the other three settings. But Adam without a rate for each layer has a higher mean than LARS in three of the four, and LAMB is less accurate than Adam in all four. (LAMB's paper trains BERT, with about 340 million weights; ours have fewer than 70 000.)
 #
 # **Answer.** Up to the critical batch size a larger batch saves steps, though fewer than in proportion; far beyond it, hardly any. Multiply a small rate by $k$, as long as training stays stable. *Evidence: the measured knee, the noise scale and the records above.*
 #
@@ -747,7 +722,7 @@ if check.compressor.passed(my_compressor, cluster=cluster):
 # %% [markdown]
 # ## What breaks: one seed for all ranks
 #
-# Every rank rounds without bias, so the mean of the ranks' codes is unbiased too, whichever seeds they use. But how large is its noise? Four ranks have either the same gradient or four unrelated ones. They round either with four seeds or with one:
+# The mean of the ranks' codes is unbiased, whichever seeds they round with. But how large is its noise? Four ranks have the same gradient or four unrelated ones, and round with four seeds or with one:
 
 
 # %%
@@ -773,27 +748,27 @@ for name, gradients in (
     print(f"{name:20s}{both[0]:11.2f}{both[1]:11.2f}")
 
 # %% [markdown] claims="12-momentum-correction 12-staleness-at-best 12-elastic-at-best"
-# With four seeds, averaging leaves a quarter of one rank's noise. With one seed and equal gradients, all ranks round the same way, and averaging removes no noise. A test for bias would not notice. With unrelated gradients the seeds hardly matter. (`links.scheme` therefore makes `Quantised(levels, seed=rank)`.)
+# With four seeds, averaging leaves a quarter of one rank's noise. With one seed and equal gradients, all ranks round the same way, and averaging removes no noise. A test for bias would not notice. With unrelated gradients the seeds hardly matter.
 #
 # ## What the sources say, what we measured
 #
-# Three methods of the sources have no lesson here: momentum correction, rates divided by the staleness of a gradient, and elastic averaging (appendix [A2](A2_more_of_sgd.ipynb)). None is seen to gain in our comparisons (`make claims NB=12` repeats them).
+# Three methods of the sources have no lesson here: momentum correction, rates divided by a gradient's staleness, and elastic averaging (appendix [A2](A2_more_of_sgd.ipynb)). None is seen to gain (`make claims NB=12` repeats the comparisons).
 #
 # <details><summary><b>Row by row</b></summary>
 #
 # | source | says | here |
 # |---|---|---|
 # | Tian 2019, asynchronous SGD | not equivalent to SGD, hard to tune; staleness-aware rates and elastic averaging improve it | with the best rate for each, ten seeds see no gain from either |
-# | Tian 2019, gradient compression | $Q_s(v_i) = \lVert v\rVert_2\,\mathrm{sgn}(v_i)\,\xi_i$ | lesson 1: unbiased, within its bound, bytes equal to the formula; as accurate in as many steps with $s = 15$ and $s = 7$, not with $s = 1$, each at its best rate |
+# | Tian 2019, gradient compression | $Q_s(v_i) = \lVert v\rVert_2\,\mathrm{sgn}(v_i)\,\xi_i$ | lesson 1: unbiased, within its bound, bytes equal to the formula; as accurate as float32 with $s = 15$ and $s = 7$, not with $s = 1$, each at its best rate |
 # | Tian 2019, backup workers | take the gradients of any $N$ of $N + b$ workers, do not wait for the slowest $b$ | lesson 2: a step takes as long as the order statistic says if late workers abandon their gradients, and longer if they finish them; what only a slow worker has seen is not learned |
-# | Tian 2019, large batches | $\hat\eta = k\eta$; $m = \eta_{t+1}/\eta_t$; LARS $\lambda^l = \eta \lVert w^l\rVert / \lVert\Delta L(w^l)\rVert$ | lesson 3: the linear rule helps from a tenth of the best rate and fails from the best rate with $k = 16$; eight seeds see no effect of the correction; LARS does better than SGD with all samples in a step, both tuned; tuned Adam does as well or better |
+# | Tian 2019, large batches | $\hat\eta = k\eta$; $m = \eta_{t+1}/\eta_t$; LARS $\lambda^l = \eta \lVert w^l\rVert / \lVert\Delta L(w^l)\rVert$ | lesson 3: the linear rule helps from a tenth of the best rate and fails from the best rate with $k = 16$; eight seeds see no effect of the correction; LARS does better than SGD with all samples in a step, both tuned |
 # | (ours) error feedback, top-$k$, PowerSGD | | lessons 1 and 2: at the best rates, feedback gains one to eight points with 1 %, and 0.1 % is undecided; PowerSGD saves time at 10 Mbit/s, none at 1 Gbit/s |
 # | (ours) LAMB; noise scale, critical batch size | | lesson 3: LAMB is less accurate than Adam after eight epochs, both tuned; the noise scale grows more than tenfold in one training |
 # | (ours) stragglers | | lesson 2: random and real, predicted and measured for $W = 3$ |
 #
 # </details>
 #
-# **In practice.** `torch.distributed.algorithms.ddp_comm_hooks` has fp16, PowerSGD and 8-bit hooks for `DistributedDataParallel`. ZeRO++ and collectives in INT8 or FP8 quantise blocks of numbers, each with its own scale. apex and timm have LARS and LAMB.
+# **In practice.** `torch.distributed.algorithms.ddp_comm_hooks` has fp16, PowerSGD and 8-bit hooks for `DistributedDataParallel`. ZeRO++ and INT8 or FP8 collectives quantise blocks, each with its own scale. apex and timm have LARS and LAMB.
 #
 # **References.** Alistarh et al. (2017), *QSGD*: the bound. Karimireddy et al. (2019), *Error feedback fixes SignSGD*: why feedback. Vogels et al. (2019), *PowerSGD*. Chen et al. (2016), *Revisiting distributed synchronous SGD*: backup workers. Zhang, Choromanska, LeCun (2015): elastic averaging. Goyal et al. (2017), You et al. (2017, 2020): large batches. McCandlish et al. (2018), *An empirical model of large-batch training*.
 #

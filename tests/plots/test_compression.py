@@ -60,3 +60,12 @@ def test_no_straggler_is_above_the_picture():
         for ax in plots.stragglers(samples):
             assert ax.get_ylim()[0] == 0
             assert ax.get_ylim()[1] > 300
+
+
+def test_a_knee_and_its_noise_scales_say_their_numbers():
+    ax = plots.knee({16: 160, 256: 28, 4000: 17}, 16.6, 158.2)
+    assert "critical batch, 158" in [line.get_label() for line in ax.lines]
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["16", "256", "4000"]
+    ax = plots.stretches((0, 20, 200), (45.2, 620.0), 158.2)
+    assert [text.get_text() for text in ax.texts] == ["45", "620"]
+    assert list(ax.lines[0].get_ydata()) == [45.2, 45.2, 620.0]

@@ -49,5 +49,7 @@ def test_the_page_holds_every_path():
     }
     assert data["met"] == {"a": [2, 4]}
     loss, levels = plane()[1]["loss"], [line["level"] for line in data["lines"]]
-    assert np.min(loss) < levels[0] and levels == sorted(levels) and levels[-1] < np.max(loss)
+    assert levels == sorted(levels)
+    assert np.min(loss) < levels[0]
+    assert levels[-1] < np.max(loss)
     assert len(data["bands"]) > len(levels)
