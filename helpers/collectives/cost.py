@@ -59,7 +59,9 @@ class Link:
         return self.alpha + size * self.beta
 
     def __str__(self) -> str:
-        return f"{self.name}: α = {seconds(self.alpha)}, 1/β = {self.bandwidth / 1e9:.3g} GB/s"
+        slow = self.bandwidth < 1e8
+        rate = f"{self.bandwidth / 1e6:.3g} MB/s" if slow else f"{self.bandwidth / 1e9:.3g} GB/s"
+        return f"{self.name}: α = {seconds(self.alpha)}, 1/β = {rate}"
 
 
 class Cost(NamedTuple):

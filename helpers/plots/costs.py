@@ -44,14 +44,14 @@ def _place(name: str) -> int | None:
     return PLACES.get(shown(name).removeprefix("your "))
 
 
-def look(name: str, otherwise: int = 0) -> dict[str, Any]:
-    """Return an algorithm's colour and marker; what is no algorithm has those of a place.
+def look(name: str, place: int | None = None) -> dict[str, Any]:
+    """Return the colour and marker of a place in the palette; without one, the algorithm's.
 
     What the reader wrote looks like the algorithm, with hollow markers. MPI's own is grey.
     """
     if name.startswith("MPI"):
         return {"color": GREY, "marker": "X"}
-    place = otherwise if (known := _place(name)) is None else known
+    place = _place(name) or 0 if place is None else place
     hollow = {"markerfacecolor": "white", "markeredgewidth": 2.0} if name.startswith("your") else {}
     return {"color": colour(place), "marker": marker(place), **hollow}
 
@@ -151,11 +151,10 @@ def _times(
     lines: str = "predicted",
 ) -> None:
     """Draw a line or markers for each name, in the algorithm's look, and the legend."""
-    entries, names = {}, list(dict.fromkeys([*measured, *(predicted or {})]))
-    taken = set(map(_place, names))
-    free = itertools.cycle(place for place in range(len(DASHES)) if place not in taken)
-    for name in names:
-        place = next(free) if (known := _place(name)) is None else known
+    entries, known = {}, {name: _place(name) for name in [*measured, *(predicted or {})]}
+    free = itertools.cycle(place for place in range(len(DASHES)) if place not in known.values())
+    for name, place in known.items():
+        place = next(free) if place is None else place
         entry = entries[shown(name)] = look(name, place)
         if predicted is None:
             entry["linestyle"] = "--" if name.startswith("your") else "-"

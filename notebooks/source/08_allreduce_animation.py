@@ -175,7 +175,7 @@ check.ring_allreduce(ring_allreduce, cluster=cluster)
 # | algorithm | what happens | steps, one after another |
 # |---|---|---|
 # | chain | the sum passes from rank to rank, and back | $2(N-1)$ |
-# | tree | odd ranks send to their left neighbours, which add; the receivers do the same among themselves, until rank 0 has the sum; it comes back the same way | $2\lceil\log_2 N\rceil$ |
+# | tree | neighbours pair up: the right one sends its array, the left one adds. The left ones pair up again, until rank 0 has the sum. It returns the same way | $2\lceil\log_2 N\rceil$ |
 # | recursive doubling | partners exchange *whole arrays*, and both add; partners are at distance 1, then 2, then 4 | $\log_2 N$ |
 # | ring | $N$ chains at once, one for each chunk | $2(N-1)$ |
 # | halving and doubling | partners exchange *halves*, then quarters, and so on, until each rank has one complete chunk; then the same way back | $2\log_2 N$ |
@@ -207,7 +207,7 @@ print(f"in a ring of four, each worker sends {most:g} MB; of a thousand, {100 * 
 guess.answer("MB sent by each of a thousand, at least", 100 * thousand)
 
 # %% [markdown]
-# In the chain, the busiest rank sends $2K$ bytes for any $N$ above 2: the array once in each direction. In the tree, it sends $\log_2 N\cdot K$ (for $N$ a power of two): rank 0 sends in every step on the way back. In the ring, every rank sends a chunk of $K/N$ bytes in each of $2(N-1)$ steps.
+# In the chain, the busiest rank sends $2K$ bytes for any $N$ above 2: the array once in each direction. In the tree, rank 0 sends $K$ bytes in each of the $\log_2 N$ steps on the way back; in recursive doubling, every rank sends as much. In the ring, every rank sends a chunk of $K/N$ bytes in each of $2(N-1)$ steps.
 #
 # Can any algorithm send less than the ring? To complete one sum, all ranks but one must send their part of it. For all sums together, that makes $(N-1)K$ bytes. A complete sum must then reach the $N-1$ ranks that do not have it. For all sums, that makes another $(N-1)K$ bytes. Shared evenly over $N$ ranks, each sends $2(N-1)K/N$, exactly what a rank of the ring sends (full proof: Patarasuk and Yuan 2009).
 #
@@ -323,7 +323,7 @@ for name, place in (("1 KB", 0), ("4 MB", 4)):
     guess.answer(f"fastest at {name}", costs.shown(order[0]))
 
 # %% [markdown]
-# A model of three numbers knows nothing of caches, of the change from [eager](glossary.md#eager) to [rendezvous](glossary.md#rendezvous), or of ranks that share cores. For such a model a ratio between a half and two is good. The ring hardly tests the model, since α and β were fitted to ring steps. Tree and recursive doubling do test it. With four ranks on two cores the measured order may differ from the predicted one.
+# A model of three numbers knows nothing of caches or of the change from [eager](glossary.md#eager) to [rendezvous](glossary.md#rendezvous): a ratio between a half and two is good. The ring hardly tests it, since α and β were fitted to ring steps; tree and recursive doubling do. With four ranks on two cores the measured order may differ from the predicted one.
 #
 # ### Exercise 3: where ring and tree cross
 #
@@ -383,11 +383,11 @@ plt.show()
 ahead = [
     K for K, tree, ring in zip(race_sizes, raced["tree"], raced["ring"], strict=True) if ring < tree
 ]
-print("the ring was faster at", ", ".join(f"{K / 1e3:.0f}" for K in ahead) or "no", end=" KB")
+print("the ring was faster at", ", ".join(f"{K / 1e3:.0f} KB" for K in ahead) or "no size", end="")
 print(f"; by your formula from {crossover_size / 1e3:.0f} KB on" if crossover_size else "")
 
 # %% [markdown]
-# **Answer.** Time = $\alpha$ × steps + $\beta$ × the bytes that are sent one after another. In this model few steps win for short arrays and few bytes for long ones, and one division says where they cross. Fit $\alpha$ and $\beta$ while all ranks are at work. *Evidence: the race above, and the record of ping-pongs.*
+# **Answer.** Time = $\alpha$ × steps + $\beta$ × the bytes that are sent one after another. In this model few steps win for short arrays and few bytes for long ones; your formula says where they cross. Fit $\alpha$ and $\beta$ while all ranks are at work. *Evidence: the race above, and the record of ping-pongs.*
 
 # %% [markdown]
 # ## Lesson 3. What changes between hosts, and with thousands of ranks?
@@ -423,7 +423,7 @@ except StartError as error:
     between, inside, timed = on_hosts.recorded(network.rate, host_sizes)
     others = Others()
 print(between, inside, sep="\n")
-print(f"the wire carries {network.payload / 1e6:.2f} MB/s, the rest of 12.5 is packets' headers")
+print(f"of a link's 12.5 MB/s, packet headers leave {network.payload / 1e6:.3g} MB/s")
 
 # %%
 least = 1e3 * 2 * 3 / 4 * 1_048_576 / network.payload
@@ -438,7 +438,7 @@ guess.answer("ms for 1.5 MB on one link", least)
 guess.answer("fastest between hosts", costs.shown(min(took, key=took.get)))
 
 # %% [markdown] claims="08-two-levels"
-# Ring and two levels come nearest to the least time, so near to each other that either may win a run. Two levels send $2(H-1)/H\cdot K = 1.5K$ out of each host, and the ring $2(N-1)/N\cdot K = 1.75K$, a sixth more. In our two records for 1 MB at 100 Mbit/s, two levels save only 3 to 5 %. At 1 Gbit/s two levels take 0.6 to 0.7 of the ring's time. The model explains only a part of this gain, by eight steps fewer and by fewer bytes. The rows differ in size and in rate; *equal* means within 10 %:
+# Ring and two levels come nearest to the least time, so near to each other that either may win a run. Two levels send $2(H-1)/H\cdot K = 1.5K$ out of each host, and the ring $2(N-1)/N\cdot K = 1.75K$. Yet in our two records for 1 MB at 100 Mbit/s, two levels save only 3 to 5 %. At 1 Gbit/s they take 0.6 to 0.7 of the ring's time. The model explains only a part of this gain, by fewer bytes and by 6 steps between hosts instead of 14. In the table, *equal* means within 10 %:
 
 # %%
 claims.evidence("08-two-levels")
@@ -446,7 +446,7 @@ claims.evidence("08-two-levels")
 # %% [markdown]
 # ### Thousands of ranks
 #
-# Take hosts (*nodes*) of $G = 8$ GPUs. NVLink joins the GPUs of a node; **one** port of a fast network, InfiniBand, leads to the other nodes (large training machines have four to eight ports). Let the number of nodes grow to $M = 2048$, that is $N = GM = 16\,384$ GPUs. We cannot run these, so this is the model alone, with β from data sheets and α from the table of NCCL, NVIDIA's library of collectives (`helpers/collectives/links.py`):
+# Take hosts (*nodes*) of $G = 8$ GPUs. NVLink joins the GPUs of a node; **one** port of a fast network, InfiniBand, leads to the other nodes (large training machines have four to eight ports). Let the number of nodes grow to $M = 2048$, that is $N = GM = 16\,384$ GPUs. This is the model alone, with β from data sheets and α from the table of NCCL, NVIDIA's library of collectives (`helpers/collectives/links.py`):
 #
 # - **flat ring** through all GPUs: $2(N-1)$ steps, each as slow as its slowest link;
 # - **tree** inside every node, and a tree over the nodes: $2(\log_2 G + \log_2 M)$ steps of $K$ bytes;
@@ -491,9 +491,9 @@ largest = {name: way(machines[-1]).at(1e6) for name, way in WAYS.items()}
 guess.answer("fastest for 1 MB on 16 384 GPUs", min(largest, key=largest.get))
 
 # %% [markdown]
-# The flat ring's time grows with the number of ranks: with 16 384 GPUs it takes 32 766 steps, and latency is nearly all of its time. The tree's time grows slowly, but each of its steps carries the whole array. Halving and doubling between nodes has as few steps as the tree and as few bytes as the ring. (The kink between 8 and 16 GPUs is the edge of the first node.)
+# The flat ring's time grows with the number of ranks: with 16 384 GPUs it takes 32 766 steps, and latency is nearly all of its time. The tree's time grows slowly, but each of its steps carries the whole array. Halving and doubling between nodes has as few steps as the tree and as few bytes as the ring. (The kink between 8 and 16 GPUs is where the second node begins.)
 #
-# NCCL reaches few steps and few bytes in another way, by *double binary trees*. Two trees run at once, each for half of the array, and no rank has children in both. A rank then sends at most $2K$, the limit of the ring, in about $2\log_2 N$ steps, and a few more because the array travels in pieces, one behind the other.
+# NCCL reaches few steps and few bytes in another way, by *double binary trees*. Two trees run at once, each for half of the array, and no rank has children in both. A rank then sends at most $2K$, the limit of the ring, in about $2\log_2 N$ steps and a few more, as the array travels in pieces.
 #
 # **Answer.** The busiest link sets the time: let few bytes leave each host, as two levels do. (The appendix [A3](A3_more_of_allreduce.ipynb) seats ranks on hosts.) With thousands of ranks each step's latency counts, too: an algorithm needs few steps *and* few bytes. *Evidence: the bars above and the record of two levels; for thousands of GPUs, the model alone.*
 
@@ -552,7 +552,7 @@ if check.halving_doubling.passed(halving_doubling, cluster=cluster):
 # %% [markdown]
 # ## What breaks
 #
-# > **Predict.** Rank 2 calls a broadcast before an allreduce, and the other ranks call the allreduce first: is it "a deadlock", "an error" or "a result"?
+# > **Predict.** Rank 2 calls a broadcast before an allreduce, and the other ranks call the allreduce first. Do you get "a deadlock", "an error" or "a result"?
 
 # %%
 guess["one rank in another order"] = ...
@@ -589,7 +589,7 @@ rows = [
     ("ring allreduce: can workers do without a server?",
      "yes: two loops over `Sendrecv`, no rank is special"),
     ("a worker sends $2(N-1)K/N$ bytes, whatever $N$ is",
-     f"{max(shares['ring']):g} K counted, {thousand:.3f} K for N = 1000 by the formula; what grows is the steps"),
+     f"{max(shares['ring']):g} K counted, {thousand:.3f} K for N = 1000 by the formula; the steps grow"),
     ("reduce part $i$ to worker $i$, all at once, then broadcast each", "that is the ring: rank $i$ ends up with the sum of chunk $i$, and passes it on"),
     ("one ring through all ranks (two levels are not in the sources)",
      f"four hosts, 100 Mbit/s, 1 MB: two levels {level_ms:.0f} ms, ring {ring_ms:.0f} ms"),
