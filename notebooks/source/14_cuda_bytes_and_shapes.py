@@ -456,7 +456,7 @@ for name, (high, wide, side) in blocks.items():
     fits = occupancy(side**2, needs.registers, needs.shared, "sm_80")
     mine = resident(side**2, -(-needs.registers // 8) * 8, needs.shared)
     lines.append(f"| {name} | {needs.registers} | {needs.shared} | {fits.warps} | {mine or '–'} "
-                 f"| {fits.limit} | {fits.blocks * high * wide} |")  # fmt: skip
+                 f"| {fits.limit} | {fits.blocks * high * wide:,} |")  # fmt: skip
     if name == "register_product<4>":
         few_warps.answer(fits.warps)
 if products.note:

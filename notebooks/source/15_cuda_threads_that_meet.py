@@ -146,7 +146,7 @@ packed_passes = Prediction("passes of the packed sum", None)
 # }
 
 # %% [markdown]
-# The table compares these three sums with the *halved* sum of notebook 05, each step of which adds the upper half to the lower half.
+# The table compares these three sums with the *halved* sum of notebook 05, which adds the upper half to the lower half in each step.
 
 # %%
 x, found = rng.random(256, np.float32), {}
@@ -169,7 +169,7 @@ Markdown("\n".join(lines))
 #
 # An H200 summed 134 million numbers in blocks of 256: interleaved in 0.58 ms, packed in 0.74 ms, halved in 0.56 ms, by shuffles in 0.37 ms. So passes alone do not decide the time: packed, with 12, was the slowest, and the sum by shuffles, with 47, the fastest. (Times on an H200 come from `make gpu`; `data/gpu/` holds the record.)
 #
-# > **Answer.** A warp executes every branch that at least one of its lanes takes. If all of its lanes agree, an `if` costs no further pass. So give the work of a step to neighbouring threads, and let them use neighbouring words. Inside a warp, shuffles need no barrier.
+# > **Answer.** A warp executes every branch that at least one of its lanes takes. If all of its lanes agree, an `if` costs no further pass. So give the work of a step to neighbouring threads, and let them use neighbouring words.
 
 # %% [markdown]
 # ## Lesson 2. Where does each thread put its result?
@@ -256,7 +256,7 @@ for name, pad in (("scan_steps", 0), ("scan_tree", 0), ("scan_tree", 1)):
         record = launch.record(numbers, np.zeros(256, np.float32))
     shared = record.select(space="shared")
     found[name, pad] = int(record.events["interval"].max()), max(a.worst for a in shared)
-    lines.append(f"| {name}{', padded' * pad} | {found[name, pad][0]} | {sum(a.count for a in shared)} "
+    lines.append(f"| {name}{', padded' * pad} | {found[name, pad][0]} | {sum(a.count for a in shared):,} "
                  f"| {sum(a.wavefronts for a in shared)} | {found[name, pad][1]} |")  # fmt: skip
 barriers_steps.answer(found["scan_steps", 0][0])
 barriers_tree.answer(found["scan_tree", 0][0])
@@ -302,7 +302,7 @@ for (name, x), bins in ((pair, b) for pair in data.items() for b in ("bins", "ow
     record = kernel[8, 256].record(x, np.zeros(256, np.uint32), len(x))
     atomics = record.count(array="bins", kind="atomic")
     crowd = serialized(record, array=bins) / (len(x) / 32)
-    lines.append(f"| {name} | {kernel.signature.name} | {atomics} | {crowd:.1f} |")
+    lines.append(f"| {name} | {kernel.signature.name} | {atomics:,} | {crowd:.1f} |")
 fewer_atomics.answer(len(x) / atomics)
 Markdown("\n".join(lines))
 

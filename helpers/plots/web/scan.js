@@ -19,7 +19,7 @@ export function start(root, data) {
       draw("text", { x: 0, y: top(row) + 22, "font-size": 15 }, svg, run.names[row]);
       const changed = new Map((run.moves[row] || []).map((move) => [move.to, move.thread]));
       for (const { thread, from, to } of run.moves[row] || [])
-        for (const place of from) draw("line", { x1: middle(place), y1: top(row - 1) + HIGH, x2: middle(to), y2: top(row), stroke: data.palette[thread % data.palette.length], "stroke-width": row === frame ? 3 : 1.4 }, svg);
+        for (const place of from) draw("line", { x1: middle(place), y1: top(row - 1) + HIGH, x2: middle(to), y2: top(row), stroke: data.palette[thread % data.palette.length], "stroke-width": row === frame ? 3 : 2 }, svg);
       run.rows[row].forEach((value, place) => {
         const thread = changed.get(place);
         draw("rect", { x: LEFT + place * CELL + 3, y: top(row), width: CELL - 6, height: HIGH, fill: row === 0 || thread !== undefined ? "#fff" : "#ececec", stroke: thread === undefined ? "#8a8a8a" : data.palette[thread % data.palette.length], "stroke-width": thread === undefined ? .8 : 3 }, svg);
