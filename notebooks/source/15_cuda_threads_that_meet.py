@@ -285,7 +285,7 @@ Code(histogram["own_histogram"].listing, language="c++")
 # %% [markdown]
 # Without the first barrier, a thread could count in a bin that another thread then sets to zero. Without the second, a thread could add up a bin in which others still count.
 #
-# We count the atomics of lanes that want one bin as made in sequence. The last column says how many lanes want a warp's most wanted bin, on average: 1 if all bytes differ, 32 if all are equal.
+# If lanes of a warp want one bin, we count their atomics as made in sequence. The table's last column says how many lanes want a warp's most wanted bin, on average: 1 if all bytes differ, 32 if all are equal.
 #
 # > **Predict.** 8 blocks count 32 768 bytes. By what factor do their own bins reduce the atomics on global memory?
 
@@ -309,7 +309,7 @@ Markdown("\n".join(lines))
 # %% [markdown] claims="15-histogram"
 # The direct kernel makes $n$ global atomics, and the kernel with private bins 256 for each block. So a block saves atomics only if it counts more bytes than it has bins. An H200 counted 268 million random bytes in 69 ms with bins in global memory, and in 0.37 ms with bins for each block.
 #
-# *Within* a warp, privatization changes nothing: as many atomics are in sequence as before. When all bytes were equal, the H200 took 196 ms with bins in global memory, nearly three times as long as for random bytes. With bins in shared memory it took 0.37 ms for both: counts do not tell why. A photograph lies between: neighbouring pixels are alike, so more lanes want one bin than with random bytes. The record below counts 5 random pieces of each of two photographs. A piece has 256 groups of 32 bytes: for `china.jpg`, 887 ÷ 256 = 3.5. The table above has 7.7 because it samples all rows; no piece of `china.jpg` touches the upper 195, with the smooth sky.
+# *Within* a warp, privatization changes nothing: as many atomics are in sequence as before. When all bytes were equal, the H200 took 196 ms with bins in global memory, nearly three times as long as for random bytes. With bins in shared memory it took 0.37 ms for both: counts do not tell why. In counts, a photograph lies between: neighbouring pixels are alike, so more lanes want one bin than with random bytes. The record below counts 5 random pieces of each of two photographs. A piece has 256 groups of 32 bytes: for `china.jpg`, 887 ÷ 256 = 3.5. The table above has 7.7 because it samples all rows; no piece of `china.jpg` touches the upper 195, with the smooth sky.
 
 # %%
 evidence("15-histogram")
