@@ -122,6 +122,25 @@ def messages(trace: Trace, tags: Mapping[int, str], *, title: str = "", share: f
     return ax
 
 
+def turns(ran: Sequence[Sequence[tuple[float, float]]], alone: float) -> Axes:
+    """Draw when each rank had a core, stretches [begin, end] in s, and the time of one alone."""
+    ax = style.ensure_axes(figsize=(9, 3.2))
+    start = min(stretches[0][0] for stretches in ran)
+    for lane, stretches in enumerate(ran):
+        first, last = stretches[0][0], stretches[-1][1]
+        ax.broken_barh([(first - start, last - first)], (lane - 0.06, 0.12), color=style.GREY)
+        bars = [(begin - start, end - begin) for begin, end in stretches]
+        ax.broken_barh(bars, (lane - 0.35, 0.7), color=style.colour(lane))
+    ax.axvline(alone, color=style.BLACK, linestyle="--", linewidth=1.5)
+    ax.annotate(
+        "one process alone", (alone, 1.0), xycoords=("data", "axes fraction"),
+        xytext=(0, 4), textcoords="offset points", ha="center",
+    )  # fmt: skip
+    ax.set(xlabel="time [s]", ylabel="rank", yticks=range(len(ran)), xlim=(0, None))
+    ax.invert_yaxis()
+    return ax
+
+
 def _lanes(trace: Trace, title: str) -> tuple[Axes, dict, float]:
     """Return axes with a lane for each rank, the lanes, and how many units a second has."""
     check(trace)

@@ -197,24 +197,12 @@ import matplotlib.pyplot as plt
 
 from helpers.machine import usable_cores
 from helpers.plots import style
+from helpers.plots.timeline import turns
 
 style.use()
-figure, axes = plt.subplots(figsize=(9, 3.2))
-figure.set_label("When each rank computes, and how long one process takes alone")
-start = min(ran[0][0] for ran in together)
-for lane, ran in enumerate(together):
-    bars = [(begin - start, end - begin) for begin, end in ran]
-    whole = [(ran[0][0] - start, ran[-1][1] - ran[0][0])]
-    axes.broken_barh(whole, (lane - 0.06, 0.12), color=style.GREY)
-    axes.broken_barh(bars, (lane - 0.35, 0.7), color=style.colour(lane))
-axes.axvline(single, color=style.BLACK, linestyle="--", linewidth=1.5)
-axes.annotate(
-    "one process alone", (single, 1.0), xycoords=("data", "axes fraction"),
-    xytext=(0, 4), textcoords="offset points", ha="center",
-)  # fmt: skip
-axes.set(xlabel="time [s]", ylabel="rank", yticks=range(P.ranks), xlim=(0, None))
-axes.invert_yaxis()
-style.doubt(figure, others)
+axes = turns(together, single)
+axes.figure.set_label("When each rank computes, and how long one process takes alone")
+style.doubt(axes.figure, others)
 plt.show()
 
 # %%

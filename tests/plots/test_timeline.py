@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from helpers.plots.timeline import HEIGHT, messages, timeline
+from helpers.plots.timeline import HEIGHT, messages, timeline, turns
 from helpers.plots.timeline_html import timeline_html
 from helpers.tracing import Trace, build
 
@@ -32,6 +32,15 @@ def boxes(ax):
                 (round(box.x0, 6), round(box.width, 6), round(box.y0, 2))
             )
     return found
+
+
+def test_turns_are_bars_on_a_line_that_says_how_long_the_rank_took():
+    ax = turns([[(3.0, 3.5), (4.0, 5.0)], [(3.5, 4.0)]], alone=1.5)
+    assert boxes(ax)[False] == [
+        (0.0, 2.0, -0.06), (0.0, 0.5, -0.35), (1.0, 1.0, -0.35), (0.5, 0.5, 0.94), (0.5, 0.5, 0.65),
+    ]  # fmt: skip
+    assert ax.get_lines()[0].get_xdata() == [1.5, 1.5]
+    assert ax.get_ylim()[0] > ax.get_ylim()[1]  # rank 0 above
 
 
 def test_boxes_stand_where_and_when_the_calls_were():
