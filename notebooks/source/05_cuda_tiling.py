@@ -89,7 +89,7 @@ print(f"kernels run on: {add.device}")
 Code(add["vector_add"].listing, language="c++")
 
 # %% [markdown]
-# `__global__` marks a kernel. All threads execute the same function, so each must compute which element is its own. Threads form [blocks](glossary.md#block), and blocks form a [grid](glossary.md#grid). In one dimension, `.x`, a thread's element is:
+# `__global__` marks a kernel. All threads execute the same function, so each must compute which element is its own. Threads form [blocks](glossary.md#block), and blocks form a [grid](glossary.md#grid). CUDA numbers both in up to three dimensions, `.x`, `.y` and `.z`. In one dimension, a thread's element is:
 #
 # $$ i = \text{blockIdx} \cdot \text{blockDim} + \text{threadIdx} $$
 #
@@ -367,7 +367,7 @@ print(f"the tile asks for {table[0][1] / table[2][1]:.1f} times less than the fi
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# A block loads $12 \cdot 36$ pixels for $8 \cdot 32$ outputs: 1.7 pixels for each output, where the first kernel loads 25. All further reads of pixels go to shared memory (last column). The tile moves more bytes than it asks for, because its rows of 36 pixels begin in the middle of a sector.
+# A block loads $12 \cdot 36$ pixels for $8 \cdot 32$ outputs: 1.7 pixels for each output, where the first kernel loads 25. All further reads of pixels go to shared memory (last column). `convolve_tiled` moves more bytes than it asks for, because a tile's rows of 36 pixels begin in the middle of a sector.
 #
 # **Is the tile 19 times as fast?** No. On an H200, with 8192 × 8192 pixels, the three kernels took 0.77, 0.73 and 0.43 ms. With a 3 × 3 filter they took 0.32, 0.31 and 0.35 ms: the tile was the slowest. All three moved each byte to or from the GPU's memory about once: its caches keep a pixel that another thread has just read. So the tile saves only requests to the caches, and it costs a barrier. (Times and counts on an H200 come from `make gpu`; `data/gpu/` holds the record.)
 #
