@@ -27,7 +27,7 @@ PRESETS: dict[str, Link] = {
             "PCIe 3.0, 1 lane",
             5.7e-6,
             PCIE3_LANE,
-            "β: 8 GT/s, of 130 bits 128 are data; α: NCCL, PCI",
+            "β: 8 Gbit/s, 128 of 130 bits are data; α: NCCL, PCI",
         ),
         _link("PCIe 3.0 x16", 5.7e-6, 16 * PCIE3_LANE, "β: 16 lanes; α: NCCL, PCI"),
         _link(
@@ -36,22 +36,20 @@ PRESETS: dict[str, Link] = {
             6 * 25e9,
             "β: V100's data sheet, six links of 25 GB/s each way; α: NCCL, NVLink",
         ),
-        _link("Ethernet 10M", 100e-6, 10e6 * BIT, "Tian 2019, its slowest"),
-        _link(
-            "Ethernet 10G", 50e-6, 10e9 * BIT, "β: IEEE 802.3ae; α: between those of its neighbours"
-        ),
-        _link("Ethernet 100G", 20e-6, 100e9 * BIT, "Tian 2019, its fastest"),
+        _link("Ethernet 10M", 100e-6, 10e6 * BIT, "Tian 2019, its slowest Ethernet"),
+        _link("Ethernet 10G", 50e-6, 10e9 * BIT, "β: IEEE 802.3ae; α: between 10M and 100G"),
+        _link("Ethernet 100G", 20e-6, 100e9 * BIT, "Tian 2019, its fastest Ethernet"),
         _link(
             "InfiniBand SDR 1x",
             5e-6,
             2.5e9 * 8 / 10 * BIT,
-            "Tian 2019; of its 2.5 Gbit/s 2 are data",
+            "Tian 2019: 2.5 Gbit/s, of which 2 are data",
         ),
         _link(
             "InfiniBand 250G",
             0.5e-6,
             250e9 * BIT,
-            "Tian 2019 (sold are 200 and 400 Gbit/s)",
+            "Tian 2019 (on sale: 200 and 400 Gbit/s)",
         ),
         _link(
             "InfiniBand HDR (GPUs)",

@@ -44,7 +44,7 @@ cluster = Cluster(n=P.ranks)
 # %% [markdown]
 # ## The six collectives
 #
-# In a [collective](glossary.md#collective) a whole group takes part. Training uses these six, the reduce-scatter of notebook 08 and the all-to-all of notebook [13](13_sharding.ipynb).
+# In a [collective](glossary.md#collective) a whole group takes part. Training uses these six; notebook 08 has reduce-scatter, notebook [13](13_sharding.ipynb) all-to-all.
 #
 # | collective | before | after | used for |
 # |---|---|---|---|
@@ -93,29 +93,23 @@ print(f"{sum(same.values())} of {len(same)} equal MPI's")
 # %% [markdown]
 # ### How good is a time? Bus bandwidth
 #
-# NVIDIA's [nccl-tests](https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md) report the *bus bandwidth*: the bytes that each rank must send, divided by the time $T$. For an allreduce of $K$ bytes it is $\frac{2(N-1)}{N}\,K / T$. In an *all-to-all*, every rank sends a different chunk to every other rank, so it must send $\frac{N-1}{N}\,K$. If an algorithm keeps every link busy, its bus bandwidth is the link's rate, whatever $N$ is: this makes different collectives comparable. Here expect less than *your ring steps* in the table of links below: MPI also copies and adds.
+# NVIDIA's [nccl-tests](https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md) report the *bus bandwidth*: the bytes that each rank must send, divided by the time $T$. For an allreduce of $K$ bytes it is $\frac{2(N-1)}{N}\,K / T$. In an *all-to-all*, every rank sends a different chunk to every other rank, so it must send $\frac{N-1}{N}\,K$. If an algorithm keeps every link busy, its bus bandwidth is the link's rate, whatever $N$ is, so different collectives compare. Expect less than *your ring steps* in the table of links below: MPI also copies and adds.
 
 # %%
 # %%ranks
 from helpers.collectives import measure
 
-
-def reduce_all(x, comm):
-    comm.Allreduce(x, np.empty_like(x))
-
-
-def all_to_all(x, comm):
-    comm.Alltoall(x, np.empty_like(x))
-
-
 K = 4_194_304  # bytes
-must_send = {reduce_all: 2 * (size - 1) / size * K, all_to_all: (size - 1) / size * K}
-times = measure.function_times({way.__name__: way for way in must_send}, [K])
+ways = {
+    "allreduce": lambda x, comm: comm.Allreduce(x, np.empty_like(x)),
+    "all-to-all": lambda x, comm: comm.Alltoall(x, np.empty_like(x)),
+}
+must_send = {"allreduce": 2 * (size - 1) / size * K, "all-to-all": (size - 1) / size * K}
+times = measure.function_times(ways, [K])
 if rank == 0:
-    for way, least in must_send.items():
-        took = times[way.__name__][0]
-        print(f"{way.__name__:10} of 4 MB: {1e3 * took:.3g} ms, "
-              f"bus bandwidth {least / took / 1e6:.0f} MB/s")  # fmt: skip
+    for way, (took,) in times.items():
+        print(f"{way:10} of 4 MB: {1e3 * took:.3g} ms, "
+              f"bus bandwidth {must_send[way] / took / 1e9:.2g} GB/s")  # fmt: skip
 
 # %% [markdown]
 # ### The same bits on every rank
@@ -222,22 +216,16 @@ if check.long_broadcast.passed(long_broadcast, cluster=cluster):
 #
 # ## Links
 #
-# What are α and β elsewhere? **PCIe** joins a processor to its devices by parallel *lanes*. **NVLink** joins GPUs directly. **InfiniBand** and **Ethernet** join machines. **RDMA** lets a network card read and write another machine's memory without its processor (**RoCE**: RDMA over Ethernet). Sources: *NCCL* is NCCL 2.10's own table (`hwLat` in `tuning.cc`), *Tian 2019* a lecture whose claims we examine.
+# What are α and β elsewhere? **PCIe** joins a processor to its devices by parallel *lanes*. **NVLink** joins GPUs directly. **InfiniBand** and **Ethernet** join machines. **RDMA** lets a network card read and write another machine's memory without its processor (**RoCE**: RDMA over Ethernet). In the table, *NCCL* is the table `hwLat` in NCCL 2.10's `tuning.cc`; *Tian 2019* is a lecture whose claims we examine.
 
 # %%
 gamma = max(cluster.run(measure.addition))
 here = cost.fit(cluster.run(measure.ring_steps)[0][1:], "your ring steps", gamma)
 links = [*PRESETS.values(), here]
-
-
-def held_together(took):  # a number and its unit stay on one line
-    return seconds(took).replace(" ", "\N{NO-BREAK SPACE}")
-
-
 rows = ["| link | α | 1/β (GB/s) | ring of 8, 102 MB | source |", "|---|--:|--:|--:|---|"]
 for link in links:
-    took = held_together(cost.allreduce("ring", 8, link).at(P.gradient))
-    figures = f"{held_together(link.alpha)} | {link.bandwidth / 1e9:.3g} | {took}"
+    took = seconds(cost.allreduce("ring", 8, link).at(P.gradient))
+    figures = f"{seconds(link.alpha)} | {link.bandwidth / 1e9:.3g} | {took}"
     rows.append(f"| {link.name} | {figures} | {link.origin} |")
 Markdown("\n".join(rows))
 
@@ -290,13 +278,13 @@ if check.rate_for.passed(rate_for):
               f"{'enough' if needed <= has else 'too slow'}")  # fmt: skip
 
 # %% [markdown]
-# Now choose a link. A ring over four hosts with one rank each should allreduce 1 MB in 0.2 s. We assume α = 0.1 ms; `data` is the share that packet headers leave. The cell emulates links of your rate, and measures.
+# A ring over four hosts with one rank each should allreduce 1 MB in 0.2 s. We assume α = 0.1 ms; `data` is the share that packet headers leave. The cell emulates links of the rate that your function returns, and measures.
 
 # %%
 network = Network(hosts=4, rate=100e6)  # 100 Mbit/s
 if check.rate_for.passed(rate_for):
     ordered = rate_for(0.2, 4, 1_048_576, 1e-4, 8 * network.payload / network.rate)
-    print(f"chosen: links of {ordered / 1e6:.1f} Mbit/s")
+    print(f"links of {ordered / 1e6:.1f} Mbit/s")
     try:
         with Others() as others, Cluster(n=4, network=Network(hosts=4, rate=ordered)) as hosts:
             took = hosts.run(measure.allreduce_times, ["ring"], [1_048_576], 3, timeout=120)[0]
@@ -312,7 +300,7 @@ if check.rate_for.passed(rate_for):
 #
 # ### Exercise 3: a ring on hosts
 #
-# *Difficulty ●●○, 15 minutes.* In a ring rank $r$ sends to rank $(r+1) \bmod N$. `hosts` names the host of each rank, two hosts at least: `(0, 0, 1, 1)` is block, `(0, 1, 0, 1)` is cyclic. Return the seconds that an allreduce of $K$ bytes takes by this ring. A host's link carries `payload` bytes a second each way. Each step costs `alpha` seconds once. Messages inside a host and additions cost nothing.
+# *Difficulty ●●○, 15 minutes.* In a ring rank $r$ sends to rank $(r+1) \bmod N$. `hosts` names the host of each rank, two hosts at least: `(0, 0, 1, 1)` is block, `(0, 1, 0, 1)` is cyclic. Return the seconds that an allreduce of $K$ bytes takes by this ring. A host's link carries `payload` bytes a second each way. Each step costs `alpha` seconds, however many messages it has. Messages inside a host and additions cost nothing.
 #
 # <details><summary>Hint</summary>
 #
@@ -339,7 +327,7 @@ my_rate, my_size = 50e6, 500_000  # bit/s, bytes
 check.ring_on_hosts(ring_on_hosts)
 
 # %% [markdown]
-# The next cell makes `my_hosts` hosts with both placements, and prints predicted and measured times. Does cyclic take nearly twice as long? (α comes from a record.)
+# The next cell makes `my_hosts` hosts with both placements, and prints predicted and measured times. How much longer does cyclic take? (α comes from a record.)
 
 # %%
 alpha = on_hosts.recorded(100e6, [1_048_576])[0].alpha
@@ -356,7 +344,7 @@ for way in ("block", "cyclic") if check.ring_on_hosts.passed(ring_on_hosts) else
         print(f"{way:6s} predicted {seconds(told)}. No hosts here ({error}).")
 
 # %% [markdown] claims="A3-placement"
-# With cyclic placement, the ring takes twice as long, because in every step each link carries twice the bytes. In our records of four hosts with two ranks each, on two cores, it takes 1.8 to 1.9 times as long for 256 KB and 2.1 times for 1 MB. Two levels group ranks by host: the placement does not matter to them.
+# About twice as long: in every step of the ring, cyclic placement (*dealt out* in the table) sends twice the bytes of block (*side by side*) through each link. In our records of four hosts with two ranks each, on two cores, it takes 1.8 to 1.9 times as long for 256 KB, 2.1 times for 1 MB. Two levels group ranks by host, so the placement does not matter to them.
 
 # %%
 claims.evidence("A3-placement")
@@ -364,7 +352,7 @@ claims.evidence("A3-placement")
 # %% [markdown]
 # ### More and more hosts
 #
-# Which algorithm's time grows least with the number of hosts? The times are a record's.
+# Which algorithm's time grows least with the number of hosts? The times were recorded.
 
 # %%
 counts, grown, model_says = on_hosts.growing(rate=100e6)
@@ -378,7 +366,7 @@ for said, ms in (("by the model", model_says["ring"]), ("recorded", grown["ring"
     )
 
 # %% [markdown]
-# The ring's. In a ring each rank sends $2(N-1)/N$ times $K$ bytes: $K$ on two hosts, $1.75\,K$ on eight, and never $2K$. In tree and recursive doubling, the busiest rank's bytes grow without limit. Recursive doubling zigzags: with 3 or 6 hosts, no power of two, it needs two more steps. The recorded ring takes longer than the model says. One likely reason: all these hosts share two cores, but α was measured while the other ranks slept.
+# The ring's. Each rank sends $2(N-1)/N$ times $K$ bytes: $K$ on two hosts, $1.75\,K$ on eight, and never $2K$. In tree and recursive doubling, the busiest rank's bytes grow without limit. Recursive doubling zigzags: with 3 or 6 hosts, no power of two, it needs two more steps. The recorded ring takes longer than the model says. One likely reason: all these hosts share two cores, but α was measured while the other ranks slept.
 #
 # ## What the sources say, what we measured
 
