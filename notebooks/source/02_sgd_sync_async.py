@@ -180,7 +180,7 @@ gradient.item()
 # %% [markdown]
 # ### Exercise 1: `sync_gradients`
 #
-# *Difficulty ●○○, 12 minutes.* Every rank has called `backward` on its own batch. Write a function that leaves the **mean** over all ranks in the `.grad` of every parameter in `model.parameters()`, on any number of ranks, and returns the model. You will train with your function; it can use `dist`, `comm`, `rank` and `size`. If ranks wait for each other for ever, the attempt ends after a few seconds, with a table of who waits for whom.
+# *Difficulty ●○○, 12 minutes.* Every rank has called `backward` on its own batch. Write a function that leaves the **mean** over all ranks in the `.grad` of every parameter in `model.parameters()`, on any number of ranks, and returns the model. You will train with your function; it can use `dist`, `comm`, `rank` and `size`.
 #
 # <details><summary>Hint</summary>
 #
@@ -375,7 +375,7 @@ claims.evidence("02-own-rate")
 # %% [markdown]
 # So do not compare schemes at one rate only: **the right rate depends on the batch**.
 #
-# > **Answer.** Four replicas that begin equal and average their gradients are one process with four times the batch, up to rounding, if the loss is a sum over samples with equal weights. *Evidence: the table of five ways, and the record in double precision.*
+# > **Answer.** Four replicas that begin equal and average their gradients are one process with four times the batch, up to rounding, if the loss is a sum over samples with equal weights. *Evidence: the table of five schemes, and the record in double precision.*
 
 # %% [markdown]
 # ## Lesson 2. When does a second replica pay?
@@ -864,7 +864,7 @@ else:
     print("Exercise 6 first")
 
 # %% [markdown]
-# At $k = 4$ the mean staleness (picture) is still about $W - 1 = 2$, but rank 3's few gradients are much staler, and the others are fresher. The synchronous step takes as long as the straggler. (Your function uses the `rest` measured at $k = 1$.)
+# At $k = 4$ the mean staleness (picture) is still about $W - 1 = 2$, but rank 3's few gradients are much staler, and other workers' gradients are fresher. The synchronous step takes as long as the straggler. (Your function uses the `rest` measured at $k = 1$.)
 #
 # > **Answer.** Without waiting, a straggler slows down only its own contribution. The price: a mean staleness of $W - 1$. After 200 updates at the rate that is best for both, the loss is 1.3 to 1.6 instead of 0.8. *Evidence: the measured rates and losses of this lesson, and the two records.*
 #
@@ -873,7 +873,7 @@ else:
 # %% [markdown]
 # ## What breaks
 #
-# > **Predict.** Replicas that begin with *different* parameters average their *gradients*: how far apart are they after 40 steps, as a share of the distance at the start? And what is the loss after 100 steps at $\lambda = 0.05$ if you forget to divide the sum by $R$?
+# > **Predict.** Replicas that begin with *different* parameters average their *gradients*: how far apart are they after 40 steps, as a share of the distance at the start? And what is the loss after 100 steps at $\lambda = 0.05$ and $\mu = 0.9$ if you forget to divide the sum by $R$?
 
 # %%
 guess["distance after 40 steps ÷ at the start"] = ...
@@ -953,7 +953,7 @@ rows = [
     ("`all_reduce` of 1, 2, 3 prints 0", f"{three_summed:.0f}"),
     ("gradients of parts add up to the gradient of the whole",
      f"parameters at most $10^{{{np.ceil(np.log10(as_one)):.0f}}}$ apart after 40 steps"),
-    ("replicas stay equal", f"to the last bit in {equal} of {len(trained)} ways"),
+    ("replicas stay equal", f"to the last bit in {equal} of {len(trained)} schemes"),
     (r"worthwhile if $T_\text{sync}/T_\text{comp} < R - 1$",
      f"right about {right} of {len(points)} points, with {usable_cores()} cores to use{'; ' * others.disturb}{others}"),
     ("how does a ring allreduce work?", f"{ring_steps} messages and {ring_bytes:,} bytes from each rank, counted"),
