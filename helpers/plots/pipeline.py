@@ -38,6 +38,7 @@ NAMES = {
 def lanes(*timelines: Timeline, label: str = "") -> Axes:
     """Draw a lane for each rank and a box for each action, with the number of its micro-batch.
 
+    Where backward passes have two halves, a letter says which: F0, I0, W0.
     Several timelines stand one above the other, on one scale of time; ``label`` says what to see.
     Return the last one's axes.
     """
@@ -83,6 +84,7 @@ def _factor(timeline: Timeline) -> float:
 def _boxes(ax: Axes, timeline: Timeline, points: float) -> None:
     """Draw one timeline's boxes and its title; ``points`` of the paper are one unit of its time."""
     ranks, factor = timeline.schedule.ranks, _factor(timeline)
+    halves = any(box.action.kind in "IW" for box in timeline.boxes)
     shortest: dict[tuple[int, str], float] = {}
     for box in timeline.boxes:
         key = box.rank, box.action.kind
@@ -96,14 +98,17 @@ def _boxes(ax: Axes, timeline: Timeline, points: float) -> None:
         if box.action.chunk % 2:
             ends = begin * factor, (begin + length) * factor
             ax.hlines(box.rank + 0.32, *ends, color=BLACK, linewidth=4, capstyle="butt")
-        # a bold digit and some space; all boxes of a kind in a lane bear a number, or none
-        room = shortest[box.rank, kind] * points / (0.9 * len(str(box.action.micro)))
-        if room > 8.5:
-            ax.text(
-                (begin + length / 2) * factor, box.rank - 0.05, str(box.action.micro),
-                fontsize=min(11, 0.85 * room), weight="bold", ha="center", va="center",
-                color=ink(COLOURS[kind]), clip_on=True,
-            )  # fmt: skip
+        number = str(box.action.micro)
+        for text in (kind + number, number) if halves else (number,):
+            # bold letters and some space; all boxes of a kind in a lane bear a number, or none
+            room = shortest[box.rank, kind] * points / (0.9 * len(text))
+            if room > 8.5:
+                ax.text(
+                    (begin + length / 2) * factor, box.rank - 0.05, text,
+                    fontsize=min(11, 0.85 * room), weight="bold", ha="center", va="center",
+                    color=ink(COLOURS[kind]), clip_on=True,
+                )  # fmt: skip
+                break
     where = "recorded" if timeline.recorded else "model, not recorded"
     note = f"; {timeline.note}" if timeline.note else ""
     name = timeline.schedule.name

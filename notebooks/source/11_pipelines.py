@@ -7,6 +7,7 @@
 
 # %%
 import inspect
+import textwrap
 from dataclasses import dataclass
 
 import matplotlib.pyplot as plt
@@ -61,7 +62,7 @@ draw.lanes(*lines.values(), label="What each rank does when, in two orders of th
 plt.show()
 
 # %% [markdown]
-# Each row is a rank. Each box is a forward or backward pass of one piece (a *micro-batch*), with the piece's number if it fits. *Paced* means that a rank does its real arithmetic and then sleeps until its stated time has passed: your machine may have fewer cores than ranks. Messages, waiting and order are real.
+# Each row is a rank. Each box is a forward or backward pass of one piece (a *micro-batch*), with its number if it fits. *Paced* means that a rank does its real arithmetic and then sleeps until its stated time has passed: your machine may have fewer cores than ranks. Messages, waiting and order are real.
 #
 # **You will be able to**
 #
@@ -141,7 +142,7 @@ rows = [
 ]
 for C, n in ((128, 1_024), (768, 8_192), (768, 65_536), (4_096, 8_192)):
     gradient, activations = 2 * 4 * (12 * C**2 + 13 * C), 2 * 4 * n * C
-    rows.append(f"| {C} | {n:,} | {gradient / 1e6:,.4g} | {activations / 1e6:.3g} |")
+    rows.append(f"| {C:,} | {n:,} | {gradient / 1e6:,.1f} | {activations / 1e6:,.1f} |")
 Markdown("\n".join(rows))
 
 # %% [markdown]
@@ -157,7 +158,7 @@ Markdown("\n".join(rows))
 #
 # $$\text{idle share} = 1 - \frac{m}{m + p - 1} = \frac{p - 1}{m + p - 1}$$
 #
-# Now we record it on four ranks and on two, for 1 to 16 micro-batches. The points should lie on the dashed lines of the formula:
+# Now we record it on four ranks and on two, for 1 to 16 micro-batches. The points should lie on the formula's dashed lines, or a little above:
 
 # %%
 MICRO = (1, 2, 4, 8, 16)
@@ -183,12 +184,14 @@ claims.evidence("11-bubble")
 print(families.gpipe(3, 4), families.one_f_one_b(3, 4), sep="\n\n")
 
 # %% [markdown]
-# Each rank executes its list in one loop, `for action in self.order` below. `take` waits for what the action needs from another rank. `give` sends the result on and does not wait.
+# Each rank executes its list in one loop. `take` waits for what the action needs from another rank. `give` sends the result on and does not wait.
 
 # %%
 from helpers.pipeline.runner import Pipeline
 
-Code(inspect.getsource(Pipeline.step), language="python")
+source = inspect.getsource(Pipeline.step)
+loop = source[source.index("        for action") : source.index("        self._wires.finish")]
+Code(textwrap.dedent(loop), language="python")
 
 # %% [markdown]
 # A list can be wrong. Before anything is sent, `check` looks for work that is missing or done twice, and follows who waits for whom. It refuses both of these schedules for two ranks:
@@ -289,7 +292,7 @@ def kept_at_most(rank, p, m):
 check_answer.kept_at_most(kept_at_most)
 
 # %% [markdown]
-# Now we count bytes. Autograd reports every tensor that it saves for the backward pass (`torch.autograd.graph.saved_tensors_hooks`). We add up those that are alive, without the weights. **[Recomputation](glossary.md#recomputation)** keeps only the input of each stage, and repeats the forward pass before the backward pass. The table is for rank 1 and 16 micro-batches. We predict that each kept micro-batch costs all its bytes. With recomputation only the one at work does; the others cost their input:
+# Now we count bytes. Autograd reports every tensor that it saves for the backward pass (`torch.autograd.graph.saved_tensors_hooks`). We add up those that are alive, without the weights. **[Recomputation](glossary.md#recomputation)** keeps only the input of each stage, and repeats the forward pass before the backward pass. The table is for rank 1 and 16 micro-batches. The prediction is the bytes of one micro-batch times the number kept. With recomputation only the micro-batch at work takes these bytes; the others take their input's:
 
 # %%
 config, micro, r = runs.SMALL, 16, 1
@@ -306,7 +309,7 @@ for name, again in (("GPipe", False), ("1F1B", False), ("GPipe", True), ("1F1B",
 Markdown("\n".join(rows))
 
 # %% [markdown]
-# Recomputation costs one more forward pass for each micro-batch. With $i + w = 2f$, a micro-batch takes $4f$ instead of $3f$.
+# Recomputation costs one more forward pass for each micro-batch: with $i + w = 2f$, it takes $4f$ instead of $3f$.
 #
 # **Answer.** Cut the batch into $m$ micro-batches: then each rank waits only for the time of $p - 1$ forward and $p - 1$ backward passes. 1F1B is as idle as GPipe, but rank $r$ keeps at most $p - r$ micro-batches instead of all $m$. *Evidence: recorded shares lie on the formula; bytes counted by autograd.*
 
@@ -337,7 +340,7 @@ guess["who keeps more"] = ...
 #
 # $$\text{idle share} = \frac{p - 1}{3\,m + p - 1}$$
 #
-# A thick line at the bottom of a box marks a rank's second chunk. Compare the gaps with those of 1F1B:
+# Compare the gaps with those of 1F1B. A thick line at the bottom of a box marks a rank's second chunk:
 
 # %%
 for name in ("interleaved", "zero-bubble"):
@@ -355,12 +358,12 @@ guess.answer("idle share with W put off", formula)
 display(claims.evidence("11-interleaved"), claims.evidence("11-zero-bubble"))
 
 # %% [markdown]
-# Why is zero-bubble not free of bubbles? W can fill the wait for a gradient. It cannot fill a rank's wait for its first F or its first I, because no W is ready then. So a longer W does not help; a shorter one leaves more gaps (simulated, $f = i = 1$):
+# Why is zero-bubble not free of bubbles? W can fill the wait for a gradient. It cannot fill a rank's wait for its first F or its first I, because no W is ready then. So a longer W does not help; a shorter W leaves more gaps (simulated, $f = i = 1$):
 
 # %%
 for w in (0.5, 1, 2):
     line = simulate(families.zero_bubble(P.ranks, P.micro), Costs(1, 1, w))
-    print(f"w = {w}: each rank waits for {line.bubble * line.span:.1f} forward passes")
+    print(f"w = {w}: ranks wait for {line.bubble * line.span:.1f} forward passes on average")
 
 # %% [markdown]
 # ### What it costs: memory
@@ -381,7 +384,7 @@ display(Markdown("\n".join(rows)))
 guess.answer("who keeps more", "last")
 
 # %% [markdown]
-# Zero-bubble keeps four micro-batches on *every* rank. Under 1F1B, the last rank keeps only one. Interleaving keeps one and a half more than 1F1B on each rank. The formulas leave out messages, Python's own time, and ranks that wake up late on a busy machine.
+# Zero-bubble keeps four micro-batches on *every* rank; under 1F1B, the last rank keeps one. Interleaving keeps one and a half more than 1F1B. The formulas leave out messages, Python's own time, and ranks that wake up late on a busy machine.
 #
 # Play with all schedules here. Bars at the right show what each rank keeps. Set *room for* to the number of micro-batches that fit in memory; ranks that need more are marked.
 
@@ -415,11 +418,11 @@ def steps(message=0.0):
 _ = interact(steps, message=FloatSlider(0.0, min=0, max=2, step=0.25, description="message"))
 
 # %% [markdown]
-# With free messages, GPipe and 1F1B take longest. If a message takes a quarter of a forward pass, GPipe is already faster than 1F1B. If it takes a whole one, GPipe is the fastest of the four. GPipe waits for messages only while it fills and empties. The other orders alternate forward and backward passes, and wait for messages in between.
+# With free messages, GPipe and 1F1B take longest. If a message takes a quarter of a forward pass, GPipe is already faster than 1F1B. If it takes a whole one, GPipe is the fastest of the four. It waits for messages only while it fills and empties; the other orders wait in between, too. Interleaving, with twice the messages, suffers most.
 #
 # ### Layers that are not alike
 #
-# In the long run a pipeline is as fast as its slowest stage. Below, later layers cost more, so equal *numbers* of layers are not equal costs. In the upper half, compare rank 3 with rank 0:
+# In the long run a pipeline is as fast as its slowest stage. Below, later layers cost more. In the upper half, compare rank 3 with rank 0:
 
 # %%
 from helpers.pipeline import partition
@@ -432,7 +435,7 @@ for name, layers in (("equal numbers", [2, 2, 2, 2]), ("equal costs", [4, 2, 1, 
     line = cluster.run(runs.record, schedule, Costs(parts, parts, parts), timeout=LIMIT)[0]
     print(f"{name}: stages cost {sums}, a step takes {1e3 * line.span:.0f} ms")
     cuts.append(line)
-draw.lanes(*cuts, label="With equal costs no rank waits for rank 3")
+draw.lanes(*cuts, label="Equal costs, not equal numbers of layers, make the step shorter")
 plt.show()
 
 # %% [markdown]
@@ -480,11 +483,11 @@ try:
     check(plan)
     draw.lanes(simulate(plan, far), label=f"{plan.name}, far apart: who waits?")
     plt.show()
-    print(f"{simulate(plan, far).span:g} forward passes far apart")
+    print(f"far apart, a step takes {simulate(plan, far).span:g} forward passes")
 except ScheduleError as error:
     print(error)
 if check_answer.own_schedule.passed(my_schedule, cluster=cluster):
-    print(f"on your ranks, whose messages are nearly free, idle {recorded(plan).bubble:.1%}")
+    print(f"on your ranks, with nearly free messages, {recorded(plan).bubble:.1%} idle")
 
 # %% [markdown]
 # **Answer.** A step gets shorter if passes are cut finer (interleaved), if W fills idle time (zero-bubble), and if the stages cost the same. Interleaving costs messages and memory, and zero-bubble costs memory. On slow links a rank must send more micro-batches ahead, which costs memory, too. *Evidence: recorded steps, the table of what each rank keeps, and your own schedule.*
@@ -501,7 +504,7 @@ except ScheduleError as error:
     print(error)
 
 # %% [markdown]
-# Here it happens on ranks, with `ssend`, which returns only once the other side receives. The cell ends after 3 seconds and shows who waits for whom:
+# Here it happens, with `ssend`, which returns only once the other side receives. After 3 seconds the cell shows who waits for whom:
 
 # %% tags=["raises-exception"]
 # %%ranks --timeout 3
@@ -515,11 +518,11 @@ elif rank == 1:
     comm.recv(source=0)
 
 # %% [markdown]
-# GPipe has no such pair: all its activations go right, and then all its gradients go left.
+# GPipe has no such pair: first all activations go right, then all gradients go left.
 #
 # **The wrong micro-batch.** Our messages carry the number of their micro-batch as a [tag](glossary.md#tag). Without tags, a rank takes whatever comes first. If it wants micro-batch 1 first, it then trains on micro-batch 0's input and micro-batch 1's target. Nothing fails, and the loss is wrong.
 #
-# **Never empty.** PipeDream removes the bubble by not emptying the pipeline: each "micro-batch" is a batch of its own, and a rank updates its weights (U) after each backward pass, while other batches are under way. Now the pipeline fills and empties once in the whole training. With eight batches in all, that is still a quarter of the time; with many, it is next to nothing:
+# **Never empty.** PipeDream removes the bubble by not emptying the pipeline: each "micro-batch" is a batch of its own, and a rank updates its weights (U) after each backward pass, while other batches are under way. Now the pipeline fills and empties once in the whole training. With eight batches, that is still a quarter of the time; with many, next to nothing:
 
 # %%
 plan, pace = families.pipedream(P.ranks, 8), Costs(P.part, P.part, P.part, update=P.part / 4)
@@ -531,7 +534,7 @@ for m in (8, 80, 800):
     print(f"  m = {m}: {formulas.bubble('PipeDream', P.ranks, m, costs=pace):.1%}", end="")
 
 # %% [markdown]
-# But a gradient comes back [stale](glossary.md#staleness): on rank $r$ it has missed $p - 1 - r$ updates. With **[weight stashing](glossary.md#weight-stashing)** a rank keeps, for each batch under way, the weights of its forward pass, and its backward pass reads the same weights. Without stashing, the backward pass combines the newest weights with activations of older ones. Is the result still the gradient of some model? We build every mix of old and new stages, and print how far the nearest mix's gradient is:
+# But a gradient comes back [stale](glossary.md#staleness): on rank $r$ it has missed $p - 1 - r$ updates. With **[weight stashing](glossary.md#weight-stashing)** a rank keeps, for each batch under way, the weights of its forward pass, and its backward pass reads the same weights. Without stashing, the backward pass combines the newest weights with activations of older ones. Is the result still the gradient of some model? We compute the gradient of every mix of old and new stages; the last column gives the distance to the nearest:
 
 # %%
 from helpers.pipeline import following
@@ -550,7 +553,7 @@ with Cluster(n=2, preload=("torch",)) as pair:
 Markdown("\n".join(rows))
 
 # %% [markdown]
-# With stashing the distance is zero up to rounding: the result is the gradient of one model. Without stashing, on four ranks, it is the gradient of none of these models. Two ranks need no stashing: the last stage updates nothing between its F and its B, and the first, one layer, sends no gradient on, so its B needs no weights.
+# With stashing the distance is zero up to rounding: the result is the gradient of one model. Without, on four ranks, it is the gradient of none. Two ranks need no stashing: the last stage updates nothing between its F and its B. The first stage is one layer and sends no gradient on, so its B reads no weights.
 #
 # <details><summary><b>What the sources say, what we measured</b></summary>
 #

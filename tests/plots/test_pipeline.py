@@ -70,6 +70,12 @@ def test_all_boxes_of_a_kind_bear_a_number_or_none():
     assert [text.get_text() for text in ax.texts] == ["0", "1"]  # of the backward passes
 
 
+@pytest.mark.parametrize(("micro", "said"), [(4, {"F0", "I3", "W3"}), (20, {"0", "9"})])
+def test_halves_of_a_backward_pass_bear_letters_where_these_fit(micro, said):
+    ax = draw.lanes(simulate(families.zero_bubble(2, micro)))
+    assert said <= {text.get_text() for text in ax.texts}
+
+
 def test_the_player_has_every_run_once_recorded_ones_first():
     line = simulate(families.zero_bubble(2, 3))
     recorded = Timeline(line.schedule, line.boxes, True, "s", "paced")
