@@ -82,9 +82,13 @@ class Recorded:
             compared, said = given[0]["ours"], [_percent(row.value) for row in self.rows]
         else:
             ratio = given[0]["scale"] == "ratio"
-            compared = f"{given[0]['ours']} {'÷' if ratio else '−'} {first.peer}"
-            if first.unit not in TIME and first.unit != "1":
-                compared = f"{first.unit}, {compared}"
+            sides = [
+                f"({side})" if re.search(r" [−÷·=] |, ", side) else side
+                for side in (given[0]["ours"], first.peer)
+            ]
+            compared = f" {'÷' if ratio else '−'} ".join(sides)
+            if first.unit != "1":
+                compared = f"{'time' if first.unit in TIME else first.unit}, {compared}"
             said = [_effect(one)[0].removeprefix(TIMES) for one in given]
         words = [one["word"] for one in given]
         told = {*words} != {self.verdict}

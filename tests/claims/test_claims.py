@@ -146,10 +146,12 @@ def test_a_record_shows_what_was_run(tmp_path):
     shown = evidence("99-gap", tmp_path / "tuned")._repr_markdown_()
     assert "| k\u00a0=\u00a04, λ\u00a0÷\u00a010 |" in shown, "a formula stays in its line"
     assert "| ‖U‖<sup>2</sup>, ours |" in shown
+    recorded(tmp_path / "sides", replace(CLAIM, rival="W − 1"))
+    assert evidence("99-gap", tmp_path / "sides").effects().startswith("time, ours − (W − 1): ")
     many = {f"setting {k}": {"gap": k} for k in range(1, 8)}
     recorded(tmp_path / "many", replace(CLAIM, settings=many, scale="ratio"))
     line = evidence("99-gap", tmp_path / "many").effects()
-    assert re.fullmatch(r"ours ÷ theirs: [\d.]+ to [\d.]+ in 7 settings \(.+\)", spaced(line))
+    assert re.fullmatch(r"time, ours ÷ theirs: [\d.]+ to [\d.]+ in 7 settings \(.+\)", spaced(line))
     assert sum(map(int, re.findall(r"(?:equal|fails|holds|open) in (\d)", line))) == 7
     counting = {"experiment": lambda seed, gap: Share(3, 4), "rival_share": 0.5}
     recorded(tmp_path / "counted", replace(CLAIM, **counting))
