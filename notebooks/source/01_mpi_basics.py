@@ -463,10 +463,6 @@ for name, (ours, mpi) in pairs.items():
     assert ours == mpi, name
 print("; ".join(f"{name}: {ours}" for name, (ours, _) in pairs.items()))
 
-# %%
-totals = cluster.run(lambda: total)
-print("after reduce, ranks 0 to 3 hold", totals)
-
 # %% [markdown]
 # Only the root has the result of gather and reduce; the other ranks get `None`. Does a reduction change the array that goes in? With a *receive buffer*, a separate array for the result, it does not. With `MPI.IN_PLACE` the result replaces the input:
 
@@ -502,6 +498,7 @@ collectives.broadcast(tree, comm, root=0)
 handed = []  # will hold your tree
 
 # %%
+totals = cluster.run(lambda: total)  # of the reduce above
 flat, high = one_by_one.steps(), as_a_tree.steps()
 print(f"broadcast on {P.ranks} ranks: {flat} steps one by one, {high} as a tree")
 guess.answer("steps to 1024 ranks, one by one", 1024 - 1)
@@ -907,7 +904,7 @@ _ = interact(laws, s=slider)
 #
 # <details><summary>Hint</summary>
 #
-# Solve $1 / (s + (1-s)/N) \ge S$ for $N$, and round up. When is the denominator that you divide by zero or negative? (Rounding errors can make a whole quotient a little larger, and your result one too large; the check has no such case.)
+# Solve $1 / (s + (1-s)/N) \ge S$ for $N$, and round up. When is the denominator that you divide by zero or negative?
 #
 # </details>
 
@@ -1069,8 +1066,9 @@ comm.Send(np.full(1_000_000, float(rank)), dest=right)
 comm.Recv(box, source=left)
 
 # %%
-print("800 B came through; 8,000,000 B did not. Between two ranks, in lesson 1, Send did not wait")
-print(f"for the receive up to {max(eager):,} B, and did from {min(waited):,} B on.")
+print(
+    f"In lesson 1 Send did not wait up to {max(eager):,} B, and waited from {min(waited):,} B on."
+)
 guess.answer("the ring works with 8 MB", "no")
 
 # %% [markdown]
@@ -1165,7 +1163,7 @@ plt.show()
 # %% [markdown]
 # ## What the sources say, what we measured
 #
-# Three rows quote a blog post of 2018, *Distributed Stochastic Gradient Descent with MPI and PyTorch*; the last two, a tutorial, *Doing Deep Learning in Parallel with PyTorch*.
+# The first three rows are from a blog post of 2018, *Distributed Stochastic Gradient Descent with MPI and PyTorch*; the last two are from a tutorial, *Doing Deep Learning in Parallel with PyTorch*.
 
 # %%
 first_send, large_send = (event for event in returns.of(0) if event.call == "Send")
@@ -1185,7 +1183,7 @@ rows = [
      f"and after a reduce only the root has the sum: "
      f"{', '.join('nothing' if total is None else str(total) for total in totals)}"),
 ]  # fmt: skip
-lines = ["| the text says | here |", "|---|---|"]
+lines = ["| they say | here |", "|---|---|"]
 Markdown("\n".join(lines + [f"| {said} | {found} |" for said, found in rows]))
 
 # %% [markdown]
