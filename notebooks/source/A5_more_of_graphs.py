@@ -10,7 +10,7 @@
 # - say what FlashAttention recomputes, and what that saves;
 # - average gradients over ranks by rewriting a graph.
 #
-# **You need** [notebook 09](09_computation_graphs.ipynb). *Time:* 62 minutes, exercises included. Each section runs after the set-up, without the others. *Cores:* two. *GPU:* none.
+# **You need** [notebook 09](09_computation_graphs.ipynb). *Time:* 62 minutes, exercises included. Each section needs only the set-up. *Cores:* two. *GPU:* none.
 #
 # ## Set-up
 
@@ -72,7 +72,7 @@ def my_order(outputs):
 check.topological_order(my_order)
 
 # %% [markdown]
-# Does the order matter for memory? We draw 300 topological orders at random, for the loss of a perceptron and its gradients. `peak` frees each result after its last reader, and returns the most bytes that results take at one time.
+# Does the order matter for memory? We draw 300 topological orders at random, for the loss of a perceptron and its gradients. `peak` gives each result memory of its own, frees it after its last reader, and returns the most bytes in use.
 
 
 # %%
