@@ -78,7 +78,7 @@ def overlap(ranks: Sequence[Sequence[tuple[str, str, float, float]]]) -> Axes:
                            linewidth=0.5)  # fmt: skip
             if lane == "network":
                 for number, (start, length) in enumerate(spans, 1):
-                    ax.text(start + length / 2, top + 1, number, ha="center", va="center")
+                    ax.text(start + length / 2, top + 1, str(number), ha="center", va="center")
         begun = [1e3 * start for label, _, start, _ in events if label == "begin all-reduce"]
         (marks,) = ax.plot(
             begun, [top - 0.55] * len(begun), "kv", markersize=9, clip_on=False,
