@@ -451,8 +451,8 @@ claims.evidence("04-packed")
 # </details>
 
 # %%
-ways = {"packed": plain, "to the batch": batching.Unmasked(plain).eval()}
-ways["to one length"] = batching.Unmasked(plain, experiment.limits).eval()
+ways = {"packed": plain, "padded to the batch": batching.Unmasked(plain).eval()}
+ways["padded to limits"] = batching.Unmasked(plain, experiment.limits).eval()
 pair = sorted(chosen, key=lambda d: max(map(len, d)))[:: len(chosen) - 1]  # by longest sentence
 for name, document in zip(("a document", "another"), pair, strict=True):
     print(f"{name}, words of each sentence:", *map(len, document))
@@ -460,7 +460,7 @@ with torch.no_grad():
     for name, way in ways.items():
         alone, beside = way(documents.Batch.of(pair[:1]))[0], way(documents.Batch.of(pair))[0]
         off = (alone - plain(documents.Batch.of(pair[:1]))[0]).abs().max().item()
-        print(f"{name:14} alone, off by {off:.0e};"
+        print(f"{name:19} alone, off by {off:.0e};"
               f" beside another document, moved by {(beside - alone).abs().max().item():.0e}")  # fmt: skip
 
 # %% exercise="padding"
