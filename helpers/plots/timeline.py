@@ -246,8 +246,8 @@ def _names(trace: Trace, ax: Axes, lanes: dict, factor: float, taken: list[Box])
             name = ", ".join(dict.fromkeys(event.call for event in group))
             begin, stop, event = group[0].begin, group[-1].end, group[0]
             wide = 9 * len(name)
-            hatched = event.waiting > 0.3 * event.duration  # under the text
             x, side = (begin + stop) / 2, "center"
+            hatched = event.waiting > 0 and x - wide / 2 / pixels < event.begin + event.waiting
             ground = "white" if hatched else COLOURS[event.kind]  # hides arrows behind the name
             shade = style.ink(ground)
             if (stop - begin) * pixels <= wide + 8:
