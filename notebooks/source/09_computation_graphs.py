@@ -776,7 +776,11 @@ for count in (1, 400, 40_000, P.numbers):
 others.say()
 
 # %% [markdown]
-# With 40 000 numbers, which fit into a cache, blocks gain nothing over one array. With two million, which do not fit, blocks gain: they save traffic with main memory. The fused loop is faster still, although it moves no more bytes from main memory than the blocks do. NumPy also writes seven intermediate results to the cache and reads them again, and makes nine calls for each block; we did not separate these two costs. With 400 numbers the fused loop loses. It takes about as long for one number: most of the time is the call's. Ten recorded runs compare loop and blocks:
+# - *400 numbers*: the fused loop loses. It takes about as long for one number: most of the time is the call's.
+# - *40 000 numbers*, which fit into a cache: blocks gain nothing over one array.
+# - *Two million*, which do not fit: blocks gain, because they save traffic with main memory. The fused loop is faster still, although it moves no more bytes from main memory. NumPy also writes seven intermediate results to the cache and reads them again, and makes nine calls for each block; we did not separate these two costs.
+#
+# Ten recorded runs compare loop and blocks:
 
 # %% claims="09-fused-blocks"
 claims.evidence("09-fused-blocks")
