@@ -212,7 +212,7 @@ def consensus_distance(values):
 check.consensus_distance(consensus_distance)
 
 # %% [markdown]
-# The next cell trains twice on the digits for 128 steps, each replica with all classes: once with averages every 8 steps, once every 64. Your function measures $\Xi$ after every second step, before anybody meets; the last value before each average of the second half enters the printed mean. The prediction takes $\sigma^2$ at the final weights. Do the curves follow the predictions?
+# The next cell trains twice on the digits for 128 steps, each replica with all classes: once with averages every 8 steps, once every 64. Your function measures $\Xi$ after every second step, before anybody meets. We print its mean just before the averages of the second half. The prediction takes $\sigma^2$ at the final weights. Do the curves follow the predictions?
 
 # %%
 right = check.consensus_distance.passed(consensus_distance)
@@ -366,7 +366,7 @@ fastest = min(at_link, key=lambda row: row["measured"] or row["predicted"])
 guess.answer("the fastest H at 100 Mbit/s", fastest["H"])
 
 # %% [markdown]
-# The slower the link, the larger the best $H$: compare the circles at 1 Gbit/s and at 10 Mbit/s. At 100 Mbit/s an average takes longer than a gradient, and yet meeting in every step is fastest: with $H=2$ training needs over 1.5 times as many steps. (If other programs disturbed the runs, picture and answer are predictions.)
+# The slower the link, the larger the best $H$: compare the circles at 1 Gbit/s and at 10 Mbit/s. At 100 Mbit/s an average takes longer than a gradient, and yet meeting in every step is fastest: with $H=2$ training needs over 1.5 times as many steps. (If the runs were disturbed, picture and answer are predictions.)
 #
 # ### Other ways to meet
 #
