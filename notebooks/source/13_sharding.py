@@ -164,7 +164,7 @@ ax = plots.stage_bytes(
 ax.figure.set_label("Bytes for each parameter, computed and held by four ranks")
 
 # %% [markdown]
-# The losses agree, and the diamonds (counted) lie on the tops of the bars (formula). Stages 1 and 2 send as much as replicas do (stage 0): one reduce-scatter and one all-gather. Stage 3 gathers the parameters twice, for each pass once, so it sends 1.5 times as much. (ZeRO does not cut activations, so they are not counted.)
+# The losses agree, and the counts equal the formulas. Stages 1 and 2 send as much as replicas do (stage 0): one reduce-scatter and one all-gather. Stage 3 gathers the parameters twice, for each pass once, so it sends 1.5 times as much. (ZeRO does not cut activations, so they are not counted.)
 #
 # ### Exercise 1: bytes in mixed precision
 #
@@ -332,7 +332,7 @@ def my_g_backward(gradient, add):
 check.conjugate_backward(my_f_backward, my_g_backward)
 
 # %% [markdown]
-# Every rank's term depends on $x$, so the gradient of $x$ is a *sum over ranks*. Every rank has the gradient of $y$ already. In the library (`helpers/sharded/conjugate.py`), `_Copy` is $f$ and `_Sum` is $g$; `all_reduce` is notebook 08's ring:
+# Every rank's term depends on $x$, so $f$ goes back by a *sum over ranks*. Every rank has the gradient of $y$ already, so $g$ goes back by a copy. In the library (`helpers/sharded/conjugate.py`), `_Copy` is $f$ and `_Sum` is $g$; `all_reduce` is notebook 08's ring:
 
 # %%
 code = "\n\n".join(map(inspect.getsource, (conjugate._Copy, conjugate._Sum)))
@@ -562,7 +562,7 @@ for name, size in sizes.items() if check.equal_bytes.passed(my_batch) else ():
 #
 # ### All together, on eight ranks
 #
-# Arrange eight ranks in a *mesh* of $2 \times 2 \times 2$: two replicas of two pipeline stages, and each matrix cut in two. Adam's moments are cut between the replicas (ZeRO 1). A rank belongs to three small communicators, one along each axis of the mesh. Does this train as one process does? After six steps the eight ranks save the model. Each part is saved under the name that its parameter has in the *whole* model, so any other mesh can cut it anew. Then four ranks continue in a mesh of $2 \times 1 \times 2$ for six steps. One process takes the same twelve steps. All compute in float64:
+# Arrange eight ranks in a *mesh* of $2 \times 2 \times 2$: two replicas of two pipeline stages, and each matrix cut in two. Adam's moments are cut between the replicas (ZeRO 1). A rank belongs to three small communicators, one along each axis of the mesh. After six steps the eight ranks save the model, each part under the name of its parameter in the *whole* model, so any other mesh can cut it anew. Then four ranks continue in a mesh of $2 \times 1 \times 2$ for six steps. Does this train as one process does? All compute in float64:
 
 # %%
 from helpers.datasets.characters import batch as draw
@@ -597,7 +597,7 @@ for step, shared in enumerate(together):
 print(f"largest difference in twelve steps: {max(apart):.0e}")
 
 # %% [markdown]
-# All losses agree to rounding, also after the change of mesh.
+# All losses agree to rounding, before and after the change of mesh.
 #
 # ### A planner
 #
@@ -658,7 +658,7 @@ placed
 #
 # ## Project: place it better
 #
-# *Difficulty ●●●, 30 minutes.* Write a function that chooses a layout for a machine. It returns `Layout(d, p, t, 1)` and a number of micro-batches (1, 2 or 4). The last 1 is ZeRO's stage: stage 1 sends as much as stage 0 and needs less memory, so stage 0 is never better. The machine has `len(machine.places)` ranks, and $d\,p\,t$ must be that number. The layout must fit into the memory of a rank, `machine.memory` bytes, and its predicted time must be within 2 % of the fastest that fits. `planner.predict(config, layout, machine, batch, micro)` returns a plan with `seconds` and `memory`; it raises ValueError for sizes that do not divide. Write the search yourself, without `planner.plans`.
+# *Difficulty ●●●, 30 minutes.* Write a function that chooses a layout for a machine. It returns `Layout(d, p, t, 1)` and a number of micro-batches (1, 2 or 4). The last 1 is ZeRO's stage, which sends as much as stage 0 and needs less memory. The machine has `len(machine.places)` ranks, and $d\,p\,t$ must be that number. The layout must fit into the memory of a rank, `machine.memory` bytes, and its predicted time must be within 2 % of the fastest that fits. `planner.predict(config, layout, machine, batch, micro)` returns a plan with `seconds` and `memory`; it raises ValueError for sizes that do not divide. Write the search yourself, without `planner.plans`.
 #
 # <details><summary>Hint</summary>
 #
