@@ -58,7 +58,7 @@ class Recorded:
     @property
     def processor(self) -> str:
         """The machine's name, and what tells processors of that name apart."""
-        return f"{self.machine} ({self.cpu_details})" if self.cpu_details else self.machine
+        return f"{self.machine} ({self.cpu_details or 'model not recorded'})"
 
     @property
     def by_processor(self) -> tuple[Recorded, ...]:
