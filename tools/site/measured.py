@@ -85,16 +85,19 @@ def _shared(rows: Sequence[records.Row]) -> list[str]:
 
 
 def _table(rows: Sequence[records.Row], shared: Iterable[str] = ()) -> list[str]:
-    head = "| what | case | ours | other | other's | ours ÷ other's |"
-    lines = [f"| {' | '.join(_figures(row, shared))} |" for row in rows]
-    return [head, "|---|---|---|---|---|---|", *lines]
+    """Return a table in Markdown, without the columns that nothing stands in."""
+    head = ["what", "case", "ours", "other", "other's", "ours ÷ other's"]
+    columns = zip(head, *(_figures(row, shared) for row in rows), strict=True)
+    kept = [column for column in columns if any(column[1:])]
+    first, *lines = (f"| {' | '.join(line)} |" for line in zip(*kept, strict=True))
+    return [first, "|---" * len(kept) + "|", *lines]
 
 
 def _case(key: str, value: object) -> str:
     if key == "rate" and value >= 1e6:  # no learning rate
         return f"{value / 1e9:g} Gbit/s" if value >= 1e9 else f"{value / 1e6:g} Mbit/s"
     if key in ("ranks", "hosts", "steps", "bytes", "threads", "nodes", "edges"):
-        return f"{value:,} {key}"
+        return f"{value:,} {key.removesuffix('s') if value == 1 else key}"
     return f"{key} {quantity(value, '1') if isinstance(value, float) else value}"
 
 
@@ -120,7 +123,7 @@ def setting(record: records.Record) -> tuple[str, ...]:
 
 def _figures(row: records.Row, shared: Iterable[str]) -> list[str]:
     case = ", ".join(text for text in _cases(row) if text not in shared)
-    ratio = "" if row.ratio is None else f"{row.ratio:.2g}"
+    ratio = "" if row.ratio is None or row.unit == "tests" else f"{row.ratio:.2g}"
     ours, peer = (quantity(value, row.unit) for value in (row.value, row.peer_value))
     return [_cell(text) for text in (row.name, case, ours, row.peer, peer, ratio)]
 
@@ -132,7 +135,7 @@ def _cases(row: records.Row) -> list[str]:
         for key, value in row.parameters.items()
         if (isinstance(value, str | int) or (key == "rate" and "link" not in row.parameters))
         and 0 < len(str(value)) <= 40
-        and str(value) not in row.name
+        and not (isinstance(value, str) and value in row.name)
     ]
 
 
