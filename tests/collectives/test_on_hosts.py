@@ -8,12 +8,12 @@ from helpers.collectives.on_hosts import growing, recorded
 from helpers.records import Row
 
 
-@pytest.fixture(params=["bandwidth fitted to messages", "a message"])  # older records have this
-def folder(tmp_path, request):
+@pytest.fixture
+def folder(tmp_path):
     given = {"rate": 1e8}
     rows = [
         Row(
-            f"{request.param} {place}",
+            f"bandwidth fitted to messages {place}",
             12.0,
             "MB/s",
             parameters=given | {"alpha": alpha, "beta": 8e-8},
@@ -25,7 +25,7 @@ def folder(tmp_path, request):
             f"{name} on 4 hosts",
             factor * size,
             "ms",
-            "predicted",
+            "the prediction",
             1.0,
             given | {"bytes": size, "placement": seating},
         )
@@ -34,7 +34,7 @@ def folder(tmp_path, request):
         for seating, factor in (("block", 1.0), ("cyclic", 2.0))
     ]
     rows += [
-        Row("ring, more hosts", 10.0 * n, "ms", "predicted", 9.0 * n, given | {"hosts": n})
+        Row("ring, more hosts", 10.0 * n, "ms", "the prediction", 9.0 * n, given | {"hosts": n})
         for n in (3, 2)
     ]
     records.write(records.make({"links": rows}, "test"), tmp_path)
