@@ -229,14 +229,14 @@ for name in ("01-send-waits", "01-isend-returns"):
     display(claims.evidence(name))
 
 # %% [markdown]
-# The *effect* is the second column ÷ the third, with its 95 % interval. Each claim has a *margin*, the smallest effect that counts: 25 % for `Send`.
+# The *effect* is the second column ÷ the third, with its 95 % interval. Each claim has a *margin*, the smallest effect that counts: 25 % for `Send`, a factor of 5 for `Isend`.
 #
 # - *holds*: the interval excludes "no difference", and the effect reaches the margin in the claimed direction;
 # - *fails*: as for *holds*, but in the opposite direction;
 # - *equal*: the whole interval lies within the margin;
 # - *open*: none of these.
 #
-# The first claim says that `Send` takes as long as the receiver is busy. It does with 4 MB: *equal*. It does not with 8 B: *fails*.
+# The first claim says that `Send` takes *as long as* the receiver is busy, so *equal* confirms it, as with 4 MB. With 8 B it *fails*.
 #
 # ### Where does eager end?
 #
@@ -323,7 +323,7 @@ comm.send(rank, dest=right)
 # %% [markdown]
 # The table's first line has the answer: rank 0 waits for rank 3. Every rank receives before it sends, so no rank ever sends. Follow the column *waits for* from rank 0: 3, 2, 1, and again 0, a circle.
 #
-# Ranks that wait for each other so that none can go on are in a [deadlock](glossary.md#deadlock). Ranks also wait for ever in a call that all ranks must make and one rank never makes. Outside the notebook nothing ends such a program. To find the fault, ask in which call each rank waits, and for which rank.
+# Ranks that wait for each other so that none can go on are in a [deadlock](glossary.md#deadlock). If one rank never makes a call that all must make, the others wait in it for ever. Outside the notebook nothing ends such a program. To find the fault, ask in which call each rank waits, and for which rank.
 #
 # There are three cures. *Order*: even ranks send first, odd ranks receive first. *Both at once*: `sendrecv` sends and receives in one call. *Requests*: start the send or the receive without blocking. Here is `Sendrecv`, with arrays of 8 MB. (The time limit restarted the ranks, so we import again.)
 
@@ -605,7 +605,7 @@ check.grid_sums(grid_sums, cluster=cluster)
 #
 # $$t(m) = \alpha + \beta\, m.$$
 #
-# To measure $\alpha$ and $\beta$, ranks 0 and 1 play **ping-pong**: rank 0 sends a message, rank 1 sends it back, and half the round trip is the time of one message. Read its loop below.
+# To measure $\alpha$ and $\beta$, ranks 0 and 1 play **ping-pong**: rank 0 sends a message, rank 1 sends it back, and half the round trip is the time of one message. Read the loop below (`plays` is true on these two ranks, `partner` is 1, and `FIRST_TAG` is a label of the messages).
 #
 # > **Predict.** How many times as long as a message of 16 B does a message of 1 kB take? And a message of 1 MB?
 
@@ -862,8 +862,8 @@ if missed:
 rendered = cluster.run(lambda: picture if rank == 0 else None)[0]
 figure, ax = plt.subplots(figsize=(7, 6))
 ax.imshow(rendered, cmap=style.SEQUENTIAL, extent=(-2.0, 0.6, -1.2, 1.2))
-figure.set_label("The Mandelbrot set by all ranks; yellow: z stays small for all 60 rounds")
-title = f"The Mandelbrot set; rank r of {max(counts)} computed every {max(counts)}th row"
+figure.set_label("The Mandelbrot set by all ranks. Yellow: z stays small for all 60 rounds")
+title = f"Each of {max(counts)} ranks computed every {max(counts)}th row"
 ax.set(xlabel="real part of c", ylabel="imaginary part of c", title=title)
 ax.grid(False)
 plt.show()
@@ -1032,7 +1032,7 @@ else:
     print("Exercise 8 first")
 
 # %% [markdown]
-# **Answer.** Only if nothing is serial, each rank has a core, and the shares are equal. With serial fraction $s$, fixed work gets at most $1/(s + (1-s)/N)$ times as fast. If the work grows with $N$ and $s$ stays the same, the speed-up has no ceiling. Where tasks differ, a queue makes the shares more equal. *Evidence: the filled points of the picture beside the laws, and the queue's sums.*
+# **Answer.** Only if nothing is serial, each rank has a core, and the shares are equal. With serial fraction $s$, fixed work gets at most $1/(s + (1-s)/N)$ times as fast. If the work grows with $N$ and $s$ stays the same, the speed-up has no ceiling. Where tasks differ, a queue makes the shares more equal. *Evidence: the queue's sums; and the filled points beside the laws, if none is printed as off.*
 
 # %% [markdown]
 # ## What breaks
