@@ -25,7 +25,6 @@ EIGHT = (*PALETTE[:6], "#8c6d31", "#7b6fd0")  # where up to eight ranks stand si
 GREY = "#8a8a8a"  # 3.45 : 1 on white; WCAG 2.2 asks 3 of a line
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 SEQUENTIAL = "cividis"  # perceptually uniform, the same to red-green colour blindness
-DIVERGING = "PuOr"
 
 
 def use() -> None:

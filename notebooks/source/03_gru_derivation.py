@@ -21,7 +21,7 @@ for name, layer in {"RNN": plain, "GRU": gated, "GRU, one bias raised": patient}
     with torch.no_grad():
         gap = (layer(x, h0)[0] - layer(x)[0]).norm(dim=2)[:, 0] / h0.norm()
     ax.semilogy(range(1, 61), gap, label=name, markevery=10)
-ax.set(xlabel="steps since the start", ylabel="difference left, share of the start's")
+ax.set(xlabel="steps since the start", ylabel="difference ÷ difference at the start")
 ax.legend()
 plt.show()
 
@@ -36,7 +36,7 @@ plt.show()
 # - compare two networks fairly, over learning rates and seeds;
 # - say why a linear recurrence needs $\log_2 T$ steps in sequence instead of $T$.
 #
-# **You need** matrix calculus and PyTorch; for the last two experiments, notebooks [01](01_mpi_basics.ipynb) and [05](05_cuda_tiling.ipynb) help. *Time:* 150 minutes in three lessons, exercises included. Each lesson runs after the set-up below, without the others. *Cores:* one is enough. *GPU:* none; the last kernel needs a C++ compiler.
+# **You need** matrix calculus and PyTorch; for the last two experiments, notebooks [01](01_mpi_basics.ipynb), [05](05_cuda_tiling.ipynb) and [15](15_cuda_threads_that_meet.ipynb) help. *Time:* 150 minutes in three lessons, exercises included. Each lesson runs after the set-up below, without the others. *Cores:* one is enough. *GPU:* none; the last kernel needs a C++ compiler.
 
 # %% [markdown]
 # ## Notation
@@ -138,7 +138,7 @@ def rnn_norms(radius, input_size=0.1, seed=1):
 #
 # ### A summary in which order counts
 #
-# The mean of thirty days of push-ups ignores their order. With savings, order counts: put five yearly deposits of 100, 200, 300, 400 and 500 into an account that pays 5 % interest at each year's end.
+# A mean ignores order: thirty days of push-ups have the same mean in any order. With savings, order counts: put five yearly deposits of 100, 200, 300, 400 and 500 into an account that pays 5 % interest at each year's end.
 #
 # > **Predict.** Make the same deposits in the opposite order. The mean is the same. By how much does the final balance change?
 
@@ -174,7 +174,7 @@ reference = nn.RNN(3, 5)
 ours = layers.RNN(3, 5)
 ours.load_state_dict(reference.state_dict())  # the same names, the same layout
 x = torch.randn(7, 2, 3)  # (T, B, I)
-print(f"largest difference: {(ours(x)[0] - reference(x)[0]).abs().max():.1e}")
+print(f"largest difference: {(ours(x)[0] - reference(x)[0]).abs().max():.1g}")
 
 # %% [markdown]
 # ### Forward: carry a derivative along
@@ -293,7 +293,7 @@ for said, end in ((small_inputs, ends[3]), (large_inputs, ends[4])):
 # %% [markdown] claims="03-norm-above-one 03-input-tames"
 # Each curve is the median over 25 random matrices. On the left only the radius differs; a dashed line bounds the curve of its colour. At $\rho=0.5$ the gradient vanishes, along a straight line since the $k$ factors are nearly equal. At $\rho=1$ it does not grow, although $\lVert U\rVert$ is above 1 and the bound climbs: powers of a matrix follow its spectral *radius*, not its norm.
 #
-# On the right only the input differs. Without input the state stays at 0, where the slope of tanh is 1, and the gradient explodes like $U^k$. Inputs of size 0.1 slow the explosion. (The curve rises at its end: the first states are near 0.) Inputs of size 2 drive the states into *saturation*, towards ±1, where tanh is flat: the gradient vanishes. At $\rho=3$ it explodes all the same: the second bold sentence below holds at one of its four settings.
+# On the right only the input differs. Without input the state stays at 0, where the slope of tanh is 1, and the gradient explodes like $U^k$. Inputs of size 0.1 slow the explosion. (The curve rises at its end: the first states are near 0.) Inputs of size 2 drive the states into *saturation*, towards ±1, where tanh is flat: the gradient vanishes. At $\rho=3$ it explodes even so, and the second claim below holds in only one of its four settings.
 
 # %%
 for name in ("03-norm-above-one", "03-input-tames"):
@@ -312,7 +312,7 @@ factor = torch.diag(torch.tensor([1.0, 1e-6]).double()) @ U
 for name, matrix in (("second matrix:", U), ("its factor:", factor)):
     radius = torch.linalg.eigvals(matrix).abs().max()
     grown = norm(torch.linalg.matrix_power(matrix, 60), 2)
-    print(f"{name:14} radius {radius:.2f}, norm of the product of 60 {grown:.1g}")
+    print(f"{name:14} radius {radius:.2f}, norm of the product of 60 factors: {grown:.1g}")
 
 # %% [markdown]
 # ### Clipping helps against explosion only
@@ -380,7 +380,7 @@ plt.show()
 #
 # The [candidate](glossary.md#candidate) $n_t$ is the new state of a plain RNN, except that $r_t$ scales what it sees of the past. Then $z_t$ mixes the candidate with the old state.
 #
-# The GRU below has four units. It reads numbers $+1$ and $-1$, and has been trained to tell the sign of their sum; a *cue* starts the sum anew. The blue bar in a gate's cell is as long as its value. Move the slider: at a cue all bars of $z$ are short, so little of the old state is kept. Other numbers are purple above 0 and orange below.
+# The GRU below has four units. It reads numbers $+1$ and $-1$, and has been trained to tell the sign of their sum; a *cue* starts the sum anew. The blue bar in a gate's cell is as long as its value. Move the slider: at a cue all bars of $z$ are short, so little of the old state is kept. Other bars start in the middle, purple above 0 and orange below.
 
 # %%
 small, sequence, signs = experiments.one_that_forgets(seed=1)
@@ -581,7 +581,7 @@ claims.evidence("03-open-gate")
 #
 # ### Exercise 4: a half-life for the state
 #
-# *Difficulty ●○○, 5 minutes.* If $z$ were constant and the candidate 0, a state would keep the share $z^k$ of itself after $k$ steps. Which bias makes this share one half after `steps` steps?
+# *Difficulty ●○○, 5 minutes.* If $z=\sigma(b)$ were constant and the candidate 0, a state would keep the share $z^k$ of itself after $k$ steps. Which bias $b$ makes this share one half after the given number of steps?
 #
 # <details><summary>Hint</summary>
 #
@@ -682,7 +682,7 @@ for name, known in NETWORKS.items():
             lambda h, layer=layer: layer(x, h)[1].flatten(), torch.zeros(1, 1, 12)
         )
         norms.append(torch.linalg.matrix_norm(J.reshape(12, 12), 2).item())
-    print(f"{name:14} of five seeds: smallest {min(norms):.0e}, largest {max(norms):.0e}")
+    print(f"{name:14} of five seeds: smallest {min(norms):.1g}, largest {max(norms):.1g}")
 
 # %% [markdown]
 # The half-life GRU and the orthogonal RNN, which learn at moderate rates, keep more than 1 %. The GRU and the RNN keep about $10^{-6}$ or less. If you tried only the rate 0.01, you would think that a GRU needs the bias. At 0.1 it learns without, although its gradient had vanished at the start.
@@ -756,7 +756,7 @@ plt.show()
 #
 # ### What is gained: steps at the same time
 #
-# A transformer processes all $T$ positions of a text at once. A GRU must finish step $t-1$ before it begins step $t$: $T$ steps in sequence, however many processors you have. If gate and candidate read the input alone, all $z_t$ and $n_t$ can be computed at once. What is left is a *linear recurrence* (minGRU, Feng et al. 2024; the core of Mamba has the same form):
+# A transformer processes all $T$ positions of a text at once. A GRU must finish step $t-1$ before it begins step $t$: $T$ steps in sequence, however many processors you have. If gate and candidate read the input alone, all $z_t$ and $n_t$ can be computed at once. What is left is a *linear recurrence* (minGRU, Feng et al. 2024; the core of Mamba has the same form), with new $a$ and $b$:
 #
 # $$h_t = a_t\circ h_{t-1} + b_t,\qquad a_t=z_t,\quad b_t=(1-z_t)\circ n_t .$$
 #
