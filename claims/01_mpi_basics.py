@@ -121,8 +121,8 @@ CLAIMS = [
         margin=0.25,
         scale="ratio",
         axis="the size",
-        ours="Send took",
-        rival="the rank was busy for",
+        ours="time of Send",
+        rival="time the rank was busy",
         unit="s",
     ),
     Claim(
@@ -135,8 +135,8 @@ CLAIMS = [
         margin=4.0,
         scale="ratio",
         larger=False,
-        ours="Isend took",
-        rival="the rank was busy for",
+        ours="time of Isend",
+        rival="time the rank was busy",
         unit="s",
     ),
     Claim(

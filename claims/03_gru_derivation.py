@@ -108,7 +108,7 @@ CLAIMS = [
         larger=False,
         axis="the radius and the input",
         ours="‖∂h_T/∂h_0‖",
-        rival="unchanged",
+        rival="a gradient that keeps its length",
         unit="1",
     ),
     Claim(

@@ -122,8 +122,8 @@ CLAIMS = [
     ),
     _ratio(
         "07-causes-together",
-        "Turning B speeds up a matrix product at least twice as much with eight sums "
-        "and vectors as with one sum.",
+        "Turning B gains at least twice as much if the inner loop keeps eight sums in vectors "
+        "as if it keeps one.",
         what_turning_gains,
         SIZES,
         "holds",

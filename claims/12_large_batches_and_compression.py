@@ -297,8 +297,8 @@ CLAIMS = [
     ),
     _cure(
         id="12-staleness-at-best",
-        sentence="Dividing the rate by each gradient's staleness is better than dividing it by "
-        "the mean staleness, the same for all.",
+        sentence="Dividing the rate by each gradient's staleness is better than dividing every "
+        "rate by the mean staleness.",
         experiment=cured,
         margin=0.03,
         settings=_cures("staleness", "constant"),

@@ -359,7 +359,9 @@ def test_the_page_of_claims_has_every_claim():
             effects = shown.partition(f": {sentence}")[2]
             assert not re.search(r"\^|\b[A-Za-z]_|\b1e-", shown)
             assert re.search(rf"\d.* \({name}\)$", effects), "the effect, before it opens"
-        assert f"[Notebook {topic[:2]}](notebooks/{topic}.ipynb): " in text
+        assert f"[Notebook {topic[:2]}](notebooks/{topic}.ipynb)\n" in text
+        row = re.search(rf"^\| \[{topic[:2]} .*\| (.*) \|$", text, re.M)
+        assert sum(map(int, re.findall(r"\d+", row[0].rpartition(")")[2]))) == len(claims.of(topic))
 
 
 def test_every_library_of_a_notebook_has_a_page():

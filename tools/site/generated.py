@@ -8,7 +8,8 @@ import importlib
 import importlib.util
 import pkgutil
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from functools import cache
 from types import ModuleType
 
@@ -70,23 +71,21 @@ def what_holds() -> str:
         "# What holds",
         "",
         "Each sentence below is a claim that a run could refute. We tested it with several seeds "
-        "and settings against the strongest simple alternative. The verdict is *holds*, *equal* "
-        "(no difference that matters), *fails* (the opposite is true), *open* (these runs do not "
-        "decide), or *depends on* a setting or on the processor. The small line compares two means "
+        "and settings against the strongest simple alternative. The verdict is *holds* (by at "
+        "least the margin that was fixed before), *equal* (no difference that matters), *fails* "
+        "(the opposite is true), *open* (none of these: too uncertain, or less than the margin), "
+        "or *depends on* a setting or the processor. The small line compares two means "
         "of the newest record: ÷ is their ratio, − their difference. Open a claim to see both "
         "means, the effect's 95 % interval and the number of runs. `make claims NB=02` runs the "
         "claims of one notebook on your machine.",
         "",
+        *_totals(found),
+        "",
     ]
     for topic in claims.topics():
         known = claims.of(topic)
-        counts = ", ".join(f"{count} *{word}*" for word, count in _counted(known, found))
-        lines += [
-            f"## {topic[:2]} {_heading(topic)}",
-            "",
-            f"[Notebook {topic[:2]}](notebooks/{topic}.ipynb): {counts}.",
-            "",
-        ]
+        link = f"[Notebook {topic[:2]}](notebooks/{topic}.ipynb)"
+        lines += [f"## {topic[:2]} {_heading(topic)}", "", link, ""]
         for name in known:
             one = found[name]
             sentence = typeset(html.escape(one.rows[0].parameters["sentence"], quote=False))
@@ -106,10 +105,19 @@ def _heading(topic: str) -> str:
     return found[1] if found else topic
 
 
-def _counted(known: Iterable[str], found: dict[str, Recorded]) -> list[tuple[str, int]]:
-    words = [re.split(r" on |:", found[name].verdict)[0] for name in known]
-    counts = sorted({word: words.count(word) for word in words}.items(), key=lambda pair: -pair[1])
-    return [(word if count == 1 else word.removesuffix("s"), count) for word, count in counts]
+def _totals(found: Mapping[str, Recorded]) -> list[str]:
+    """Return a table: how many claims of each notebook have each verdict."""
+    words = {
+        topic: Counter(re.split(r" on |:", found[name].verdict)[0] for name in claims.of(topic))
+        for topic in claims.topics()
+    }
+    columns = [word for word, _ in sum(words.values(), Counter()).most_common()]
+    rows = [["notebook", *columns]]
+    for topic, counts in words.items():
+        title = f"[{topic[:2]} {_heading(topic)}](notebooks/{topic}.ipynb)"
+        rows.append([title, *(str(counts[word] or "") for word in columns)])
+    head, *body = (f"| {' | '.join(row)} |" for row in rows)
+    return [head, "|---" * len(rows[0]) + "|", *body]
 
 
 def api(libraries: Iterable[str] = LIBRARIES) -> str:
