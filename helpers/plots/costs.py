@@ -184,7 +184,7 @@ def bars(
         names, [predicted[name] for name in measured], "o", color=BLACK, markersize=10,
         markeredgecolor="white", markeredgewidth=1.5, label="predicted",
     )  # fmt: skip
-    ax.axhline(least, color=BLACK, linestyle="--", label=f"least possible, {least:.0f}")
+    ax.axhline(least, color=BLACK, linestyle="--", label=f"least possible, {least:.0f} {unit}")
     ax.grid(visible=False, axis="x")
     ax.set(ylabel=f"{unit} (bars: measured)")
     ax.margins(y=0.1)

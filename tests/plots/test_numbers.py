@@ -48,7 +48,7 @@ CURVE = {"segments": [(10, 1.5), (5, 2.0)]}
          ["[ms]", 'measured": 0 at 550.', *(f'"{part}": 2 × 2 × 2 {ms}.' for part, ms in
           {"compute": 300, "bubble": 100, "tensor": 40, "pipeline": 10, "data": 50}.items())]),
         (lambda: costs.bars({"tree": 40, "two_level": 20}, {"tree": 30, "two_level": 22}, 10, "ms"),
-         ['"predicted": from 30 at tree to 22 at two levels.', "possible, 10\": level at 10.",
+         ['"predicted": from 30 at tree to 22 at two levels.', "possible, 10 ms\": level at 10.",
           "Bars: tree 40, two levels 20."]),
         (lambda: costs.bytes_by_rank({"ring": [15, 15], "chain": [10, 20]}, 10),
          ['Bars "rank 0": -0.21 1.5. Bars "rank 1": 0.21 1.5. Bars: 0.79 1. Bars: 1.21 2.']),
