@@ -45,8 +45,8 @@ def page() -> str:
         "# What was measured",
         "",
         "`make bench` measures our code and another library's in the same run. Another machine "
-        "gives other seconds; ratios change less. Where the last column is below 1, ours took less "
-        "time or memory; a bandwidth is better above 1.",
+        "gives other seconds; ratios change less. The last column divides ours by the other's: of "
+        "times and memory less is better, of rates (GB/s, Gflop/s, steps a second) more.",
         "",
     ]
     tables: dict[str, dict[tuple[str, ...], tuple[records.Record, list[records.Row]]]] = {}
@@ -74,6 +74,7 @@ def page() -> str:
 def _first(rows: Sequence[records.Row]) -> list[records.Row]:
     """Return what stands open: of each name and peer the last case, or how many tests passed."""
     counts = [row for row in rows if row.unit == "tests"]
+    rows = [row for row in rows if row.value != row.peer_value]  # none beside itself
     last = {(row.name, row.peer): row for row in counts or rows}
     return [*last.values()][:SHOWN]
 
@@ -123,8 +124,11 @@ def setting(record: records.Record) -> tuple[str, ...]:
 
 def _figures(row: records.Row, shared: Iterable[str]) -> list[str]:
     case = ", ".join(text for text in _cases(row) if text not in shared)
-    ratio = "" if row.ratio is None or row.unit == "tests" else f"{row.ratio:.2g}"
-    ours, peer = (quantity(value, row.unit) for value in (row.value, row.peer_value))
+    ratio = "" if row.ratio is None or row.unit == "tests" else f"{row.ratio:#.2g}".rstrip(".")
+    ours, peer = (
+        quantity(value, row.unit).replace("1/s", "a second")
+        for value in (row.value, row.peer_value)
+    )
     return [_cell(text) for text in (row.name, case, ours, row.peer, peer, ratio)]
 
 
@@ -133,7 +137,11 @@ def _cases(row: records.Row) -> list[str]:
     return [
         _case(key, value)
         for key, value in row.parameters.items()
-        if (isinstance(value, str | int) or (key == "rate" and "link" not in row.parameters))
+        if (
+            isinstance(value, str | int)
+            or key == "target"
+            or (key == "rate" and "link" not in row.parameters)
+        )
         and 0 < len(str(value)) <= 40
         and not (isinstance(value, str) and value in row.name)
     ]

@@ -14,13 +14,13 @@ LIBRARIES = {CUDNN: "cuDNN", "CuPy ndimage.correlate": "CuPy"}
 MATRIX, NUMBERS = "{side:,} × {side:,} numbers", "{numbers:,} numbers"
 COPY, TURN, PRODUCT = f"Copy {MATRIX}", f"Transpose {MATRIX}", f"Multiply two matrices of {MATRIX}"
 SUM, SCAN = f"Sum {NUMBERS} in blocks of {{block}}", f"Scan {NUMBERS} in blocks of {{block}}"
-COUNT = "Histogram of {bytes:,} bytes, distinct values: {values}"
+COUNT = "Histogram of {bytes:,} bytes with {values} different values"
 TASKS = {
     "copy_along_rows": (COPY, "neighbouring threads in a row"),
     "copy_along_columns": (COPY, "neighbouring threads in a column"),
     "transpose": (TURN, "tiles of 32 × 32, each row padded by {PAD}"),
-    "square_product<16>": (PRODUCT, "tiles of 16 × 16, an output a thread"),
-    "square_product<32>": (PRODUCT, "tiles of 32 × 32, an output a thread"),
+    "square_product<16>": (PRODUCT, "tiles of 16 × 16, one output a thread"),
+    "square_product<32>": (PRODUCT, "tiles of 32 × 32, one output a thread"),
     "coarse_product<2>": (PRODUCT, "tiles of 16 × 32, 2 outputs a thread"),
     "coarse_product<4>": (PRODUCT, "tiles of 16 × 64, 4 outputs a thread"),
     "register_product<2>": (PRODUCT, "tiles of 32 × 32, 2 × 2 outputs a thread"),
@@ -100,7 +100,8 @@ def _ladder_of(gpu: str, rows: Iterable[records.Row]) -> str:
     heads = [f"`{name.removeprefix('convolve_')}`" if name in ours else name for name in names]
     table = _table([f"{_short(gpu)}: filter", *heads], body)
     return (
-        f"{table}\n\nThe {_short(gpu)} copies the image in {times['device copy', 0] / 1e3:.2f} ms."
+        f"{table}\n\nThe {_short(gpu)} copies the image in {times['device copy', 0] / 1e3:.2f} ms: "
+        "no kernel can be much faster, for each reads and writes the image, too."
     )
 
 
@@ -109,6 +110,7 @@ def _kernels(by_gpu: ByGPU) -> str:
     for gpu, rows in by_gpu.items():
         for row in rows:
             task, how = (text.format_map(row.parameters) for text in TASKS[row.name])
+            task = task.replace("with 1 different values", "that are all equal")
             how = how.replace("each row padded by 0", "not padded")
             tasks.setdefault(task, {}).setdefault((f"`{row.name}`", how), {})[gpu] = row
     heads = [text for gpu in map(_short, by_gpu) for text in (f"{gpu}, ms", "÷ PyTorch")]
@@ -132,7 +134,7 @@ def _kernels(by_gpu: ByGPU) -> str:
     return "\n\n".join(["## The other kernels", OTHERS, *parts])
 
 
-OTHERS = """Kernels of notebooks [14](notebooks/14_cuda_bytes_and_shapes.ipynb) and [15](notebooks/15_cuda_threads_that_meet.ipynb) ran beside PyTorch's function for the same task, in single precision. Every result agreed with PyTorch's. The columns *÷ PyTorch* divide the kernel's time by PyTorch's. With PAD = 1, arrays in shared memory skip a word after every 32, so that fewer threads want the same bank."""  # noqa: E501
+OTHERS = """Kernels of notebooks [14](notebooks/14_cuda_bytes_and_shapes.ipynb) and [15](notebooks/15_cuda_threads_that_meet.ipynb) ran beside PyTorch's function for the same task, in single precision. Every result agreed with PyTorch's. The columns *÷ PyTorch* divide the kernel's time by PyTorch's. With PAD = 1, arrays in shared memory skip a word after every 32, so that fewer threads want the same bank. Both copies move equally many bytes of memory (below), and the packed sum makes few passes: notebooks 14 and 15 say why the copy along columns and the packed sum are slow all the same."""  # noqa: E501
 
 
 def _beside_its_peer(row: records.Row) -> list[str]:
@@ -159,11 +161,11 @@ def _counters(by_gpu: ByGPU) -> str:
     ]
     least, side = moved[0].peer_value, moved[0].parameters["side"]
     more = any(row.value > row.peer_value for row in other if row.peer_value is not None)
-    larger = " We do not know why the GPU counted more where it did." if more else ""
+    larger = " Where it counted more, we do not know why." if more else ""
     equal, launches = len(counts) - len(other), len({row.parameters["launch"] for row in counts})
     return f"""## What the GPU counted
 
-A GPU has counters in its hardware, and NVIDIA's profiler reads them. The notebooks' recorder counts the same things on your processor: requests of warps, sectors of 32 bytes, passes through shared memory. For {launches} launches of the course's kernels, {equal} of {len(counts)} counts were exactly equal on the {_short(gpu)}. These were not:
+A GPU has counters in its hardware, and NVIDIA's profiler reads them. The notebooks' recorder counts the same things on your processor: requests of warps, sectors of 32 bytes, passes through shared memory ([notebook 14](notebooks/14_cuda_bytes_and_shapes.ipynb) explains them). For {launches} launches of the course's kernels, {equal} of {len(counts)} counts were exactly equal on the {_short(gpu)}. These were not:
 
 {_table(["launch", "count", "GPU", "recorder"], body)}
 
