@@ -32,13 +32,14 @@ _ = plots.stage_bytes([vars(zero.at_rest(stage, 8)) for stage in zero.STAGES])
 # |---|---|---|
 # | $N$ | number of ranks that share what is cut | 1 |
 # | $\Psi$ | parameters of the whole model | 1 |
-# | $B$, $T$ | sequences in a batch, positions (tokens) in a sequence | 1 |
+# | $B$, $T$ | sequences in a batch, positions (tokens) in a sequence; with a word below it, $T$ is a time | 1; s |
 # | $x$ | the residual stream: the activations that pass from block to block | $(B, T, C)$ |
-# | $C$, $H$, $V$ | width of the stream $x$, attention heads, tokens in the vocabulary | 1 |
-# | $A_r$ | rank $r$'s part of a matrix $A$ | |
+# | $C$, $H$, $V$, $L$ | width of the stream $x$, attention heads, tokens in the vocabulary, blocks | 1 |
+# | $A_r$, $B_r$ | rank $r$'s parts of two matrices $A$, $B$ in sequence | for example $(C, 4C/N)$, $(4C/N, C)$ |
 # | $\ell$ | natural logarithm of a sum of exponentials | 1 |
 # | $d$, $p$, $t$ | replicas (data), stages of the [pipeline](glossary.md#pipeline), parts of each matrix (tensor); $d \cdot p \cdot t = N$ | 1 |
 # | $m$ | [micro-batches](glossary.md#micro-batch) of a replica | 1 |
+# | $F$, $s$ | operations of a stage's forward pass for one micro-batch; operations of a rank in a second | 1, 1/s |
 # | $\alpha$, $\beta$ | a message of $b$ bytes takes $\alpha + \beta b$ | s, s/B |
 
 # %% [markdown]
@@ -99,7 +100,7 @@ def start(n, network):
 #
 # *40 minutes.* $N$ [replicas](glossary.md#replica) keep $N$ copies of the parameters, the gradients and Adam's *moments* (its running means of the gradient and of its square). Which of these can be cut into $N$ parts, one on each rank, and how many more bytes must a rank then send?
 #
-# > **Predict.** In the figure at the top, each of eight ranks keeps 2 bytes for each parameter if *everything* is cut. How many bytes does each of four ranks keep? How many times a replica's bytes does it then send in a step?
+# > **Predict.** In the figure at the top, each of eight ranks keeps 2 bytes for each parameter if *everything* is cut. How many bytes does each of four ranks keep? How many times as many bytes as a plain replica does it then send in a step?
 
 # %%
 kept = Prediction("bytes for each parameter, all cut, 4 ranks", None)  # your number for None
@@ -248,7 +249,7 @@ if check.zero_step.passed(my_zero_step, cluster=cluster):
 # %% [markdown]
 # ### Gather, compute, free; and gather ahead
 #
-# At stage 3, a rank holds all parameters of a block only while the block computes: gather, compute, free (one page of code: `helpers/sharded/unit.py`). Here, four ranks run on four simulated hosts with slow links, and each pass through a block is [paced](glossary.md#paced) to 15 ms. In the first run, communication and computation take turns. In the second run, ranks *prefetch*: they gather the next block's parameters while a block computes. The picture shows rank 0 in both runs:
+# At stage 3, a rank holds all parameters of a block only while the block computes: gather, compute, free (one page of code: `helpers/sharded/unit.py`). Here, four ranks run on four simulated hosts with links of 100 Mbit/s, and each pass through a block is [paced](glossary.md#paced) to 15 ms (embedding and last layer count as blocks). In the first run, communication and computation take turns. In the second run, ranks *prefetch*: they gather the next block's parameters while a block computes. The picture shows rank 0 in both runs:
 
 # %%
 far = start(4, Network(hosts=4, rate=chosen.slow))
@@ -332,7 +333,7 @@ def my_g_backward(gradient, add):
 check.conjugate_backward(my_f_backward, my_g_backward)
 
 # %% [markdown]
-# Every rank's term depends on $x$, so $f$ goes back by a *sum over ranks*. Every rank has the gradient of $y$ already, so $g$ goes back by a copy. In the library (`helpers/sharded/conjugate.py`), `_Copy` is $f$ and `_Sum` is $g$; `all_reduce` is notebook 08's ring:
+# Every rank's term depends on $x$, so the backward pass of $f$ is a *sum over ranks*. Every rank has the gradient of $y$ already, so the backward pass of $g$ is a copy. In the library (`helpers/sharded/conjugate.py`), `_Copy` is $f$ and `_Sum` is $g$; `all_reduce` is notebook 08's ring:
 
 # %%
 code = "\n\n".join(map(inspect.getsource, (conjugate._Copy, conjugate._Sum)))
@@ -422,7 +423,7 @@ if check.vocabulary_loss.passed(my_vocabulary_loss, cluster=cluster):
 #
 # ### Cut the sequence: ring attention
 #
-# If the *sequence* does not fit, each rank takes $T/N$ positions. Only attention then needs the keys and values of other ranks, and these travel around a ring. So a rank has to compute a softmax over keys that arrive piece by piece. Attention over piece $i$ alone, with scores $s$ and values $v$, gives $\ell_i = \ln\sum e^{s}$ and the output $o_i = \sum e^{s - \ell_i}\, v$. Two pieces merge into one:
+# If the *sequence* does not fit, each rank takes $T/N$ positions. Only attention then needs the keys and values of other ranks, and these travel around a ring. So a rank has to compute a softmax over keys that arrive piece by piece. Attention over piece $i$ alone, with scores $z$ and values $v$, gives $\ell_i = \ln\sum e^{z}$ and the output $o_i = \sum e^{z - \ell_i}\, v$. Two pieces merge into one:
 #
 # $$\ell = \ln(e^{\ell_1} + e^{\ell_2}), \qquad o = e^{\ell_1 - \ell}\, o_1 + e^{\ell_2 - \ell}\, o_2$$
 #
@@ -562,7 +563,16 @@ for name, size in sizes.items() if check.equal_bytes.passed(my_batch) else ():
 #
 # ### All together, on eight ranks
 #
-# Arrange eight ranks in a *mesh* of $2 \times 2 \times 2$: two replicas of two pipeline stages, and each matrix cut in two. Adam's moments are cut between the replicas (ZeRO 1). A rank belongs to three small communicators, one along each axis of the mesh. After six steps the eight ranks save the model, each part under the name of its parameter in the *whole* model, so any other mesh can cut it anew. Then four ranks continue in a mesh of $2 \times 1 \times 2$ for six steps. Does this train as one process does? All compute in float64:
+# Arrange eight ranks in a *mesh* of $2 \times 2 \times 2$: two replicas of two pipeline stages, and each matrix cut in two. Adam's moments are cut between the replicas (ZeRO 1):
+#
+# | | stage 0 | stage 1 |
+# |---|---|---|
+# | replica 0 | ranks 0, 1 | ranks 2, 3 |
+# | replica 1 | ranks 4, **5** | ranks 6, 7 |
+#
+# Each rank has a small communicator along each axis. Those of rank 5 are {4, 5} (parts of the same matrices), {5, 7} (stages of a replica) and {1, 5} (replicas of the same part).
+#
+# After six steps the eight ranks save the model, each part under the name of its parameter in the *whole* model, so any other mesh can cut it anew. Then four ranks continue in a mesh of $2 \times 1 \times 2$ for six steps. Does this train as one process does? All compute in float64:
 
 # %%
 from helpers.datasets.characters import batch as draw
@@ -605,7 +615,7 @@ print(f"largest difference in twelve steps: {max(apart):.0e}")
 #
 # $$T_\text{step} \approx (m + p - 1)\,\Big(\frac{3F}{t\,s} + T_\text{tensor} + T_\text{pipeline}\Big) + T_\text{data}$$
 #
-# $F$ is the number of operations of a stage's forward pass for one micro-batch (the backward pass has twice as many), and $s$ is a rank's operations per second. `helpers/sharded/planner.py` also accounts for groups that share a host's link *at the same time*.
+# $F$ counts the operations of a stage's forward pass for one micro-batch (the backward pass has twice as many); a rank does $s$ in a second. `helpers/sharded/planner.py` also accounts for groups that share a host's link *at the same time*.
 #
 # We try it on two hosts with four ranks each, and a link of 100 Mbit/s between them. Ranks are paced to $2.4 \cdot 10^8$ operations per second, because a laptop may have fewer than eight cores. First we measure $\alpha$ and $\beta$ inside a host, on eight ranks that share your cores (the smallest of three). Between hosts, we take the same $\alpha$ and the link's $\beta$:
 
@@ -623,7 +633,7 @@ inside, between = Link("memory", alpha, beta), Link("100 Mbit/s", alpha, 1 / pai
 machine = planner.Machine(chosen.speed, inside, between, pair.places(8))
 
 # %% [markdown]
-# Now five layouts run. In the picture, bars are predictions and diamonds are measurements. *Bubble* is the time of slots in which a stage has no micro-batch. Besides *compute*, which colour makes each bar long? Do the shortest bar and the leftmost diamond belong to the same layout?
+# Now five layouts run. In the picture, bars are predictions and diamonds are measurements. *Bubble* is the time of slots in which a stage has no micro-batch. Besides *compute*, which part makes each bar long? Do the shortest bar and the leftmost diamond belong to the same layout? Do the first two bars differ more from each other than from their diamonds?
 
 # %%
 eight.stop()
@@ -643,7 +653,7 @@ for name, times in (("predicted", [plan.seconds for plan in plans]), ("measured"
     print(f"fastest, {name}: {plans[int(np.argmin(times))].layout}")
 
 # %% [markdown] claims="13-placement"
-# Replicas pay for *data*, cut matrices for *tensor*, stages for *bubble*. The ring of eight replicas ($8 \times 1 \times 1$) sends $2 \cdot \frac78\,\Psi = 1.75\,\Psi$ numbers over the slow link. With tensor parallelism inside each host ($2 \times 1 \times 4$), each rank averages a quarter of the gradients with one rank of the other host. An allreduce between two ranks sends as many numbers as it averages, here $\Psi/4$. Four such pairs share the link, so together they send about $\Psi$. A prediction is as good as its $\alpha$ and $\beta$, and the formula ignores that ranks share your cores. With few or busy cores, diamonds and bars may rank the layouts differently.
+# Replicas pay for *data*, cut matrices for *tensor*, stages for *bubble*. The ring of eight replicas $(8 \times 1 \times 1)$ sends $2 \cdot \frac78\,\Psi = 1.75\,\Psi$ numbers over the slow link. With tensor parallelism inside each host $(2 \times 1 \times 4)$, each rank averages a quarter of the gradients with one rank of the other host. An allreduce between two ranks sends as many numbers as it averages, here $\Psi/4$. Four such pairs share the link, so together they send about $\Psi$: *data* shrinks, but *tensor* comes on top. The formula ignores that ranks share your cores. Divide the larger ratio printed above by the smaller: layouts whose predictions differ by a smaller factor can change places.
 #
 # Now to your prediction: the same $2 \times 1 \times 4$, recorded with the four parts of a matrix inside a host or across hosts:
 
@@ -654,11 +664,17 @@ spread.answer(slowest.peer_value / slowest.value)
 placed
 
 # %% [markdown]
-# **Answer.** Yes, as far as $\alpha$ and $\beta$ are known: a formula of computation and messages predicts each layout's time. The best layout is the fastest of those that fit in memory. In practice: if the model fits, try plain replicas first. If not, cut what does not fit, and put the cut that sends most on the fastest link. *Evidence: predicted and measured steps above; the record at 50 and 200 Mbit/s.*
+# **Answer.** Roughly: a formula of computation and messages predicts each layout's time, with the error printed above. It cannot rank layouts whose predictions differ by less than this error; of these, run those that fit in memory. In practice: if the model fits, try plain replicas first. If not, cut what does not fit, and put the cut that sends most on the fastest link. *Evidence: predicted and measured steps above; the record at 50 and 200 Mbit/s.*
 #
 # ## Project: place it better
 #
-# *Difficulty ●●●, 30 minutes.* Write a function that chooses a layout for a machine. It returns `Layout(d, p, t, 1)` and a number of micro-batches (1, 2 or 4). The last 1 is ZeRO's stage, which sends as much as stage 0 and needs less memory. The machine has `len(machine.places)` ranks, and $d\,p\,t$ must be that number. The layout must fit into the memory of a rank, `machine.memory` bytes, and its predicted time must be within 2 % of the fastest that fits. `planner.predict(config, layout, machine, batch, micro)` returns a plan with `seconds` and `memory`; it raises ValueError for sizes that do not divide. Write the search yourself, without `planner.plans`.
+# *Difficulty ●●●, 30 minutes.* Choose a layout for a machine: return `(Layout(d, p, t, 1), m)`, with $m$ = 1, 2 or 4 micro-batches, such that
+#
+# - $d\,p\,t$ is the number of ranks, `len(machine.places)`;
+# - a rank needs at most `machine.memory` bytes;
+# - the predicted time is within 2 % of the fastest layout that fits.
+#
+# (The 1 is ZeRO's stage, which sends as much as stage 0 and needs less memory.) `planner.predict(config, layout, machine, batch, m)` returns a plan with `seconds` and `memory`; it raises ValueError for sizes that do not divide. Write the search yourself, without `planner.plans`.
 #
 # <details><summary>Hint</summary>
 #
