@@ -67,7 +67,7 @@ replicas(draw.plane(paths, curve.loss_of, cells=(28, 20)), met)
 #
 # **You will be able to**
 #
-# - write [local SGD](glossary.md#local-sgd), and say when it is exactly one process;
+# - write [local SGD](glossary.md#local-sgd), and say when it gives exactly what one process gives;
 # - predict from the noise of the gradients how far replicas [drift](glossary.md#consensus-distance) apart;
 # - predict which interval between averages is fastest on a link, and measure it;
 # - write DiLoCo's outer step, and say how fast replicas become alike if each mixes with its neighbours (gossip);
@@ -82,7 +82,7 @@ replicas(draw.plane(paths, curve.loss_of, cells=(28, 20)), met)
 # |---|---|---|
 # | $R$, $r$ | number of replicas; one of them | 1 |
 # | $\theta_r$, $\bar\theta$ | parameters of replica $r$; the mean over the replicas | $(P,)$ |
-# | $H$, $n(H)$ | steps from one average to the next; steps needed to reach a given loss | steps |
+# | $H$, $h$, $n(H)$ | steps from one average to the next; steps since an average; steps needed to reach a given loss | steps |
 # | $\lambda$, $\mu$ | learning rate, momentum | 1 |
 # | $\sigma^2$ | variance of one replica's gradient, summed over the parameters | 1 |
 # | $\Xi$ | consensus distance $\frac1R \sum_r \lVert\theta_r-\bar\theta\rVert^2$ | 1 |
@@ -243,7 +243,7 @@ _ = draw.drift(curves)
 plt.show()
 
 # %% [markdown] claims="10-drift-predicted"
-# Each curve is a saw: the distance climbs step by step and falls at each average. Between averages the prediction is a straight line; the measured curve bends away below it. Even at $H=8$, $\Xi$ falls short by 28 % over five seeds. Here is $\Xi$ just before replicas meet, measured against predicted. (*Equal* means that $\Xi$ is within a quarter of the prediction, *fails* that it is further below. *Gossip* comes in lesson 2.)
+# Each curve is a saw: the distance climbs step by step and falls at each average. Between averages the prediction is a straight line; the measured curve bends away below it. Even at $H=8$, $\Xi$ falls short by 28 % over five seeds. Here is $\Xi$ just before replicas meet, measured against predicted. (The mean $\sigma^2$ of these five seeds is larger than in the run above. *Equal*: within a quarter of the prediction; *fails*: further below. *The way* is how replicas meet; *gossip* comes in lesson 2.)
 
 # %%
 claims.evidence("10-drift-predicted")
@@ -366,7 +366,7 @@ fastest = min(at_link, key=lambda row: row["measured"] or row["predicted"])
 guess.answer("the fastest H at 100 Mbit/s", fastest["H"])
 
 # %% [markdown]
-# The slower the link, the larger the best $H$: compare the circles at 1 Gbit/s and at 10 Mbit/s. At 100 Mbit/s an average takes longer than a gradient, and yet meeting in every step is fastest: with $H=2$ training needs over 1.5 times as many steps. (If the runs were disturbed, picture and answer are predictions.)
+# The slower the link, the larger the best $H$: compare the circles at 1 Gbit/s and at 10 Mbit/s. At 100 Mbit/s an average takes longer than a gradient, and yet meeting in every step is fastest: with $H=2$ training needs over 1.5 times as many steps. The formula leaves out drawing batches, updating the parameters, and waiting for the slowest replica or for a core, so runs take longer. If they do by about as much at each $H$, the order stays. (If the runs were disturbed, picture and answer are predictions.)
 #
 # ### Other ways to meet
 #
@@ -408,7 +408,7 @@ check.outer_step(outer_step)
 #
 # $$\theta_r \leftarrow \tfrac13\,(\theta_{r-1} + \theta_r + \theta_{r+1}), \qquad\text{in short } \theta \leftarrow W\theta.$$
 #
-# Each replica sends all parameters twice, whatever the number of replicas. The replicas are never equal. Each mixing multiplies a difference along an eigenvector of $W$ by its eigenvalue. The eigenvalue 1 belongs to the mean itself. Let $q$ be the largest absolute value of the others: the difference that shrinks most slowly shrinks by $q$. $1-q$ is the [spectral gap](glossary.md#spectral-gap).
+# Each replica sends all parameters twice, whatever the number of replicas. The replicas are never equal. Each mixing multiplies a difference along an eigenvector of $W$ by its eigenvalue. The eigenvalue 1 belongs to the mean itself. Let $q$ be the largest absolute value of the others: each mixing shrinks the slowest difference by the factor $q$. The [spectral gap](glossary.md#spectral-gap) is $1-q$.
 #
 # ### Exercise 5: how many mixings?
 #
@@ -567,14 +567,14 @@ for batch in range(8):
 # %% [markdown] claims="10-rarer-epochs 10-threads"
 # ## What the sources say, what we measured
 #
-# One source fits $\sqrt x \sin(3.14\,x/5)$ on $[0, 20]$ with four linear layers (80, 80, 80, 40), on four processes, as in the picture at the top. It averages *parameters* every 200 epochs, *gradients* as in the table, and reports:
+# One source fits $\sqrt x \sin(3.14\,x/5)$ on $[0, 20]$ with four linear layers (80, 80, 80, 40), on four processes, as in the picture at the top. It averages *parameters* every 200 epochs, *gradients* as in the table, trains to a loss of at most 0.05, and reports:
 #
-# | gradients averaged every | step | 2 | 4 | 10 | never |
+# | gradients averaged every ... steps | 1 | 2 | 4 | 10 | never |
 # |---|--:|--:|--:|--:|--:|
 # | thousands of epochs | 4 | 6 | 6 | 7 | 8 |
 # | seconds for each thousand | 330 | 183 | 136 | 99 | 88 |
 #
-# Our runs are smaller: 1600 points, parameters averaged every 5 epochs, rate 0.02 (at 0.03 some never reach the loss), momentum 0.9, ten seeds. The table counts epochs to the loss 0.05:
+# Our runs are smaller: 1600 points, parameters averaged every 5 epochs, rate 0.02 (at 0.03 some never reach the loss), momentum 0.9, ten seeds. The table counts epochs to the same loss (*now and then*: as each row says):
 
 # %%
 claims.evidence("10-rarer-epochs")
