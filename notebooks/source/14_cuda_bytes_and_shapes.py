@@ -73,13 +73,13 @@ lane_picture(requests, "x", "tile")
 # %% [markdown]
 # ## Lesson 1. Why can the same copy move more bytes?
 #
-# *40 minutes.* **The question:** two kernels copy the same matrix with the same number of loads. Why does one of them move many times as many bytes?
+# *40 minutes.* **The question:** two kernels copy the same matrix with the same number of loads. Why does one of them move several times the bytes?
 #
 # ### Which thread takes which element
 #
 # Both kernels copy a matrix of 64 × 64 floats, and each thread copies one element. In `copy_along_rows`, neighbouring threads take neighbouring *columns* of one row. In `copy_along_columns`, they take neighbouring *rows*: their addresses lie 64 floats apart.
 #
-# > **Predict.** How many times as many bytes does the second kernel move? (Compare the picture for words 36 apart.)
+# > **Predict.** By what factor does the second kernel move more bytes? (Compare the picture for words 36 apart.)
 
 # %%
 wasted = Prediction("bytes moved, along columns ÷ along rows", None)  # your number for None
@@ -177,14 +177,14 @@ def wavefronts(columns):
 check.wavefronts(wavefronts)
 
 # %% [markdown]
-# > **Predict.** Each row of the tile gets one or four floats that no thread uses: one or four columns of *padding*. How many wavefronts does reading a column then take?
+# > **Predict.** Each row of the tile gets one or eight floats that no thread uses: one or eight columns of *padding*. How many wavefronts does reading a column then take?
 
 # %%
 one_more = Prediction("wavefronts with one column of padding", None)  # your number for None
-four_more = Prediction("wavefronts with four columns of padding", None)
+eight_more = Prediction("wavefronts with eight columns of padding", None)
 
 # %%
-for pad in (0, 1, 2, 4):
+for pad in (0, 1, 2, 8):
     with Module("access.cu", {"PAD": pad}, device="cpu") as module:
         turned = np.zeros_like(matrix)
         record = module["transpose"][(2, 2), (32, 8)].record(matrix, turned, 64, 64, blocks=[])
@@ -193,11 +193,11 @@ for pad in (0, 1, 2, 4):
     share = record.requested_bytes(space="global") / record.sector_bytes(space="global")
     print(f"tile[32][32 + {pad}]: wavefronts a request {reads.wavefronts / reads.requests:2.0f},",
           f"yours {wavefronts(32 + pad) or '–'}; {share:.0%} of the sectors' bytes used")  # fmt: skip
-    if said := {1: one_more, 4: four_more}.get(pad):
+    if said := {1: one_more, 8: eight_more}.get(pad):
         said.answer(reads.wavefronts / reads.requests)
 
 # %% [markdown]
-# One column of padding spreads a column of the tile over all 32 banks. Four columns do not: 36 and 32 share the factor 4, so four lanes still meet in each bank that is used. Padding removes every conflict if it makes the row's length odd. On an H200, a transposition of 8192 × 8192 floats took 0.39 ms without padding and 0.20 ms with one column.
+# One column of padding spreads a column of the tile over all 32 banks. Eight columns do not: 40 and 32 share the factor 8, so eight lanes still meet in each bank that is used. Padding removes every conflict if it makes the row's length odd. On an H200, a transposition of 8192 × 8192 floats took 0.39 ms without padding and 0.20 ms with one column.
 #
 # > **Answer.** A request moves whole sectors, not single floats. If neighbouring lanes take neighbouring addresses, a request uses all bytes of its sectors. If they take neighbouring rows, it uses 4 of each 32 bytes. An algorithm that needs columns reads rows into a padded tile of shared memory and takes the columns from there.
 #
@@ -283,7 +283,7 @@ for m, k, n in ((64, 64, 64), (50, 70, 90)):
         assert np.allclose(c, a @ b, rtol=1e-4)
         print(f"{m} × {k} × {n} {record.kernel:15} predicted {predicted:9,},",
               f"asked for {record.requested_bytes(space='global'):9,},",
-              f"moved {record.sector_bytes(space='global'):9,}")  # fmt: skip
+              f"moved {record.sector_bytes(space='global'):9,} bytes")  # fmt: skip
 
 # %% [markdown]
 # Each step needs two barriers: one between loading the tiles and reading them, one between reading them and loading the next tiles.
@@ -344,7 +344,7 @@ for R in (1, 2, 4):
     record = multiplied(made_by, f"coarse_product<{R}>", 16, 16 * R)
     found[R] = record.requested_bytes(space="global")
     print(f"R = {R}: predicted {4 * (64 * 64 * 4 // R + 64 * 64 * 4 + 64 * 64):7,},",
-          f"asked for {found[R]:7,}, moved {record.sector_bytes(space='global'):7,};",
+          f"asked for {found[R]:7,}, moved {record.sector_bytes(space='global'):7,} bytes;",
           f"{record.count(array='left', kind='read'):7,} reads of A's tile")  # fmt: skip
 coarse_share.answer(found[4] / found[1])
 
@@ -407,9 +407,9 @@ Markdown("\n".join(lines))
 
 # %% [markdown]
 # - **Bytes of global memory** depend only on the shape of the block's outputs. `square_product<32>` and `register_product<2>` ask for the same, and both for less than `coarse_product<4>` with its 16 × 64, though a block of each makes 1024 outputs.
-# - **Wavefronts of shared memory** depend on the shape of a *thread's* outputs. With one output, each multiply-add needs two reads; with 4 × 4 outputs, half a read. (What is left in the last column fills the tiles.)
+# - **Wavefronts of shared memory** depend on the shape of a *thread's* outputs. With one output, each multiply-add needs two reads; with 4 × 4 outputs, half a read. (The rest of the last column fills the tiles; in the last three kernels, filling `right` takes two wavefronts a request.)
 #
-# How many wavefronts are too many? A *multiprocessor* is the part of a GPU that runs a block. In one clock, a multiprocessor of an A100 can start 64 multiply-adds, and its shared memory can serve one wavefront. So a kernel waits for its banks if it needs more than half a wavefront for 32 multiply-adds. By this table all five kernels do, `register_product<4>` only just. (NVIDIA's compiler merges reads: for all but `coarse_product<4>`, an H200 counted three quarters of our wavefronts for reads.)
+# How many wavefronts are too many? A *multiprocessor* is the part of a GPU that runs a block. In one clock, a multiprocessor of an A100 can start 64 multiply-adds (of an H200: 128), and its shared memory can serve one wavefront. So a kernel waits for its banks if it needs more than half a wavefront (H200: a quarter) for 32 multiply-adds. By this table all five kernels do. But NVIDIA's compiler merges reads: on an H200, four of the five (all but `coarse_product<4>`) needed three quarters of our wavefronts for reads. That brings `register_product<4>` to 0.42: below a half, above a quarter.
 #
 # Fast matrix products on GPUs are built this way: a tile of $C$ for each block, a smaller tile for each warp, and a tile in the registers of each thread. [Notebook 07](07_roofline.ipynb) does the same on a processor. Tensor cores multiply small tiles in a single instruction.
 #
@@ -464,7 +464,7 @@ if products.note:
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# The sums of $R \times R$ outputs live in registers. Only 4 blocks of `register_product<4>` find enough registers, so it has fewer warps resident than the other kernels. Yet its warps work on more outputs at once. Many resident warps and many independent sums in each thread serve the same end: there is work to do while a load is under way. On an H200, with all sides 4096, the kernel with the fewest resident warps was the fastest: `square_product<32>` took 15.4 ms, `register_product<2>` 8.5 ms and `register_product<4>` 4.9 ms.
+# The sums of $R \times R$ outputs live in registers. Only 4 blocks of `register_product<4>` find enough registers, so it has fewer warps resident than the other kernels. Yet its warps work on more outputs at once. Many resident warps and many independent sums in each thread serve the same end: there is work to do while a load is under way. An H200 has the same room for threads, blocks and registers. There, with all sides 4096, the kernel with the fewest resident warps was the fastest: `square_product<32>` took 15.4 ms, `register_product<2>` 8.5 ms and `register_product<4>` 4.9 ms.
 #
 # ### Registers in a convolution: four pixels at once, if they line up
 #
@@ -489,7 +489,7 @@ single_loads.answer(moved / asked)  # of the last row: width 255, convolve_rows
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# At width 256 `convolve_rows` moves 42 % more bytes of global memory than the tile, but it needs no shared memory and no barrier. On an H200, with 8192 × 8192 pixels, it took 0.18 ms and the tile 0.43 ms. At width 255, words four apart lie two to a sector: a request uses 8 of each 32 bytes, and moves four times what it asks for. CUDA's `cudaMallocPitch` avoids this: it pads each row, so that all rows begin at a multiple of 16 bytes.
+# At width 256 `convolve_rows` moves 42 % more bytes of global memory than the tile, but it needs no shared memory and no barrier. (It asks for more at width 256 than at 255: for four outputs it fetches three `float4` of a row, 12 pixels, and needs 8.) On an H200, with 8192 × 8192 pixels, it took 0.18 ms and the tile 0.43 ms. At width 255, words four apart lie two to a sector: a request uses 8 of each 32 bytes, and moves four times what it asks for. CUDA's `cudaMallocPitch` avoids this: it pads each row, so that all rows begin at a multiple of 16 bytes.
 #
 # > **Answer.** The square block moves fewer bytes: it loads $h + w$ numbers for $hw$ multiply-adds, and the square has the smallest $h + w$. A thread that makes a square of outputs saves reads of shared memory in the same way. The price is registers: they limit how many warps are resident.
 #
