@@ -134,7 +134,7 @@ def warp_passes(record: WarpRecord) -> Axes:
     shown = shown[(shown["block"] == 0) & (shown["warp"] == 0)]
     ax = style.ensure_axes(figsize=(9, 3.5))
     text, count = record.source.splitlines(), len(shown)
-    for number, line in enumerate(np.unique(shown["line"]).tolist()):
+    for number, line in enumerate(dict.fromkeys(shown["line"].tolist())):  # as executed
         boxes = []  # of a pass: its place, the first lane of a run, the run's length
         for place in np.flatnonzero(shown["line"] == line):
             bits = int(shown["lanes"][place])

@@ -14,6 +14,14 @@
 #
 # **You need** [notebook 05](05_cuda_tiling.ipynb), and from [notebook 14](14_cuda_bytes_and_shapes.ipynb) sectors and bank conflicts. *Time:* 150 minutes: 7 for this opening, 25, 48 and 70 for three lessons; each lesson runs after the set-up alone. *Cores:* any number. *GPU:* none needed; a C++ compiler is.
 #
+# | symbol | meaning |
+# |---|---|
+# | $n$ | numbers of an array or of a row; in attention, positions |
+# | $s$ | lessons 1 and 2: a step's distance, 1, 2, 4, …; lesson 3: the unfinished output |
+# | $d$ | distance between the numbers of two lanes |
+# | $m$, $l$ | of numbers $x_j$: the maximum, and the sum of $e^{x_j - m}$ |
+# | $q_i$, $k_j$, $v_j$, $o_i$ | query, key, value and output of attention, $D$ numbers each |
+#
 # ## Set-up
 
 # %% tags=["parameters"]
@@ -40,7 +48,7 @@ rng = np.random.default_rng(15)
 photograph = load_sample_image("china.jpg").mean(axis=2).astype(np.float32) / 255
 
 # %% [markdown]
-# A *[scan](glossary.md#scan)* computes, for each number of an array, the sum of all numbers before it. For 256 numbers, a single thread makes 254 additions, one after another; a tree of threads takes $2 \log_2 n = 16$ steps. The picture shows the tree, recorded on eight numbers: three steps up, then the last number becomes zero, then three steps down. **Press |◀, then ▶|** to follow it. A frame is a write, and `t2` in it is the thread; lines are reads. The menu has another scan, in which each number is part of its own sum.
+# A *[scan](glossary.md#scan)* computes, for each number of an array, the sum of all numbers before it. For 256 numbers, a single thread makes 254 additions, one after another; a tree of threads takes $2 \log_2 n = 16$ steps. The picture, which lesson 2 explains, shows the tree, recorded on eight numbers: three steps up, then the last number becomes zero, then three steps down. **Press |◀, then ▶|** to follow it. A frame is a write, and `t2` in it is the thread; lines are reads. The menu has another scan, in which each number is part of its own sum.
 
 # %%
 eight, scans = np.array([3, 1, 7, 0, 4, 1, 6, 3], np.float32), {}
@@ -128,15 +136,15 @@ packed_passes = Prediction("passes of the packed sum", None)
 # %% [markdown]
 # ### Shuffles: lanes that read each other's registers
 #
-# Inside a warp, threads can exchange values without shared memory. `__shfl_down_sync(mask, v, o)` returns the `v` of the lane whose number is larger by `o`; `mask` has a bit for each lane that takes part, here all 32. After five shuffles, lane 0 holds the sum of its warp:
+# Inside a warp, threads can exchange values without shared memory. `__shfl_down_sync(mask, v, d)` returns the `v` of the lane whose number is larger by `d`; `mask` has a bit for each lane that takes part, here all 32. After five shuffles, lane 0 holds the sum of its warp:
 
 # %% language="cuda"
 # __global__ void shuffled_sum(const float *x, float *total) {
 #     __shared__ float of_warp[8];
 #     int t = threadIdx.x;
 #     float v = x[blockIdx.x * 256 + t];
-#     for (int o = 16; o > 0; o /= 2)
-#         v += __shfl_down_sync(0xffffffff, v, o);  // v of lane + o
+#     for (int d = 16; d > 0; d /= 2)
+#         v += __shfl_down_sync(0xffffffff, v, d);  // v of lane + d
 #     if (t % 32 == 0) of_warp[t / 32] = v;
 #     __syncthreads();
 #     if (t > 0) return;
@@ -156,7 +164,7 @@ for name in ("interleaved", "packed", "halved", "by shuffles"):
     total = np.zeros(1, np.float32)
     warps, record = kernel[1, 256].warps(x, total), kernel[1, 256].record(x, total)
     assert np.isclose(total[0], x.sum())
-    adds = ("// v of lane + o", "// v of warp w") if kernel is shuffled_sum else (f"// {name}",)
+    adds = ("// v of lane + d", "// v of warp w") if kernel is shuffled_sum else (f"// {name}",)
     found[name] = warps.count(*map(warps.line, adds))
     shared = sum(a.wavefronts for a in record.select(space="shared"))
     lines.append(f"| {name} | {found[name]} | {record.events['interval'].max()} | {shared} |")
@@ -236,10 +244,12 @@ if check.my_scan.passed(my_scan):
     packed = np.empty(int(totals.sum()), np.float32)
     packed[places[bright == 1]] = pixels[bright == 1]
     assert np.array_equal(packed, pixels[pixels > 0.8])
-    print(f"{len(packed):,} bright pixels of {len(pixels):,}, packed by your scan")
+    print(
+        f"{len(packed):,} bright pixels of {len(pixels):,} in the upper 160 rows, packed by your scan"
+    )
 
 # %% [markdown]
-# > **Predict.** Both scans run on 256 numbers. A barrier stands before each step, and at the end if a thread reads what others wrote in the last step. How many barriers does each scan need? In one step of the tree, the 32 lanes of a warp read words 8 apart. How many wavefronts does such a request take?
+# > **Predict.** Both scans run on 256 numbers. Each step begins with a barrier. One more follows the last step if a thread then reads what others wrote. How many barriers does each scan need? In one step of the tree, the 32 lanes of a warp read words 8 apart. How many wavefronts does such a request take?
 
 # %%
 barriers_steps = Prediction("barriers of the scan in steps", None)  # your number for None
@@ -248,7 +258,7 @@ worst_request = Prediction("wavefronts of a request for words 8 apart", None)
 
 # %%
 numbers, found = rng.random(256, np.float32), {}
-lines = ["| scan | barriers | accesses of shared memory | wavefronts | most for one request |",
+lines = ["| scan | barriers | accesses of shared memory | wavefronts | most wavefronts of one request |",
          "|---" * 5 + "|"]  # fmt: skip
 for name, pad in (("scan_steps", 0), ("scan_tree", 0), ("scan_tree", 1)):
     with Module("scan.cu", {"PAD": pad}, device="cpu") as module:
@@ -309,7 +319,9 @@ Markdown("\n".join(lines))
 # %% [markdown] claims="15-histogram"
 # The direct kernel makes $n$ global atomics, and the kernel with private bins 256 for each block. So a block saves atomics only if it counts more bytes than it has bins. An H200 counted 268 million random bytes in 69 ms with bins in global memory, and in 0.37 ms with bins for each block.
 #
-# *Within* a warp, privatization changes nothing: as many atomics are in sequence as before. When all bytes were equal, the H200 took 196 ms with bins in global memory, nearly three times as long as for random bytes. With bins in shared memory it took 0.37 ms for both: counts do not tell why. In counts, a photograph lies between: neighbouring pixels are alike, so more lanes want one bin than with random bytes. The record below counts 5 random pieces of each of two photographs. A piece has 256 groups of 32 bytes: for `china.jpg`, 887 ÷ 256 = 3.5. The table above has 7.7 because it samples all rows; no piece of `china.jpg` touches the upper 195, with the smooth sky.
+# *Within* a warp, privatization changes nothing: as many atomics are in sequence as before. When all bytes were equal, the H200 still took 196 ms with bins in global memory, nearly three times as long as for random bytes. With bins in shared memory it took 0.37 ms for both: counts do not tell why.
+#
+# In counts, a photograph lies between: neighbouring pixels are alike, so more lanes want one bin than with random bytes. The record below counts 5 random pieces of each of two photographs, 256 groups of 32 bytes in a piece. For `china.jpg`, that makes 887 ÷ 256 = 3.5 for 32 bytes. The table above has 7.7 because it takes every eighth row of the whole picture, sky included; no piece touches the upper 195 rows.
 
 # %%
 evidence("15-histogram")
@@ -335,11 +347,11 @@ evidence("15-histogram")
 #
 # ### Exercise 2: softmax of a row by one warp
 #
-# *Difficulty ●●○, 20 minutes.* Block `b` has 32 threads and computes the softmax of row `b`, which has `n` numbers. Write the part that brings $m$ and $l$ of the whole row into every lane. It reads each number of the row once. `__shfl_xor_sync(0xffffffff, m, o)` returns the `m` of the lane whose number is this lane's number XOR `o`. After exchanges with $o = 16$, 8, 4, 2 and 1, every lane has merged the results of all 32.
+# *Difficulty ●●○, 20 minutes.* Block `b` has 32 threads and computes the softmax of row `b`, which has `n` numbers. Write the part that brings $m$ and $l$ of the whole row into every lane. It reads each number of the row once. `__shfl_xor_sync(0xffffffff, m, d)` returns the `m` of the lane whose number is this lane's number XOR `d`. After exchanges with $d = 16$, 8, 4, 2 and 1, every lane has merged the results of all 32.
 #
 # <details><summary>Hint</summary>
 #
-# Two loops, one for each of the two rules above: first over the lane's own numbers, then over `o`. Fetch the other lane's `m` and `l` before you change either.
+# Two loops, one for each of the two rules above: first over the lane's own numbers, then over `d`. Fetch the other lane's `m` and `l` before you change either.
 #
 # </details>
 
@@ -354,8 +366,8 @@ evidence("15-histogram")
 #         l = l * expf(m - now) + expf(v - now);
 #         m = now;
 #     }
-#     for (int o = 16; o > 0; o /= 2) {
-#         float m2 = __shfl_xor_sync(0xffffffff, m, o), l2 = __shfl_xor_sync(0xffffffff, l, o);
+#     for (int d = 16; d > 0; d /= 2) {
+#         float m2 = __shfl_xor_sync(0xffffffff, m, d), l2 = __shfl_xor_sync(0xffffffff, l, d);
 #         float now = fmaxf(m, m2);
 #         l = l * expf(m - now) + l2 * expf(m2 - now);
 #         m = now;

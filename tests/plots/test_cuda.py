@@ -104,7 +104,7 @@ def test_a_scan_is_played_as_it_ran():
 
 def test_a_warp_in_its_passes():
     text = """__global__ void f(int *x) {
-    if (threadIdx.x % 32 < 8)
+    if (threadIdx.x % 32 >= 8)
         x[threadIdx.x] = 1;
     else
         x[threadIdx.x] += 2;
@@ -119,9 +119,10 @@ def test_a_warp_in_its_passes():
         for bars in axes.containers
     }
     assert drawn == {
-        "line 2: if (threadIdx.x % 32 < 8)": [(1, 0, 32)],
-        "line 3: x[threadIdx.x] = 1;": [(2, 0, 8)],
-        "line 5: x[threadIdx.x] += 2;": [(3, 8, 24)],
+        "line 2: if (threadIdx.x % 32 >= 8)": [(1, 0, 32)],
+        "line 5: x[threadIdx.x] += 2;": [(2, 0, 8)],
+        "line 3: x[threadIdx.x] = 1;": [(3, 8, 24)],
     }
+    assert [label[:6] for label in drawn] == ["line 2", "line 5", "line 3"]  # as executed
     assert axes.get_title() == "3 passes, 33% of the lanes idle"
     assert len({bars[0].get_hatch() for bars in axes.containers}) == 3
