@@ -152,9 +152,10 @@ print("this graph:", *(f"{name} = {value:g} " for name, value in values))
 
 # %%
 A, B = autodiff.variable("A", shape=("rows", 3)), autodiff.variable("B", shape=(3, 4))
+k = autodiff.variable("k", shape=("rows", 3), dtype="int64")
 print("A @ B:", (A @ B).type)
 print("its sum over rows:", autodiff.sum(A @ B, axis=0).type)
-for attempt in (lambda: B @ A, lambda: A + B, lambda: A + autodiff.variable("k", dtype="int64")):
+for attempt in (lambda: B @ A, lambda: A + B, lambda: A + k):
     try:
         attempt()
     except (TypeError, ValueError) as error:
@@ -641,7 +642,7 @@ for name, schedule in schedules.items():
 # %%
 N, MiB = P.chain, P.unit
 cuts = (16, 32, 64, 100)
-kept = (24, 32, 48, 64, 96, 108, 140, 197, 400, 1000)
+kept = (24, 32, 48, 64, 96, 108, 140, 197, 400, 1000, 4000, N - 2)
 of_segments = [checkpoint.cost(N, checkpoint.in_segments(N, m)) for m in cuts]
 best = [((c + 2) * MiB, checkpoint.fewest_forwards(N, c) / N) for c in kept]
 sqrt_n = checkpoint.cost(N, checkpoint.in_segments(N))
@@ -650,7 +651,10 @@ draw.memory_against_time(
         "best places": best,
         "equal segments": [(c.peak * MiB, c.forwards / N) for c in of_segments],
     },
-    {f"√n segments: {sqrt_n.peak * MiB:.0f} MiB": (sqrt_n.peak * MiB, sqrt_n.forwards / N)},
+    {
+        f"√n segments: {sqrt_n.peak * MiB:.0f} MiB": (sqrt_n.peak * MiB, sqrt_n.forwards / N),
+        "all kept": (N * MiB, 1),
+    },
     {"Tian's 173 MiB": 173.03},
 )
 plt.show()
@@ -776,7 +780,7 @@ for count in (1, 400, 40_000, P.numbers):
 others.say()
 
 # %% [markdown]
-# - *400 numbers*: the fused loop loses. It takes about as long for one number: most of the time is the call's.
+# - *400 numbers*: the fused loop loses. The row for one number shows why: most of the time is the call's.
 # - *40 000 numbers*, which fit into a cache: blocks gain nothing over one array.
 # - *Two million*, which do not fit: blocks gain, because they save traffic with main memory. The fused loop is faster still, although it moves no more bytes from main memory. NumPy also writes seven intermediate results to the cache and reads them again, and makes nine calls for each block; we did not separate these two costs.
 #

@@ -51,7 +51,7 @@ export function start(root, data) {
       box.classList.toggle("later", later);
       box.classList.toggle("gone", Boolean(gone));
       const rect = box.querySelector("rect"), buffer = !later && !gone && held.has(v.owner);
-      rect.style.fill = buffer ? pale(colour(v.owner), 0.35) : "";
+      rect.style.fill = buffer ? pale(colour(v.owner), 0.6) : "";
       rect.style.stroke = buffer ? colour(v.owner) : "";
       rect.style.strokeWidth = buffer ? 3 : "";
     });

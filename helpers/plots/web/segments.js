@@ -50,7 +50,7 @@ export function start(root, data) {
     said.textContent = `${way.value}: ${count}. At most ${f.most} of ${n} results are held at a time; ${f.forwards} steps forward, ${passes} passes.`;
     svg.textContent = "";
     svg.setAttribute("aria-label", said.textContent);
-    for (const [i, from, to] of f.bars) draw("rect", { x: x(from), y: y(i) - row * 0.36, width: Math.max(x(to) - x(from), 1), height: row * 0.72, fill: held, opacity: 0.75 }, svg);
+    for (const [i, from, to] of f.bars) draw("rect", { x: x(from), y: y(i) - row * 0.36, width: Math.max(x(to) - x(from), 1), height: row * 0.72, fill: held }, svg);
     const w = Math.max(x(1) - x(0), 1.2);
     for (const [kind, i, t] of f.marks) {
       // forward: a bright square that makes x_i; back: a dark wedge at x_(i-1), which it reads
