@@ -88,7 +88,8 @@ def waits(
     from matplotlib.ticker import MaxNLocator
 
     axes = panels(2, figsize=(10, 3.8))
-    axes[0].figure.set_label("What b backup workers save, and what they cost")
+    told = "predicted and measured" if measured else "predicted"
+    axes[0].figure.set_label(f"What b backup workers save, and what they cost, {told}")
     b = np.arange(len(predicted))
     needed = workers - b
     for ax, ours, label in (
@@ -204,7 +205,7 @@ def stragglers(samples: Mapping[str, np.ndarray]):
     A sample is (steps, W) in seconds, as ``stragglers.sample`` makes it. Each worker has a column,
     in which its steps go from left to right. Returns the axes.
     """
-    axes = panels(len(samples), figsize=(11, 4.2), sharey=True)
+    axes = panels(len(samples), figsize=(11, 4.2))
     axes[0].figure.set_label("When each worker's gradient arrives: its steps from left to right")
     for ax, (name, times) in zip(axes, samples.items(), strict=True):
         taken = 1e3 * np.asarray(times)
@@ -220,7 +221,6 @@ def stragglers(samples: Mapping[str, np.ndarray]):
         for between in range(1, workers):
             ax.axvline(between - 0.5, color="#DDDDDD", linewidth=1)
         ax.set(xlim=(-0.5, workers - 0.5), title=name)
-    for ax in axes:  # last: a limit ends the scaling of the panels that share it
-        ax.set_ylim(0, None)
+        ax.set_ylim(0, None)  # each has its own scale
     axes[0].set_ylabel("time until a gradient is there [ms]")
     return axes

@@ -26,7 +26,7 @@ _ = plots.code(example, quantise(example, 7, random.random(12)), 7)
 # - predict how long a step takes if it waits only for the first $N$ of $N + b$ [workers](glossary.md#backup-worker);
 # - find the batch size beyond which more samples save hardly any steps, and measure the [gradient noise](glossary.md#gradient-noise-scale) behind it.
 #
-# **You need** notebook [02](02_sgd_sync_async.ipynb) (replicas, staleness, the parameter server). *Time:* 110 minutes in three lessons (your machine computes for two of them), and 40 for the project. Each lesson needs only the set-up. *Cores:* 2 or more. *GPU:* none.
+# **You need** notebook [02](02_sgd_sync_async.ipynb) (replicas, staleness, the parameter server). *Time:* 110 minutes in three lessons (your machine computes for two minutes), and 40 for the project. Each lesson needs only the set-up. *Cores:* 2 or more. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
@@ -54,7 +54,7 @@ from dataclasses import dataclass
 
 import ipywidgets
 import matplotlib.pyplot as plt
-from IPython.display import Code, display
+from IPython.display import Code, Markdown, display
 
 from helpers import claims, records
 from helpers.cluster import Cluster, Network, StartError
@@ -165,7 +165,7 @@ for s in (1, 3, 7, 15) if check.quantised.passed(quantised) else ():
 # %%
 def show(s=7):
     levels = quantise(example, s, np.random.default_rng(3).random(12))
-    plots.code(example, levels, s)
+    plots.code(example, levels, s).figure.set_label("The same numbers, with more or fewer levels")
     plt.show()
 
 
@@ -351,7 +351,7 @@ if on_link:
     plt.show()
 
 # %% [markdown]
-# Compare with the coding times above: by the prediction, sending float32 takes some 30 ms, so on this link the bytes decide.
+# By the prediction, sending float32 takes 33 ms, far longer than coding: on this link the bytes decide. The exchanges take longer: the prediction leaves out latency and shared cores.
 #
 # Faster exchanges do not help if the training then needs many more steps. The next picture shows two recorded trainings on four hosts: LeNet to 85 %, and a transformer of about that size, on text, to a validation loss of 2.75. All schemes share one learning rate (0.02 with momentum 0.9 for LeNet, AdamW's 0.003 for the transformer). Every forward and backward pass is *paced* to 20 ms (it takes no less), so that four ranks on two cores behave like four devices. The dashes predict steps × (20 ms + bytes of a step ÷ bandwidth).
 
@@ -371,13 +371,13 @@ axes[1].set_ylabel("")
 plt.show()
 
 # %% [markdown] claims="12-link-training"
-# Each mark is one run. The dashes leave out encoding, latency, and ranks that share cores, so most marks lie above them. At 10 Mbit/s float32 is by far the slowest. At 1 Gbit/s the number of steps decides, and float32 is among the fastest. (QSGD's LeNet run is an exception; one run cannot tell why.) The record compares PowerSGD and float32 over five seeds:
+# Each mark is one run. The dashes leave out encoding, latency and shared cores, so most marks lie above them. At 10 Mbit/s float32 is by far the slowest. At 1 Gbit/s the number of steps decides, and float32 is among the fastest. (QSGD's LeNet run is slower than float32's with the same prediction; one run cannot tell why.) The record compares PowerSGD and float32 over five seeds:
 
 # %%
 claims.evidence("12-link-training")
 
 # %% [markdown]
-# At 10 Mbit/s PowerSGD trains LeNet in an eighth of float32's seconds, and the transformer in a third. At 1 Gbit/s there is no clear difference for LeNet, and the transformer takes longer: it needs more steps, and saves only a few milliseconds in each. (That row is *open* because only a factor of two counts.) With each its best of five rates (three seeds), PowerSGD still needs about 170 steps against 90 (transformer), 120 against 90 (LeNet).
+# At 10 Mbit/s PowerSGD trains LeNet in an eighth of float32's seconds, and the transformer in three tenths. At 1 Gbit/s there is no clear difference for LeNet, and the transformer takes longer: it needs more steps, and saves only a few milliseconds in each. (That row is *open* because only a factor of two counts.) With each at the best of five rates (three seeds), PowerSGD still needs about 170 steps against 90 (transformer), 120 against 90 (LeNet).
 #
 # ### Do not wait for the slowest
 #
@@ -450,7 +450,7 @@ ipywidgets.interactive(backups, workers=(2, 24), b=(0, 23), jitter=(0.02, 10.0, 
 # %% [markdown]
 # (Below 0.08, a dropped gradient costs more than the wait that it saves.)
 #
-# **Real stragglers.** Real delays follow no formula. Here three processes compress text in bursts of a tenth of a second, on a core that they share with worker 3 only. A gradient takes at least 15 ms (paced). In each column of the picture, steps go from left to right:
+# **Real stragglers.** Real delays follow no formula. Here three processes compress text in bursts of a tenth of a second, on worker 3's core. A gradient takes at least 15 ms (paced). Steps go from left to right, and the scales differ:
 
 # %%
 with Others() as others:
@@ -462,7 +462,7 @@ style.doubt(ax.figure, others)
 plt.show()
 
 # %% [markdown]
-# With random delays every worker may be the slowest, and a slow step says nothing about the next one. Real delays come from what else the machine computes, so slow steps may follow each other. Without a formula, we predict from measured times, the *sample*.
+# With random delays every worker may be the slowest, and a slow step says nothing about the next one. A burst lasts several steps, so worker 3's slow steps may follow each other: look at the highest marks on the right. Workers 1 and 2 may be late too where they share a core. Without a formula, we predict from measured times, the *sample*.
 #
 # ### Exercise 5: from a sample instead of a formula
 #
@@ -504,7 +504,7 @@ style.doubt(ax.figure, others)
 plt.show()
 
 # %% [markdown] claims="12-real-backup 12-backup-bias"
-# Here a late worker has to finish its gradient, so the prediction may be too optimistic. The records have five seeds. The second one shows the price: only the slow worker has images of eights and nines, and the accuracy is on these:
+# Here a late worker has to finish its gradient, so the prediction may be too optimistic. The records have five seeds. The second one shows the price: only the slow worker, 6 or 3 times slower than the others, has images of eights and nines, and the accuracy is on these:
 
 # %%
 for name in ("real-backup", "backup-bias"):
@@ -560,7 +560,7 @@ guess.answer("1024 samples: accuracy with 16 times the rate", "more" if more els
 claims.evidence("12-linear-rule")
 
 # %% [markdown]
-# From a tenth of the best rate, $k$ times the rate is better than the old rate in all four settings, far better in three. From the best rate, $k = 16$ is worse than the old rate. This fits a limit on the rate, not on $k$: $k\lambda$ must stay stable, and the best rate for 64 samples is already near the limit. (Of nine rates, the best for 1024 samples is three times that for 64, on both tasks.)
+# From a tenth of the best rate, $k$ times the rate is better than the old rate in all four settings, far better in three. From the best rate, $k = 16$ is worse than the old rate, and $k = 4$ *open* (the digits' gain is below the two points fixed beforehand). This fits a limit on the rate, not on $k$: training must stay stable at $k\lambda$, and the best rate for 64 samples is already near the limit. (Of nine rates, the best for 1024 samples is three times that for 64, on both tasks.)
 #
 # ### The knee
 #
@@ -584,7 +584,7 @@ _ = plots.knee(fewest, least, critical)
 plt.show()
 
 # %% [markdown]
-# From 16 to 64 samples, four times the batch needs about half the steps, not a quarter (dashed). From 1024 on, a larger batch hardly saves a step and only costs more samples. The fitted curve is $S = S_\mathrm{min}\,(1 + B_\mathrm{crit}/B)$ (McCandlish et al., 2018), where $S_\mathrm{min}$ is the number of steps with an unlimited batch. At its knee, the *critical batch size* $B_\mathrm{crit}$, training needs $2\,S_\mathrm{min}$ steps.
+# From 16 to 64 samples, four times the batch needs about half the steps, not a quarter (dashed). From 1024 on, a larger batch hardly saves a step and only costs more samples. The fitted curve is $S = S_\mathrm{min}\,(1 + B_\mathrm{crit}/B)$ (McCandlish et al., 2018), where $S_\mathrm{min}$ is the number of steps with an unlimited batch. At its knee, the *critical batch size* $B_\mathrm{crit}$, training needs $2\,S_\mathrm{min}$ steps. The fit is rough: see 64 samples.
 #
 # Why is there a knee? The gradient of $B$ samples is the true gradient $G$ plus noise, and the noise has the squared length $\mathrm{tr}(\Sigma)/B$ on average. Averaging more samples helps as long as the noise is longer than the gradient. The **gradient noise scale** $\mathrm{tr}(\Sigma)/\|G\|^2$ is the batch size at which both have the same length. Data-parallel training can measure it without extra gradients: a replica's gradient has batch size $B$, and the mean of $R$ replicas has $RB$.
 #
@@ -639,11 +639,14 @@ plt.show()
 # LARS and LAMB give each layer its own rate, $\lambda\,\|w\| / \|g\|$: a step's length is then a fixed fraction of the length of the layer's weights $w$. LARS changes SGD, where $g$ is the gradient; LAMB changes Adam, where $g$ is Adam's step. The records have eight seeds, each optimizer at the best of nine rates. *All samples* means one step in each epoch:
 
 # %%
-for name in ("lars", "lamb"):
-    display(claims.evidence(f"12-{name}"))
+lamb = claims.evidence("12-lamb").tables()
+display(
+    claims.evidence("12-lars"),
+    Markdown(f"<details><summary>LAMB and Adam</summary>\n\n{lamb}\n\n</details>"),
+)
 
 # %% [markdown]
-# LARS is as accurate as SGD with 1024 digits a step, and more accurate in the other three settings. But Adam without a rate for each layer has a higher mean than LARS in three of the four, and LAMB is less accurate than Adam in all four. (LAMB's paper trains BERT, with about 340 million weights; ours have fewer than 70 000.)
+# LARS is as accurate as SGD with 1024 digits a step, and more accurate in the other three settings. But Adam without a rate for each layer has a higher mean than LARS in three of the four, and LAMB is less accurate than Adam in all four. (LAMB's paper trains BERT, about 340 million weights; ours have fewer than 70 000.)
 #
 # **Answer.** Up to the critical batch size a larger batch saves steps, though fewer than in proportion; far beyond it, hardly any. Multiply a small rate by $k$, as long as training stays stable. *Evidence: the measured knee, the noise scale and the records above.*
 #
