@@ -83,6 +83,8 @@ def _factor(timeline: Timeline) -> float:
 
 def _boxes(ax: Axes, timeline: Timeline, points: float) -> None:
     """Draw one timeline's boxes and its title; ``points`` of the paper are one unit of its time."""
+    from matplotlib.patheffects import Normal, Stroke
+
     ranks, factor = timeline.schedule.ranks, _factor(timeline)
     halves = any(box.action.kind in "IW" for box in timeline.boxes)
     shortest: dict[tuple[int, str], float] = {}
@@ -99,14 +101,18 @@ def _boxes(ax: Axes, timeline: Timeline, points: float) -> None:
             ends = begin * factor, (begin + length) * factor
             ax.hlines(box.rank + 0.32, *ends, color=BLACK, linewidth=4, capstyle="butt")
         number = str(box.action.micro)
-        for text in (kind + number, number) if halves else (number,):
-            # bold letters and some space; all boxes of a kind in a lane bear a number, or none
-            room = shortest[box.rank, kind] * points / (0.9 * len(text))
-            if room > 8.5:
+        ems = 0.7 * len(number)  # its width in bold; a W takes 1.1
+        for text, wide in ((kind + number, ems + 1.1), (number, ems))[0 if halves else 1 :]:
+            # a margin; all boxes of a kind in a lane bear a number, or none
+            size = (shortest[box.rank, kind] * points - 5) / wide
+            if size > 7:
+                shade = ink(COLOURS[kind])
+                # a dark theme thins white letters' edges as it makes them black
+                wider = [Stroke(linewidth=0.3, foreground=shade), Normal()]
                 ax.text(
                     (begin + length / 2) * factor, box.rank - 0.05, text,
-                    fontsize=min(11, 0.85 * room), weight="bold", ha="center", va="center",
-                    color=ink(COLOURS[kind]), clip_on=True,
+                    fontsize=min(11, size), weight="bold", ha="center", va="center",
+                    color=shade, clip_on=True, path_effects=wider if shade == "white" else None,
                 )  # fmt: skip
                 break
     where = "recorded" if timeline.recorded else "model, not recorded"

@@ -3,7 +3,7 @@
 #
 # At the end you will have cut a model over real ranks, sent pieces of a batch through it in five orders (*schedules*), and written a schedule of your own for ranks that are far apart.
 #
-# Below, four ranks train a small transformer, each with a quarter of it. The batch is cut into eight pieces, which the ranks process in two orders: GPipe does all forward passes, then all backward passes; 1F1B alternates. Look at the gaps, where ranks wait.
+# Below, four ranks train a small transformer, each with a quarter of it. The batch is cut into eight pieces, which the ranks process in two orders: GPipe does all forward passes, then all backward passes; 1F1B (one forward, one backward) alternates. Look at the gaps, where ranks wait.
 
 # %%
 import inspect
@@ -62,7 +62,7 @@ draw.lanes(*lines.values(), label="What each rank does when, in two orders of th
 plt.show()
 
 # %% [markdown]
-# Each row is a rank. Each box is a forward or backward pass of one piece (a *micro-batch*), with its number if it fits. *Paced* means that a rank does its real arithmetic and then sleeps until its stated time has passed: your machine may have fewer cores than ranks. Messages, waiting and order are real.
+# Each row is a rank. Each box is a forward or backward pass of one piece (a *micro-batch*), with its number if it fits. *Paced* means that a rank does its real arithmetic and then sleeps until its stated time has passed: your machine may have fewer cores than ranks. "Took longer" in a title counts the boxes whose arithmetic alone exceeded the stated time. Messages, waiting and order are real.
 #
 # **You will be able to**
 #
@@ -95,12 +95,12 @@ plt.show()
 #
 # A backward pass takes twice as long as a forward pass. The titles in the picture above give the idle share with eight micro-batches under both orders.
 #
-# > **Predict:** what is the idle share, from 0 to 1, if the batch goes through in one piece? With 16 micro-batches? Both orders above are about equally idle. So what does 1F1B need less of: "time", "memory" or "messages"? Type your answers in place of the dots.
+# > **Predict.** What is the idle share, from 0 to 1, if the batch goes through in one piece? With 16 micro-batches? Both orders above are about equally idle. So what does 1F1B need less of: "time", "memory" or "messages"? Type your answers in place of the dots.
 
 # %%
 guess["idle share, one piece"] = ...
 guess["idle share, 16 micro-batches"] = ...
-guess["1F1B is good for less"] = ...
+guess["what 1F1B needs less of"] = ...
 
 # %% [markdown]
 # ### Two layers on two ranks, by hand
@@ -133,7 +133,7 @@ w1, w2 = (torch.tensor(value, requires_grad=True) for value in (3.0, 2.0))
 print(f"dL/dw1 = {w1.grad.item()}, dL/dw2 = {w2.grad.item()}")
 
 # %% [markdown]
-# This is [model-parallel](glossary.md#model-parallel) training: each rank has a part of the model and sees all data. In [data-parallel](glossary.md#data-parallel) training each rank has the whole model and a part of the data. Which of the two sends less? Take one transformer block, $C$ numbers wide, and a batch of $n$ tokens, in float32. A ring allreduce sends the gradient of the block's $12C^2 + 13C$ weights nearly twice. A pipeline sends an activation of $nC$ numbers from stage to stage, and its gradient back.
+# This is [model-parallel](glossary.md#model-parallel) training: each rank has a part of the model and sees all data. In [data-parallel](glossary.md#data-parallel) training each rank has the whole model and a part of the data. Which of the two sends less? Take one transformer block, $C$ numbers wide, and a batch of $n$ tokens, in float32. The block has $12C^2 + 13C$ weights (six matrices, biases and two layer norms). In a ring allreduce ([08](08_allreduce_animation.ipynb)), each of many ranks sends nearly twice the size of the gradient. A pipeline sends an activation of $nC$ numbers from stage to stage, and its gradient back.
 
 # %%
 rows = [
@@ -178,7 +178,7 @@ claims.evidence("11-bubble")
 # %% [markdown]
 # ### A schedule is data
 #
-# A schedule is a list of actions for each rank. Here are the lists of GPipe and of 1F1B (one forward, one backward) for three ranks:
+# A schedule is a list of actions for each rank. Here are the lists of GPipe and of 1F1B for three ranks:
 
 # %%
 print(families.gpipe(3, 4), families.one_f_one_b(3, 4), sep="\n\n")
@@ -214,7 +214,7 @@ for name in ("GPipe", "1F1B"):
 # %% [markdown]
 # ### Exercise 1: one forward, one backward
 #
-# *Difficulty ●●○, 15 minutes.* Write the list of one rank under 1F1B, as strings such as `"F0"` and `"B3"`. A rank first sends ahead one micro-batch for each rank after it (at most all $m$). Then it alternates: one forward pass, one backward pass. When no forward pass is left, it does the remaining backward passes. A rank *keeps* a micro-batch from its F to its B. The check allows GPipe's idle time, and as many micro-batches kept as this rule needs.
+# *Difficulty ●●○, 15 minutes.* Write the list of one rank under 1F1B, as strings such as `"F0"` and `"B3"`. A rank first sends ahead one micro-batch for each rank after it (at most all $m$). Then it alternates: one forward pass, one backward pass. When no forward pass is left, it does the remaining backward passes. A rank *keeps* a micro-batch from its F to its B. The check refuses more idle time than GPipe's, and more micro-batches kept than this rule needs.
 #
 # <details><summary>Hint</summary>
 #
@@ -257,7 +257,7 @@ plt.show()
 #
 # A rank keeps a micro-batch's activations from the forward pass until the backward pass. Under GPipe it keeps those of all $m$ micro-batches. Under 1F1B, each forward pass after the first few is followed by a backward pass, which frees the activations of one.
 #
-# > **Predict:** of 8 micro-batches, how many does rank 0 keep at most under 1F1B on four ranks?
+# > **Predict.** Of 8 micro-batches, how many does rank 0 keep at most under 1F1B on four ranks?
 
 # %%
 guess["kept by rank 0 of 4, 1F1B"] = ...
@@ -266,7 +266,7 @@ guess["kept by rank 0 of 4, 1F1B"] = ...
 draw.held(list(lines.values()))
 plt.show()
 guess.answer("kept by rank 0 of 4, 1F1B", lines["1F1B"].most_held(0))
-guess.answer("1F1B is good for less", "memory")
+guess.answer("what 1F1B needs less of", "memory")
 
 # %% [markdown]
 # ### Exercise 2: kept at most
@@ -292,7 +292,7 @@ def kept_at_most(rank, p, m):
 check_answer.kept_at_most(kept_at_most)
 
 # %% [markdown]
-# Now we count bytes. Autograd reports every tensor that it saves for the backward pass (`torch.autograd.graph.saved_tensors_hooks`). We add up those that are alive, without the weights. **[Recomputation](glossary.md#recomputation)** keeps only the input of each stage, and repeats the forward pass before the backward pass. The table is for rank 1 and 16 micro-batches. The prediction is the bytes of one micro-batch times the number kept. With recomputation only the micro-batch at work takes these bytes; the others take their input's:
+# Now we count bytes. Autograd reports every tensor that it saves for the backward pass (`torch.autograd.graph.saved_tensors_hooks`). We add up those that are alive, without the weights. **[Recomputation](glossary.md#recomputation)** keeps only the input of each stage, and repeats the forward pass before the backward pass. The table is for rank 1 and 16 micro-batches. The prediction is the bytes of one micro-batch times the number kept. With recomputation, one micro-batch at a time takes these bytes; each other takes only the bytes of its input:
 
 # %%
 config, micro, r = runs.SMALL, 16, 1
@@ -318,7 +318,7 @@ Markdown("\n".join(rows))
 #
 # *78 minutes, of which the project takes 50.* With eight micro-batches on four ranks, GPipe and 1F1B are idle for 27 % by the formula. Can the same eight pieces be ordered so that ranks wait less?
 #
-# > **Predict:** a backward pass has two halves, I (gradient of the inputs) and W (gradient of the weights). No other rank waits for W. If a rank may do W whenever it likes, to what idle share can 27 % fall? Which rank must then keep more micro-batches than under 1F1B: the "first" or the "last"?
+# > **Predict.** A backward pass has two halves, I (gradient of the inputs) and W (gradient of the weights). No other rank waits for W. If a rank may do W whenever it likes, to what idle share can 27 % fall? Which rank must then keep more micro-batches than under 1F1B: the "first" or the "last"?
 
 # %%
 guess["idle share with W put off"] = ...
@@ -336,7 +336,7 @@ guess["who keeps more"] = ...
 # - I: $\partial L/\partial x = (\partial L/\partial y)\,A$. The rank before waits for it.
 # - W: $\partial L/\partial A = (\partial L/\partial y)^\top x$. No rank waits for it.
 #
-# So a rank does I at once, and W when it would be idle. If F, I and W take equally long and $m \ge p$, each rank is idle only for the time of $p - 1$ forward passes, while it works for $3m$ of them:
+# So a rank does I at once, and W when it would be idle. But no W is ready while a rank waits for its first F or its first I. If F, I and W take equally long and $m \ge p$, these two waits together last $p - 1$ forward passes, while the rank works for $3m$:
 #
 # $$\text{idle share} = \frac{p - 1}{3\,m + p - 1}$$
 #
@@ -358,7 +358,7 @@ guess.answer("idle share with W put off", formula)
 display(claims.evidence("11-interleaved"), claims.evidence("11-zero-bubble"))
 
 # %% [markdown]
-# Why is zero-bubble not free of bubbles? W can fill the wait for a gradient. It cannot fill a rank's wait for its first F or its first I, because no W is ready then. So a longer W does not help; a shorter W leaves more gaps (simulated, $f = i = 1$):
+# A longer W does not shorten a rank's first two waits; a shorter W leaves more gaps (simulated, $f = i = 1$):
 
 # %%
 for w in (0.5, 1, 2):
@@ -553,7 +553,7 @@ with Cluster(n=2, preload=("torch",)) as pair:
 Markdown("\n".join(rows))
 
 # %% [markdown]
-# With stashing the distance is zero up to rounding: the result is the gradient of one model. Without, on four ranks, it is the gradient of none. Two ranks need no stashing: the last stage updates nothing between its F and its B. The first stage is one layer and sends no gradient on, so its B reads no weights.
+# With stashing the distance is zero up to rounding: the result is the gradient of one model. Without, on four ranks, it is the gradient of none. Two ranks need no stashing here: the last stage updates nothing between its F and its B. The first stage is one layer and sends no gradient on, so its B reads no weights; with two layers it would need stashing.
 #
 # <details><summary><b>What the sources say, what we measured</b></summary>
 #

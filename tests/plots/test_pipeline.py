@@ -90,3 +90,16 @@ def test_the_player_has_every_run_once_recorded_ones_first():
         data["names"][kind] for kind in sorted(kinds)
     ]
     assert data["inks"] == [ink(colour) for colour in data["colours"]]
+
+
+@pytest.mark.parametrize(("make", "part"), [(families.interleaved, 0.5), (families.zero_bubble, 1)])
+def test_letters_leave_a_margin_in_their_box(make, part):
+    line = simulate(make(4, 8), Costs(part, part, part))
+    ax = draw.lanes(simulate(families.gpipe(4, 8)), line)  # the longer step sets the scale
+    ax.figure.set_layout_engine("constrained")  # as in a notebook
+    ax.figure.canvas.draw()
+    assert ax.texts
+    for text in ax.texts:
+        at, letters = ax.transData.transform(text.get_position()), text.get_window_extent()
+        (box,) = (p for p in ax.patches if p.contains_point(at))
+        assert letters.width <= box.get_window_extent().width - 4 * ax.figure.dpi / 72
