@@ -54,10 +54,10 @@ def latency(
         if math.isfinite(one["capacity"]):
             label = "found in the curve" if i == 0 else None
             ax.axvline(end / 1024, color=VERMILION, linewidth=1.5, label=label)
-        within = times[(sizes >= begin) & (sizes <= end)]
         said = f"{one['seconds'] * 1e9:.{int(one['seconds'] < 1e-8)}f} ns"
         middle = _beside(math.sqrt(begin * end), upright)
-        at = middle / 1024, 1e9 * max([*within, one["seconds"]])
+        under = times[abs(np.log2(sizes / middle)) < 1]  # the curve where the text stands
+        at = middle / 1024, 1e9 * max([*under, one["seconds"]])
         note(ax, said, at, (0, 10), ha="center", color=BLUE, bbox=PAPER)
         begin = end
     for i, one in enumerate(reported):
@@ -66,7 +66,8 @@ def latency(
     ax.set(xlabel="working set, KiB", ylabel="time of a load, ns", yscale="log")
     ax.set_xscale("log", base=2)
     powers = range(round(math.log2(max(sizes[-1] / 1024, 2))) + 1)
-    ax.set_xticks([2**k for k in powers[::2]], [str(2**k) for k in powers[::2]])
+    said = [f"{2**k}" if k < 14 else f"{2 ** (k - 10)} MiB" for k in powers[::2]]
+    ax.set_xticks([2**k for k in powers[::2]], said)
     ax.set_xticks([2**k for k in powers[1::2]], [""] * len(powers[1::2]), minor=True)
     ax.set_xlim(0.8 * sizes[0] / 1024, 1.25 * sizes[-1] / 1024)
     ax.set_ylim(top=2 * max(times) * 1e9)  # room for the last plateau's time
@@ -153,7 +154,7 @@ def tiles(
         ax.axvline(side, color=VERMILION, linestyle=":", linewidth=2.5)
         note(ax, f"your tile for {cache}: {side}", (side, 1), (across, 4), ha=ha,
              xycoords=("data", "axes fraction"), color=VERMILION)  # fmt: skip
-    ax.set(xlabel="side of a tile", ylabel="Gflop/s", xscale="log", ylim=(0, None))
+    ax.set(xlabel="side of a tile, elements", ylabel="Gflop/s", xscale="log", ylim=(0, None))
     ax.set_xticks(sides, list(map(str, sides)))
     ax.set_xticks([], minor=True)
     return ax

@@ -178,11 +178,13 @@ def _kernels(at: _Frame, data) -> list[str]:
     for ((cx, cy), name), (left, middle) in zip(names, found, strict=True):
         end = min(max(cx, left - 2), left + LETTER * len(name))
         if math.hypot(end - cx, middle - cy) > 20:  # a line leads to a name that had to move
-            parts.append(_line(cx, cy, end, middle, "#777", 1))
+            into = left < end < left + LETTER * len(name)  # from above or below
+            stop = middle + into * math.copysign(FONT / 2 + 2, cy - middle)
+            parts.append(_line(cx, cy, end, stop, "#777", 1))
         parts.append(_text(left, middle + 5, name, "start", "#222"))
     for d, place in zip(data, places, strict=True):
         hollow = d["top"] < at.top  # held against a dashed roof
-        fill, ring, wide = ("#fff", BLUE, 3) if hollow else (BLUE, "#fff", 1.5)
+        fill, ring, wide = ("#fff", BLUE, 2) if hollow else (BLUE, "#fff", 1.5)
         parts.append(_dot(*place, 7, fill, tip_of(d), f' stroke="{ring}" stroke-width="{wide}"'))
     return parts
 

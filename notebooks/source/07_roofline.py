@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Measure what this machine can do, and see what limits your code
 #
-# At the end you will have one picture of your machine, its [roofline](glossary.md#roofline), with your own kernels in it. You will be able to say what limits each kernel, and what to change.
+# At the end you will have one picture of your machine, its [roofline](glossary.md#roofline), with your own kernels in it. It shows what limits each kernel, and what to change.
 #
 # **You will be able to**
 #
@@ -60,7 +60,7 @@ a, b = (rng.random((P.n, P.n), dtype=np.float32) for _ in range(2))
 products = versions(P.n)  # of two matrices, by name
 
 # %% [markdown]
-# The next cell measures this machine once, in less than a minute, and draws its roofline. The lines are limits of the machine, for numbers of 32 bits (fp32). Each circle is a *kernel*, a small piece of a program. Further right, a kernel does more operations for each byte; further up, it is faster. `axpy` adds a multiple of one array to another. The other two kernels multiply the same matrices with the same number of operations. (A kernel passes memory's lines if a cache served it, or if other programs slowed the machine while it measured the lines.) **Point at a circle** for its figures, and **add a kernel** of your own below the picture. Which kernel could be faster?
+# The next cell measures this machine once, in less than a minute, and draws its roofline. The lines are limits of the machine, for numbers of 32 bits (fp32). Each circle is a *kernel*, a small piece of a program. Further right, a kernel does more operations for each byte; further up, it is faster. `axpy` adds a multiple of one array to another. The other two kernels multiply the same matrices with the same number of operations. (A circle may lie above its line if a cache served the kernel, or if other programs slowed the machine while it measured the line.) **Point at a circle** for its figures, and **add a kernel** of your own below the picture. Which kernel could be faster?
 
 # %%
 machine = ceilings()
@@ -123,6 +123,7 @@ if machine.skipped:
 # *Scalar* code uses one lane of a register. *theory* is the formula, with two units and FMA in every row. The last column shows how many instructions your core finishes in a cycle (operations ÷ lanes, ÷ 2 with FMA):
 #
 # - with FMA, about 2 confirms the two units; about 1 with AVX-512 means a single unit of this width;
+# - with FMA, a number between 1 and 2 means at least two units, slowed by other programs or a lower clock;
 # - without FMA, above 2 means more than two units;
 # - where float32 and float64 differ, trust the larger number: the same units do both.
 #
@@ -287,7 +288,7 @@ for p in points:
     print(f"{p.name:9} {p.threads:7} {p.intensity:9.2f} {p.performance / 1e9:7.2f} "
           f"{p.bandwidth / 1e9:6.1f} {share:8.0%} "
           f"{'–' if predicted is None else seconds(predicted):>9} {seconds(p.seconds):>9}"
-          f"{'  above the roof: a cache?' if share > 1.05 else ''}")  # fmt: skip
+          f"{'  above the roof' if share > 1.05 else ''}")  # fmt: skip
 took = {p.name: p.seconds for p in points}
 by_passes.answer(took["passes"] / took["fused"])
 peak, bandwidth = machine.roof(machine.cores)
@@ -295,6 +296,8 @@ offer("the roof of all cores", **{"Gflop/s": peak / 1e9, "GB/s": bandwidth / 1e9
 draw.interactive(peaks, roofs | machine.cache_roofs(), points)
 
 # %% [markdown] claims="07-fusion 07-softmax"
+# (A kernel may come out *above the roof* if a large last cache held part of its arrays, or if other programs slowed the machine while it measured the bandwidth.)
+#
 # **Fusion saves bytes, and so it saves time.** In the records, on one thread, four passes take 2.0 to 2.2 times as long as one pass if the arrays lie in memory, and 1.7 to 1.9 times if they lie in L2. Bytes alone predict 2.5.
 #
 # **Bytes do not explain a kernel far below memory's roof.** `softmax` moves as many bytes as `x * 2`, and takes 1.5 to 4.3 times as long in the records. One reason may be *exp*: we count it as one operation, but it takes many instructions.
@@ -342,7 +345,7 @@ swap.answer(spent["ijk"] / spent["ikj"])
 #
 # ### Exercise 3: find the order
 #
-# *Difficulty ●●○, 10 minutes.* Suppose that the **inner** loop is the one over `i`. By how many elements do the accesses to A, to B and to C move from one of its iterations to the next? Answer 0 (it stays), 1 (to the neighbour) or `"n"` (to the next row). Answer the same for `j` and for `k`. Which inner loop has no `"n"`? Give its name as `free`.
+# *Difficulty ●●○, 10 minutes.* Suppose that the **inner** loop is the one over `i`. By how many elements do the accesses to A, to B and to C move from one of its iterations to the next? Answer 0 (it stays), 1 (to the neighbour) or `"n"` (to the next row). Do the same for `j` and `k`. Which inner loop has no `"n"`? Give its name as `free`.
 #
 # <details><summary>Hint</summary>
 #
@@ -567,7 +570,7 @@ if product:
 draw.interactive(peaks, roofs, placed)
 
 # %% [markdown]
-# All programs ran on one thread. We counted the same operations and bytes for each, so all circles have the same intensity. Look how far below its roof each one is. At n = 384, B takes 0.6 MB: where it fits a cache, blocks may gain nothing.
+# All programs ran on one thread. We counted the same operations and bytes for each, so all circles have the same intensity. Look how far each one is from its roof. (One may lie above it if other programs slowed the machine while it measured the peak.) At n = 384, B takes 0.6 MB: where it fits a cache, blocks may gain nothing.
 #
 # > **Answer.** The inner loop of `ikj` takes steps of one element, lets no addition wait, and compiles to vectors. Each of the three gains less without the others. Blocks and register tiles then use each loaded number more often.
 #
@@ -592,7 +595,7 @@ for name, function in (("used", library.used), ("unused", library.unused)):
     print(f"{name:7} {seconds(timing.best):>8}: {rate:6.1f} billion additions in a second")
 
 # %% [markdown] claims="07-unused-result"
-# The second line is faster than any processor can add: the compiler has removed the loop. If more work takes hardly more time, as in the column *unused*, suspect that the work was not done.
+# The second line is faster than any processor can add: the compiler has removed the loop. If 30 times the additions take hardly longer, as in the column *unused* below, suspect that the work was not done.
 
 # %%
 evidence("07-unused-result")
