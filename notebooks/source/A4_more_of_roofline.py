@@ -5,11 +5,20 @@
 #
 # **You will be able to**
 #
-# - compute the batch size from which on arithmetic limits a layer, and how it depends on the number format;
+# - compute the smallest batch at which arithmetic, not memory, limits a layer, and how it depends on the number format;
 # - explain why a language model writes an answer more slowly than it reads a prompt;
 # - judge a change of a layer by its operations *and* its bytes.
 #
-# **You need** [notebook 07](07_roofline.ipynb), lesson 1 and [attention](glossary.md#attention) with queries, keys, values and heads. *Time:* 60 minutes. *Cores:* one, and a C compiler. *GPU:* none.
+# **You need** lesson 1 of [notebook 07](07_roofline.ipynb), and [attention](glossary.md#attention) with queries, keys, values and heads. *Time:* 60 minutes. *Cores:* one, and a C compiler. *GPU:* none.
+#
+# | symbol | meaning | unit |
+# |---|---|---|
+# | $I$ | [arithmetic intensity](glossary.md#arithmetic-intensity) | flop/byte |
+# | $B$ | batch: samples, or requests, at a time | |
+# | $n$ | inputs, and outputs, of a layer | |
+# | $C$ | width of a transformer block; channels of a convolution | |
+# | $T$ | tokens before the new one | |
+# | $k$, $s$, $g$ | a convolution's side of the kernel, stride, groups | |
 #
 # ## Set-up
 
@@ -75,7 +84,7 @@ others.say()
 draw.interactive(peak, roof, layers)
 
 # %% [markdown]
-# A batch of 1 stands far left: two operations for each weight of 4 bytes. As the batch grows, the point moves right; past the ridge, arithmetic limits the layer. Your least batch, *yours*, stands just right of the ridge. If it lies below the roof, the library's kernel does not reach the peak. (A point may lie above memory's roof if a cache holds the weights, or if the roof was measured on a busier machine.)
+# A batch of 1 stands far left: two operations for each weight of 4 bytes. As the batch grows, the point moves right; past the ridge, arithmetic limits the layer. Your least batch, *yours*, stands just right of the ridge. If it lies below the roof, the library's kernel does not reach the peak. (A point may lie above a line if the line was measured on a busier machine, or above memory's line if a cache holds the weights.)
 #
 # ## Fewer bytes for each number
 #
@@ -202,34 +211,8 @@ draw.interactive(peak, roof, phases)
 #
 # ## Designing a layer
 #
-# How much does a convolution layer save if you change its shape? The source, a lecture that we check here, lists smaller kernels, a stride, and *groups*. With $g$ groups, the channels fall into $g$ parts, and an output channel reads only the input channels of its own part. A *depthwise* layer has one group for each channel. A *channel shuffle* then interleaves the groups, so that the next layer mixes them. The column *source* is the source's formula for the operations. We count operations, parameters, outputs and bytes, and measure the time, each as new ÷ old:
-
-# %%
-base = Layer()
-print(f"base: 128 channels in and out, 56 × 56 positions, kernel of side 3, "
-      f"{base.flops / 1e6:.0f} Mflop, {base.bytes / 1e6:.1f} MB")  # fmt: skip
-module, x = base.build()
-with Others() as others:
-    base_time = measure(lambda: module(x), repeats=25, time_limit=1.5).best
-print(f"{'':13} {'source':>8} {'flops':>8} {'params':>8} {'output':>7} {'bytes':>6} {'time':>6}"
-      "   flop/byte")  # fmt: skip
-for name, (layer, words, _) in variants(base).items():
-    module, x = layer.build()
-    with others:
-        took = measure(lambda m=module, x=x: m(x), repeats=25, time_limit=1.5).best
-    print(
-        f"{name:13} {words:>8} {layer.flops / base.flops:8.3f} "
-        f"{layer.parameters / base.parameters:8.3f} {layer.output / base.output:7.2f} "
-        f"{layer.bytes / base.bytes:6.2f} {took / base_time:6.2f} {layer.flops / layer.bytes:10.1f}"
-    )
-grouped, x = variants(base)["4 groups"][0].build()
-with others:
-    served = measure(lambda: grouped(x), repeats=25, time_limit=1).best
-    moved = measure(lambda: shuffle(x, 4), repeats=25, time_limit=1).best
-others.say()
-print(f"shuffle: 0 operations, {seconds(moved)}, {moved / served:.0%} of the grouped layer's time")
-
-# %% [markdown]
+# How much does a convolution layer save if you change its shape? The source, a lecture that we check here, lists smaller kernels, a stride, and *groups*. With $g$ groups, the channels fall into $g$ parts, and an output channel reads only the input channels of its own part. A *depthwise* layer has one group for each channel. A *channel shuffle* then interleaves the groups, so that the next layer mixes them.
+#
 # ### Exercise 2: what a change saves
 #
 # *Difficulty ●●○, 10 minutes.* A convolution with a kernel of side $k_1$ gets side $k_2$, a stride of $s$ (it had 1) and $g$ groups (it had 1). The channels stay, and the padding is such that only the stride changes the number of positions. Return new ÷ old for its operations, its parameters and the numbers in its output.
@@ -252,6 +235,35 @@ def factors(k1, k2, stride, groups):
 
 # %% check="layer-factors" points=2
 check.layer_factors(factors)
+
+# %% [markdown]
+# We count operations, parameters, outputs and bytes of four changes, and measure the time, each as new ÷ old. The column *source* is the source's formula for the operations:
+
+# %%
+base = Layer()
+print(f"base: 128 channels in and out, 56 × 56 positions, kernel of side 3, "
+      f"{base.flops / 1e6:.0f} Mflop, {base.bytes / 1e6:.1f} MB, "
+      f"{base.flops / base.bytes:.1f} flop/byte")  # fmt: skip
+module, x = base.build()
+with Others() as others:
+    base_time = measure(lambda: module(x), repeats=25, time_limit=1.5).best
+print(f"{'':13} {'source':>8} {'flops':>8} {'params':>8} {'output':>7} {'bytes':>6} {'time':>6}"
+      "   flop/byte")  # fmt: skip
+for name, (layer, words, _) in variants(base).items():
+    module, x = layer.build()
+    with others:
+        took = measure(lambda m=module, x=x: m(x), repeats=25, time_limit=1.5).best
+    print(
+        f"{name:13} {words:>8} {layer.flops / base.flops:8.3f} "
+        f"{layer.parameters / base.parameters:8.3f} {layer.output / base.output:7.2f} "
+        f"{layer.bytes / base.bytes:6.2f} {took / base_time:6.2f} {layer.flops / layer.bytes:10.1f}"
+    )
+grouped, x = variants(base)["4 groups"][0].build()
+with others:
+    served = measure(lambda: grouped(x), repeats=25, time_limit=1).best
+    moved = measure(lambda: shuffle(x, 4), repeats=25, time_limit=1).best
+others.say()
+print(f"shuffle: 0 operations, {seconds(moved)}, {moved / served:.0%} of the grouped layer's time")
 
 # %%
 print(f"{'':13} {'yours':^23} {'counted':^23}   memory, by the source")
