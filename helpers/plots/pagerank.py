@@ -106,8 +106,16 @@ def time_against_bytes(rows: Sequence[Mapping], bandwidth: float) -> Axes:
     return ax
 
 
-def bars(names: Sequence[str], scores: Sequence[float], title: str) -> Axes:
-    """Draw ranks, of a total of 1, as horizontal bars, the first on top, in percent."""
+def bars(
+    names: Sequence[str],
+    scores: Sequence[float],
+    title: str,
+    before: Sequence[float] | None = None,
+) -> Axes:
+    """Draw ranks, of a total of 1, as horizontal bars, the first on top, in percent.
+
+    A dot in each bar is the rank ``before``, with restarts everywhere.
+    """
     ax = ensure_axes()
     order = range(len(names))[::-1]
     drawn = ax.barh([names[i] for i in order], [100 * scores[i] for i in order], color=BLUE)
@@ -115,6 +123,10 @@ def bars(names: Sequence[str], scores: Sequence[float], title: str) -> Axes:
     ax.bar_label(drawn, labels=said, padding=4)
     ax.set(title=title)
     ax.figure.set_label("Rank in percent of all visits")
+    if before is not None:
+        dots = [100 * before[i] for i in order]
+        ax.plot(dots, range(len(dots)), "o", color=ORANGE, markeredgecolor="white", markersize=10)
+        ax.figure.set_label("Rank in percent of all visits; dots: with restarts everywhere")
     ax.margins(x=0.12)
     ax.set_xticks([])
     ax.spines["bottom"].set_visible(False)
@@ -130,7 +142,7 @@ def neighbourhood(
 ) -> HTML:
     """Return a picture of a node's surroundings to zoom, to move and to walk through.
 
-    Shows ``centre`` (red, a thick edge), and the 14 highest-ranked nodes among those that it links
+    Shows ``centre`` (a thick edge), and the 14 highest-ranked nodes among those that it links
     to in one or two steps (blue), and of those that link to it (orange, a dashed edge). Area grows
     with rank.
     """
@@ -223,7 +235,7 @@ def _svg(nodes: Sequence[Mapping], edges: Sequence[tuple[int, int]]) -> str:
         f'aria-label="{_told(nodes)}" text-anchor="middle" font-family="sans-serif">'
         f'<g stroke="{GREY}" stroke-width="0.8" fill="{GREY}">{lines}</g>'
         f'<g stroke="#fff">{marks}</g></svg>'
-        "<small>Red, thick edge: the centre; blue: what it needs, in one or two steps; orange, "
+        "<small>Thick edge: the centre; blue: what it needs, in one or two steps; orange, "
         "dashed edge: what needs it. An arrow leads to what is needed. The larger, the higher its "
         "rank.</small>"
     )

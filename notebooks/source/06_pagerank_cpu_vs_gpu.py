@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Rank a graph in several ways, and find out why one is hundreds of times slower
 #
-# At the end you will have ranked the 63 436 packages of Debian 12 by how much other packages depend on them, with a program of your own. You will be able to predict how fast such a program can be: you count the bytes that it reads.
+# At the end you will have ranked the 63 436 packages of Debian 12 by how much other packages depend on them, with a program of your own, and predicted from its bytes how fast such a program can be.
 #
 # **You will be able to**
 #
@@ -84,7 +84,7 @@ plt.show()
 # %% [markdown]
 # The C library `libc6` has a single link, to the compiler's run-time library `libgcc-s1`. That library has two links, one of them back to `libc6`. Together they get more than a quarter of all visits.
 #
-# **Look around one package:** zoom, drag, and point at the circles. Packages that `python3-numpy` needs are blue; packages that need it are orange (of each, the 14 of highest rank).
+# **Look around one package:** zoom, drag, and point at the circles. Packages that `python3-numpy` needs in one or two steps are blue; packages that need it are orange (at most 14 of each, those of highest rank).
 
 # %%
 draw.neighbourhood(A, debian.names, result.scores, debian.number("python3-numpy"))
@@ -143,7 +143,7 @@ print("computed on", (M.to(device) * z.to(device)).device.type)  # both have to 
 # | 3 | a dense matrix | once, by a product with a diagonal matrix |
 # | 4 (ours) | [compressed rows](glossary.md#compressed-rows) (CSR), 32-bit indices | once, into the values |
 #
-# Version 0 uses DGL, the Deep Graph Library, where it is installed. Version 0s uses plain PyTorch: `[self.source]` picks each link's share, and `index_add_` adds it at the link's target. Version 3s scales the columns element by element. (We time 3s here, and 3 further down.) The other products differ only in `matrix` and in `* self.out`:
+# Version 0 uses DGL, the Deep Graph Library, where it is installed. Version 0s uses plain PyTorch: `[self.source]` picks each link's share, and `index_add_` adds it at the link's target. Its indices have 64 bits and it stores every share, so it moves more bytes than version 0. Version 3s scales the columns element by element. (We time 3s here; of 3, only the set-up, further down.) The other products differ only in `matrix` and in `* self.out`:
 
 # %%
 for version in (v.MessagePassing, v.SparseInLoop, v.DenseInLoop, v.DenseFolded, v.CSR):
@@ -246,7 +246,7 @@ for row in rows:
     )
 
 # %% [markdown] claims="06-same-bytes 06-csr 06-messages-dense"
-# **Bytes explain the slow dense versions.** A sum does little but read. If version 2 reads as fast as the sum, or faster, better code can gain little. The dense matrix has over 400 times the bytes of the compressed rows. (A ratio below 1 means that a cache held some of the bytes.)
+# **Bytes explain the slow dense versions.** A sum does little but read. If version 2 reads as fast as the sum, or faster, better code can gain little. The dense matrix has over 400 times the bytes of the compressed rows. If the ratio of the times is smaller, compressed rows stand farther above their least time than the dense matrix (column *ratio*). (Version 2's ratio is 1 by definition if it read faster than the sum. A ratio below 1 means that a cache held some of the bytes.)
 #
 # Bytes do not explain version 1. COO moves fewer bytes than 0s (2.2 and 3.7 MB), but in the records, on one core, it takes five to seven times as long. Is the COO format slow? We give the same links, in the same format, to SciPy:
 
@@ -289,7 +289,7 @@ evidence("06-scale-columns")
 # %% [markdown]
 # ### On a GPU
 #
-# The source measured an NVIDIA K80. It calls speed-ups of 2 and 3 orders of magnitude "not uncommon" for the dense versions. Version 0 gains less, it says, and version 1 is "not competitive at all". Here is the GPU of this machine, or one that `make gpu` has recorded:
+# The source measured an NVIDIA K80. It calls speed-ups of 2 and 3 orders of magnitude "not uncommon" for the dense versions. Version 0 gains less, it says, and version 1 is "not as well optimized". Here is the GPU of this machine, or one that `make gpu` has recorded:
 
 # %%
 from helpers.pagerank.report import gpu_column
@@ -595,7 +595,7 @@ from helpers.pagerank import distributed
 print(inspect.getsource(distributed.rank_block).split('"""')[2].partition("    if residual")[0])
 
 # %% [markdown]
-# On one machine, four processes need not be faster than one: they share memory and cores. In each iteration they also wait for one another three times, for two sums and for the exchange. What several machines gain is room: together they hold a graph that one cannot.
+# On one machine, four processes need not be faster than one, nor *boundary* faster than *allgather*: the processes share memory and cores. In each iteration they also wait for one another three times, for two sums and for the exchange. What several machines gain is room: together they hold a graph that one cannot.
 #
 # > **Answer.** A process must receive the rank of every foreign node that links to one of its own. The graph and the order of its nodes decide how many there are. You can count them before you run anything.
 #
@@ -621,7 +621,7 @@ with ThreadPoolExecutor(1) as queue:
 #
 # ## In practice, and where to read on
 #
-# Use `networkx.pagerank` for small graphs, igraph on one machine, cuGraph on a GPU. **[Personalised](glossary.md#personalised-pagerank)** PageRank restarts only at nodes of your choice, here at the packages of Debian's section *science*. The bars are packages outside this section whose rank becomes over five times as high:
+# Use `networkx.pagerank` for small graphs, igraph on one machine, cuGraph on a GPU. **[Personalised](glossary.md#personalised-pagerank)** PageRank restarts only at nodes of your choice, here at the packages of Debian's section *science*. The bars are packages outside this section whose rank becomes over five times as high; a dot shows the rank without this choice:
 
 # %%
 restart = np.array([section == "science" for section in debian.sections], dtype=float)
@@ -629,7 +629,7 @@ science = pagerank(A, personalization=restart).scores
 leaned = [i for i in np.argsort(-science) if debian.sections[i] != "science"]
 chosen = [i for i in leaned if science[i] > 5 * result.scores[i]][:10]
 draw.bars([debian.names[i] for i in chosen], science[chosen],
-          "Science ranks these over five times as high as Debian does")  # fmt: skip
+          "Science ranks these over five times as high as Debian does", result.scores[chosen])  # fmt: skip
 plt.show()
 
 # %% [markdown]
@@ -645,9 +645,10 @@ told = [
     ("tensors, `diag`, `mm`, `mv`, devices by name", f"run above, on {device}"),
     (f"iterate $K = {P.iterations}$ times, $N = 10\\,000$, $d = 0.85$",
      f"below $10^{{-10}}$ after {runs['random'].iterations} iterations"),
-    ("version 0 second best on the CPU; sparse \"not competitive at all\"",
-     f"an iteration: {', '.join(f'version {one}: {seconds(took[one])}' for one in order)}; "
-     f"compressed rows: {seconds(took['4'])}. Version 1 "
+    ("version 0 second best on the CPU; version 1 \"not competitive at all\"",
+     f"version {order[0]} first; an iteration of "
+     f"{', '.join(f'version {one}: {seconds(took[one])}' for one in order)}; "
+     f"ours, compressed rows: {seconds(took['4'])}. Version 1 "
      f"{'beats' if took['1'] < took['2'] else 'loses to'} dense version 2"),
     ("dense gains most from the GPU (the source's own figures)",
      f"{gpu_name}: {', '.join(on_gpu)}" if on_gpu else "*not measured here*: no GPU, no record"),

@@ -57,6 +57,15 @@ def test_neighbourhood_tells_its_kinds_by_more_than_colour_and_in_words():
     assert 'aria-label="a and its surroundings. It has none"' in alone
 
 
+def test_a_dot_in_each_bar_is_the_rank_before():
+    ax = graphs.bars(["a", "b"], [0.6, 0.4], "ranks", before=[0.1, 0.3])
+    dots = {y: x for x, y in zip(*ax.lines[0].get_data(), strict=True)}
+    where = {
+        y: name.get_text() for y, name in zip(ax.get_yticks(), ax.get_yticklabels(), strict=True)
+    }
+    assert {where[y]: x for y, x in dots.items()} == {"a": 10, "b": 30}
+
+
 def test_names_of_two_equal_peaks_do_not_cover_each_other():
     page = roofs.interactive({"1 thread": 1e11, "2 threads": 1e11}, BANDS).data
     places = [
