@@ -244,9 +244,8 @@ if check.my_scan.passed(my_scan):
     packed = np.empty(int(totals.sum()), np.float32)
     packed[places[bright == 1]] = pixels[bright == 1]
     assert np.array_equal(packed, pixels[pixels > 0.8])
-    print(
-        f"{len(packed):,} bright pixels of {len(pixels):,} in the upper 160 rows, packed by your scan"
-    )
+    print(f"{len(packed):,} bright pixels of {len(pixels):,} in the upper 160 rows,",
+          "packed by your scan")  # fmt: skip
 
 # %% [markdown]
 # > **Predict.** Both scans run on 256 numbers. Each step begins with a barrier. One more follows the last step if a thread then reads what others wrote. How many barriers does each scan need? In one step of the tree, the 32 lanes of a warp read words 8 apart. How many wavefronts does such a request take?
@@ -321,7 +320,7 @@ Markdown("\n".join(lines))
 #
 # *Within* a warp, privatization changes nothing: as many atomics are in sequence as before. When all bytes were equal, the H200 still took 196 ms with bins in global memory, nearly three times as long as for random bytes. With bins in shared memory it took 0.37 ms for both: counts do not tell why.
 #
-# In counts, a photograph lies between: neighbouring pixels are alike, so more lanes want one bin than with random bytes. The record below counts 5 random pieces of each of two photographs, 256 groups of 32 bytes in a piece. For `china.jpg`, that makes 887 ÷ 256 = 3.5 for 32 bytes. The table above has 7.7 because it takes every eighth row of the whole picture, sky included; no piece touches the upper 195 rows.
+# In counts, a photograph lies between: neighbouring pixels are alike, so more lanes want one bin than with random bytes. The record below counts 5 random pieces of each of two photographs, 256 groups of 32 bytes in a piece. For `china.jpg`, that makes 887 ÷ 256 = 3.5 for 32 bytes. The table above has 7.7 because it takes every eighth row of the whole picture, sky included; no piece of `china.jpg` touches the upper 195 rows.
 
 # %%
 evidence("15-histogram")
