@@ -360,13 +360,13 @@ ax = costs.times_by_ranks(counts, grown, predicted=model_says)
 ax.set(xlabel="number of hosts, one rank each")
 ax.figure.set_label("Time of an allreduce of 256 KB by the number of hosts, links of 100 Mbit/s")
 plt.show()
-for said, ms in (("by the model", model_says["ring"]), ("recorded", grown["ring"])):
+for said, ms in (("by the model", model_says["ring"]), ("measured", grown["ring"])):
     print(
         f"ring {said}: {1e3 * ms[0]:.0f} ms on {counts[0]} hosts, {1e3 * ms[-1]:.0f} on {counts[-1]}"
     )
 
 # %% [markdown]
-# The ring's. Each rank sends $2(N-1)/N$ times $K$ bytes: $K$ on two hosts, $1.75\,K$ on eight, and never $2K$. In tree and recursive doubling, the busiest rank's bytes grow without limit. Recursive doubling zigzags: with 3 or 6 hosts, no power of two, it needs two more steps. The recorded ring takes longer than the model says. One likely reason: all these hosts share two cores, but α was measured while the other ranks slept.
+# The ring's time grows least. Each rank sends $2(N-1)/N$ times $K$ bytes: $K$ on two hosts, $1.75\,K$ on eight, and never $2K$. In tree and recursive doubling, the busiest rank's bytes grow without limit. Recursive doubling zigzags: with 3 or 6 hosts, no power of two, it needs two more steps. The measured ring takes longer than the model says. One likely reason: all these hosts share two cores, but α was measured while the other ranks slept.
 #
 # ## What the sources say, what we measured
 
@@ -385,6 +385,11 @@ table = ["| the sources say | here |", "|---|---|", *(f"| {a} | {b} |" for a, b 
 Markdown("\n".join(table))
 
 # %% [markdown]
+# **References**
+#
+# - Z. Tian, *Introduction to Computation Technologies in Deep Learning*, 2019: the lecture whose claims are examined.
+# - [NCCL's tuning.cc](https://github.com/NVIDIA/nccl/blob/master/src/graph/tuning.cc): the cost model of a library in use.
+#
 # **Next**: [02 Train on several ranks: synchronously and asynchronously](02_sgd_sync_async.ipynb).
 
 # %%
