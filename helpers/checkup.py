@@ -140,8 +140,8 @@ def _python() -> str:
     version = sys.version_info[:3]
     shown = ".".join(map(str, version))
     _expect((3, 11) <= version < (3, 14), f"Python {shown}, and the course needs 3.11 to 3.13")
-    own = Path(sys.prefix) == ROOT / ".venv"
-    return f"{shown}, {'of the course' if own else sys.executable}"
+    where = "the course's own" if Path(sys.prefix) == ROOT / ".venv" else sys.executable
+    return f"{shown}, {where}"
 
 
 def _numpy() -> str:
