@@ -336,7 +336,7 @@ guess["who keeps more"] = ...
 # - I: $\partial L/\partial x = (\partial L/\partial y)\,A$. The rank before waits for it.
 # - W: $\partial L/\partial A = (\partial L/\partial y)^\top x$. No rank waits for it.
 #
-# So a rank does I at once, and W when it would be idle. But no W is ready while a rank waits for its first F or its first I. If F, I and W take equally long and $m \ge p$, these two waits together last $p - 1$ forward passes, while the rank works for $3m$:
+# So a rank does I at once, and W when it would be idle. But no W is ready while a rank waits for its first F or its first I. If F, I and W take equally long and $m \ge p$, these two waits together last $p - 1$ forward passes, while the rank works for $3m$ of them:
 #
 # $$\text{idle share} = \frac{p - 1}{3\,m + p - 1}$$
 #
