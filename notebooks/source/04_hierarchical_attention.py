@@ -297,9 +297,9 @@ print("sentences: 95 % quantile", experiment.limits.words, "words, longest", max
 print("documents: 95 % quantile", experiment.limits.sentences, "sentences,",
       "longest", max(len(d.sentences) for d in train))  # fmt: skip
 _, ax = plt.subplots(figsize=(9, 3))
-ax.hist(np.minimum(lengths, 80), bins=range(1, 82))
-ax.axvline(experiment.limits.words, color=style.VERMILION)
-ax.text(experiment.limits.words + 1, 1000, "cut here: 95 % of the\nsentences are read whole")
+ax.hist(np.minimum(lengths, 80), bins=np.arange(0.5, 81))  # a bar around each number
+ax.axvline(experiment.limits.words + 0.5, color=style.VERMILION)
+ax.text(experiment.limits.words + 1.5, 1000, "cut here: 95 % of the\nsentences are read whole")
 ax.figure.set_label("Most sentences are short")
 ax.set(xlabel="words in a sentence (the last bar: 80 and more)", ylabel="sentences")
 plt.show()
@@ -341,7 +341,7 @@ check.mask_from_lengths(make_mask)
 # %% [markdown]
 # ### Exercise 5: a softmax that does not see padding
 #
-# *Difficulty ●●○, 5 minutes.* From scores and a mask `keep`, both $(N, L)$, make weights that in each row sum to 1 over the words and are 0 at the padding. The scores at the padding can be anything, even far above the words' scores. Gradients must flow back to the scores.
+# *Difficulty ●●○, 5 minutes.* Each row has at least one word. From scores and a mask `keep`, both $(N, L)$, make weights that in each row sum to 1 over the words and are 0 at the padding. The scores at the padding can be anything, even far above the words' scores. Gradients must flow back to the scores.
 #
 # <details><summary>Hint</summary>
 #
@@ -392,8 +392,8 @@ with torch.no_grad():
         fresh.word.pool.__class__ = fresh.sentence.pool.__class__ = Yours
     same, wider = (fresh(documents.Batch.of(few, padding=more)) for more in (0, 25))
 print("attention layer:", type(fresh.word.pool).__name__)
-print(f"logits with this layer, moved by        {(same - logits).abs().max().item():.0e}")
-print(f"and 25 more columns of padding, moved by {(wider - logits).abs().max().item():.0e}")
+print(f"logits with this layer, moved by        {(same - logits).abs().max().item():.1g}")
+print(f"and 25 more columns of padding, moved by {(wider - logits).abs().max().item():.1g}")
 
 # %% [markdown]
 # With the mask, padding changes nothing but the last digits.
@@ -422,7 +422,7 @@ slowest = min(taken["one sentence at a time"])
 for name, way in batching.WAYS.items():
     least = min(taken[name])
     off = (way(plain, chosen) - right).abs().max().item()
-    print(f"{name:24}{len(chosen) / least:7.0f} docs/s {slowest / least:6.1f} x   off by {off:.0e}")
+    print(f"{name:24}{len(chosen) / least:7.0f} docs/s {slowest / least:6.1f} x   off by {off:.1g}")
 faster.answer(slowest / min(taken["all sentences packed"]))
 torch.set_num_threads(P.threads)
 
@@ -460,8 +460,8 @@ with torch.no_grad():
     for name, way in ways.items():
         alone, beside = way(documents.Batch.of(pair[:1]))[0], way(documents.Batch.of(pair))[0]
         off = (alone - plain(documents.Batch.of(pair[:1]))[0]).abs().max().item()
-        print(f"{name:19} alone, off by {off:.0e};"
-              f" beside another document, moved by {(beside - alone).abs().max().item():.0e}")  # fmt: skip
+        print(f"{name:19} alone, off by {off:5.1g};"
+              f" beside another document, moved by {(beside - alone).abs().max().item():.1g}")  # fmt: skip
 
 # %% exercise="padding"
 letters = None  # replace None by a text such as "ad"
@@ -506,7 +506,7 @@ for name, layer in (("attention", attention), ("the layer below it", below)):
 #
 # The word vectors were pretrained, without labels, on the descriptions of source packages that occur in none of our documents; the training changes them further. Three things work against *overfitting*, learning the training documents by heart: *dropout* sets some numbers of every vector to 0, *word dropout* reads some words as unknown, and *smoothed labels* put a probability of 0.9 on the true section and spread the rest over all eight.
 #
-# You train for two epochs at the learning rate 0.008; the records below used up to five, and several rates.
+# You train for two epochs at the learning rate 0.008; the records below used up to five, and several rates. The loss under the bar is that of one batch, with all three; validation goes without.
 #
 # > **Predict.** What accuracy does the network reach on the held-out documents after two epochs?
 
@@ -527,7 +527,11 @@ reached.answer(float(net_right.mean()))
 # %% [markdown]
 # ### Five splits, and each model tuned
 #
-# One split and one short training say little. For the record, each fifth of the sources was held out in turn, and the models learned from all other documents or from a quarter of them. With a quarter, each network trained at five learning rates; with all documents at two, 0.008 and 0.016. Validation on a tenth of the sources chose each network's rate and epoch. *Cross-validation*, which validates on each part of the training documents in turn, chose how closely the linear model fits them. A second rival is a simpler network, the *flat GRU*: one GRU and one attention over all words of the document, without sentences.
+# One split and one short training say little. The record has five splits, and a second rival, the *flat GRU*: one GRU and one attention over all words of the document, without sentences.
+#
+# - **Documents**: each fifth of the sources was held out in turn. The models learned from all other documents or from a quarter of them.
+# - **Rates**: with a quarter, each network trained at five learning rates; with all documents at two, 0.008 and 0.016.
+# - **Choice**: validation on a tenth of the sources chose each network's rate and epoch. *Cross-validation*, which validates on each part of the training documents in turn, chose how closely the linear model fits them.
 #
 # > **Predict.** In how many of the five splits, with all documents, is hierarchical attention ahead of counted words?
 
@@ -547,7 +551,7 @@ plt.show()
 splits.answer(sum(ours > rival for ours, rival in compared["counted words, all documents"]))
 
 # %% [markdown] claims="04-tuned 04-tuned-flat"
-# A dot is a split, the diamond is the mean of the five, and the bar is its 95 % interval. Leads within the grey band, less than half a percentage point, do not count. With all documents, counted words and the hierarchy are too close to tell apart; the flat GRU is behind in every split, by one point on average. With a quarter of them, the hierarchy is one point ahead of counted words and one point behind the flat GRU. Neither difference is clear: both bars reach into the grey band.
+# A dot is a split (in the last row two coincide), the diamond is the mean of the five, and the bar is its 95 % interval. Leads within the grey band, less than half a percentage point, do not count. With all documents, counted words and the hierarchy are too close to tell apart; the flat GRU is behind in every split, by one point on average. With a quarter of them, the hierarchy is one point ahead of counted words and one point behind the flat GRU. Neither difference is clear: both bars reach into the grey band.
 #
 # Does the learning rate matter? Compare each network's best of the five rates, with a quarter of the documents:
 
@@ -577,7 +581,7 @@ for name in ("04-tuned", "04-tuned-flat", "04-one-rate"):
     display(claims.evidence(name))
 
 # %% [markdown] claims="04-one-rate"
-# **With a quarter of the documents, the learning rate decides which architecture is ahead.** At 0.004 the hierarchy leads by four points. At 0.032, the flat GRU's best rate, the flat GRU leads by three; the hierarchy's best rate is 0.016.
+# **With a quarter of the documents, the learning rate decides which architecture is ahead.** At 0.004 the hierarchy leads by four points. At 0.032, the flat GRU's best rate, the flat GRU leads by three; the hierarchy's best rate is 0.016. (The first two tables choose the rate on validation documents, split by split.)
 #
 # **So compare architectures only after you have tuned each of them.** (Splits share training documents, so the intervals are somewhat too narrow, and each network was trained once at each rate.)
 #
@@ -590,7 +594,7 @@ for name in ("04-tuned", "04-tuned-flat", "04-one-rate"):
 #
 # ### What it attends to
 #
-# Pick a held-out package. The blue bar before a sentence shows the sentence's weight $\alpha_i$; a full frame would be 1. The shade of a word shows its weight $\alpha_{it}$. Point at a word for its weight. (Sentences are cut where the model stops reading.)
+# Pick a held-out package. The blue bar before a sentence shows the sentence's weight $\alpha_i$; a full frame would be 1. The shade of a word compares its weight $\alpha_{it}$ with 1 ÷ number of words. Point at a word for its weight. (Sentences are cut where the model stops reading.)
 
 # %%
 net, _ = trained()
@@ -689,7 +693,7 @@ for name in ("04-attention-points", "04-gradient-explains"):
     display(claims.evidence(name))
 
 # %% [markdown]
-# Attention and gradient × input differ in the *sign*: hiding a word that speaks against the answer raises its probability, and attention has no sign. Is the sign the reason for the lead? See in your run whether |gradient × input| is still ahead of attention.
+# Attention and gradient × input differ in the *sign*: hiding a word that speaks against the answer raises its probability, and attention has no sign. Is the sign the reason for the lead? See in your run whether |gradient × input| is still ahead of attention. If not, the lead comes from the sign.
 #
 # (A weakness of all such tests: the model was trained on few unknown words, and here reads many.)
 #
