@@ -77,7 +77,7 @@ style.use()
 guess = Predictions()
 
 # %% [markdown]
-# The next cell records two short trainings. A bar is a gradient being computed; in the gaps a rank waits. A gradient takes 30 ms, on rank 3 (orange) 120 ms. In the upper part, all ranks wait for each other in every step. In the lower part, rank 0 is a server that answers each worker at once. **Click *play*.** Which part computes more gradients? Whose gradients are out of date when they arrive?
+# The next cell records two short trainings. A bar is a gradient being computed; in the gaps a rank waits. A gradient takes 30 ms, on rank 3 (long bars) 120 ms. In the upper part, all ranks wait for each other in every step. In the lower part, rank 0 is a server that answers each worker at once. **Click *play*.** Which part computes more gradients? Whose gradients are out of date when they arrive?
 
 # %%
 from helpers.plots.data_parallel import waiting
@@ -434,7 +434,7 @@ with Others() as others:
 fits = [time_model.fit(points) for points in (lenet2, wide)]
 for points, (fixed, per_sample, synchronize) in zip((lenet2, wide), fits, strict=True):
     print(
-        f"{points[0].name:16s} T_comp ≈ {1e3 * fixed:.2f} ms + {1e3 * per_sample:.3f} ms · B,"
+        f"{points[0].name:16s} T_comp ≈ {1e3 * fixed:.2f} ms + {1e3 * per_sample:.4f} ms · B,"
         f"  T_sync ≈ {1e3 * synchronize:.2f} ms"
     )
 
@@ -491,7 +491,7 @@ plt.show()
 points = lenet2 + lenet4 + wide
 others.say()
 right = sum((p.synchronize / p.alone < p.ranks - 1) == (p.measured > 1) for p in points)
-print(f"the inequality was right about {right} of {len(points)} points, {usable_cores()} cores")
+print(f"the inequality was right at {right} of {len(points)} points, {usable_cores()} cores")
 together = np.median([p.compute / p.alone for p in lenet4])
 print(f"four ranks together need {together:.1f} times T_comp of one alone (median)")
 
@@ -717,7 +717,7 @@ ax.figure.set_label("Rank 0 answers each worker on its own, while the others com
 plt.show()
 
 # %% [markdown]
-# Follow one worker: hello, ready, g, θ; then it computes while others are served. (In its first round it only fetches, and sends no g.) No worker waits for another to compute. Four questions about the three schemes:
+# Follow one worker where its arrows stand apart: hello, ready, g, θ; then it computes while others are served. (In its first round it only fetches, and sends no g.) No worker waits for another to compute, only for the server or a core. Four questions about the three schemes:
 #
 # | question | synchronous, no server | synchronous, a server | asynchronous |
 # |---|---|---|---|
@@ -772,6 +772,7 @@ guess["the asynchronous loss is"] = ...
 # %%
 single = cluster.run(lenet.alone, steps=320, **fair)[0]
 together = cluster.run(lenet.train, MPIAllreduce, steps=160, **fair)[0]
+together.scheme = "four replicas"
 free = cluster.run(lenet.train, Asynchronous, steps=320, **fair)[0]
 guess.answer("mean staleness of three workers", float(np.mean(free.staleness)))
 stale, fresh = free.smooth(60)[-1], single.smooth(60)[-1]
@@ -783,12 +784,12 @@ plt.show()
 # Each curve is a moving mean over 60 gradients. Right: compare one process with the asynchronous server after as many updates. Left: the time that you wait. One process has a core to itself; the four ranks share your cores. The table says how long it takes until the loss is 1:
 
 # %%
-print(f"{'scheme':18s}{'updates/s':>10s}{'s to loss 1':>13s}{'loss at the end':>17s}")
+print(f"{'scheme':18s}{'updates/s':>10s}{'seconds to loss 1':>19s}{'loss at the end':>17s}")
 for run in (single, together, free):
     smooth = run.smooth(60 * run.updates // run.gradients)
     reached = np.flatnonzero(smooth <= 1.0)
     when = f"{run.seconds[reached[0]]:.1f}" if reached.size else "not reached"
-    print(f"{run.scheme:18s}{run.updates / run.seconds[-1]:10.0f}{when:>13s}{smooth[-1]:17.2f}")
+    print(f"{run.scheme:18s}{run.updates / run.seconds[-1]:10.0f}{when:>19s}{smooth[-1]:17.2f}")
 
 # %% [markdown] claims="02-stale-update 02-mean-staleness"
 # The mean staleness is $W - 1$: each update makes the $W - 1$ other workers' gradients one update staler. After 200 updates at $\lambda = 0.05$, the best of five rates for both, the recorded loss is 1.3 to 1.6 (on three processors) with stale gradients, and 0.8 with fresh ones. At $\lambda = 0.02$ five seeds do not decide:
@@ -955,7 +956,7 @@ rows = [
      f"parameters at most $10^{{{np.ceil(np.log10(as_one)):.0f}}}$ apart after 40 steps"),
     ("replicas stay equal", f"to the last bit in {equal} of {len(trained)} schemes"),
     (r"worthwhile if $T_\text{sync}/T_\text{comp} < R - 1$",
-     f"right about {right} of {len(points)} points, with {usable_cores()} cores to use{'; ' * others.disturb}{others}"),
+     f"right at {right} of {len(points)} points, with {usable_cores()} cores to use{'; ' * others.disturb}{others}"),
     ("how does a ring allreduce work?", f"{ring_steps} messages and {ring_bytes:,} bytes from each rank, counted"),
     ("does asynchronous training have epochs?", f"no; what ended the run: {free.ended}"),
 ]  # fmt: skip
