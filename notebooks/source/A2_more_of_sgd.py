@@ -219,7 +219,9 @@ else:
 # %%
 from IPython.display import Code
 
-Code("\n".join(map(inspect.getsource, (Run.__init__, Run.step))), language="python")
+Code(
+    "\n".join(["class Run:", *map(inspect.getsource, (Run.__init__, Run.step))]), language="python"
+)
 
 # %% [markdown]
 # ### Exercise 3: interrupted and resumed
@@ -409,7 +411,7 @@ class Elastic(Scheme):
 check.elastic(Elastic, cluster=cluster)
 
 # %% [markdown]
-# We train LeNet by synchronous SGD and by your scheme, which sends as many numbers, but only every 10 steps. The replicas differ at the end; the accuracy is rank 0's.
+# We train LeNet by synchronous SGD and by your scheme, which sends as many numbers, but only every 10 steps. The replicas differ at the end; the accuracy is rank 0's. (The 150 synchronous steps of 02 end at another accuracy if your `shard` orders the samples.)
 
 # %%
 for scheme in (MPIAllreduce, Elastic):
@@ -419,7 +421,7 @@ if not check.elastic.passed(Elastic, cluster=cluster):
     print("your scheme does not pull yet: the project first")
 
 # %% [markdown]
-# One run at one rate ranks nothing: each scheme needs its own best rate, and several seeds.
+# One run at one rate does not tell which is better: each scheme needs its own best rate, and several seeds.
 #
 # **References**: Zhang, Choromanska, LeCun (2015), *Deep learning with elastic averaging SGD*. Li et al. (2014), *Scaling distributed machine learning with the parameter server*: servers that survive failures.
 #
