@@ -32,8 +32,7 @@ export function start(root, data) {
   function sentence(step) {
     const [seconds, rank] = stops[step], after = (1e3 * seconds).toPrecision(3);
     if (step === 0) return `Rank 0 has the ball, and will send it to rank 1. It goes round ${(stops.length - 1) / n} times.`;
-    const all = step === stops.length - 1 ? `, after ${step} messages` : "";
-    return `Rank ${stops[step - 1][1]} sent the ball to rank ${rank}, which got it ${after} ms after the start${all}. (Shown much slower, and as if all messages took equally long.)`;
+    return `Rank ${stops[step - 1][1]} sent the ball to rank ${rank}, which got it ${after} ms after the start. (Slowed down, as if all messages took equally long.)`;
   }
   player(root, { steps: stops.length - 1, draw: paint, label: sentence, seconds: 0.5, moving: 0.4, name: "a ball that ranks pass round", id: "ring" });
   root.append(svg);
