@@ -92,9 +92,9 @@ def accuracy_by_rate(
             means = [sum(each) / len(each) for each in curve.values()]
             number = LOOKS.get(name, names.index(name))
             look = {"color": style.colour(number), "marker": style.marker(number)}
+            (line,) = ax.semilogx(list(curve), means, label=name, **look)
             if name == "half-life GRU":  # around the GRU's square, where both are at 1
-                look |= {"ms": 12, "fillstyle": "none"}
-            ax.semilogx(list(curve), means, label=name, **look)
+                line.set(markersize=12, fillstyle="none")
         ax.axhline(guessing, color=style.GREY, ls=":", label="guessing", marker="")
         ax.set(xlabel="learning rate", title=f"{steps} steps")
     axes[0].set_ylabel("mean accuracy")
@@ -171,11 +171,12 @@ def _column(
         cell = mpl.patches.Rectangle((left, bottom), 0.5, height, fc="white", ec=style.GREY, lw=1)
         ax.add_patch(cell)
         if gate:  # a bar: a shade of 0.05 is none
-            start, width, look = left, 0.5 * value, {"fc": GATE, "alpha": 0.5}
+            start, width, shade, alpha = left, 0.5 * value, GATE, 0.5
         else:  # so strong that a dark theme keeps the hue
             start, width = left + 0.25, 0.25 * max(-1.0, min(1.0, value))
-            look = {"fc": style.PURPLE if value > 0 else style.ORANGE, "alpha": 0.75}
-        ax.add_patch(mpl.patches.Rectangle((start, bottom), width, height, **look))
+            shade, alpha = style.PURPLE if value > 0 else style.ORANGE, 0.75
+        bar = mpl.patches.Rectangle((start, bottom), width, height, fc=shade, alpha=alpha)
+        ax.add_patch(bar)
         said = f"{value:.2f}" if gate else f"{value:+.2f}"
         ax.text(left + 0.25, bottom + height / 2, said, ha="center", va="center")
     ax.text(left + 0.25, top - 0.02, name, ha="center", va="center")
