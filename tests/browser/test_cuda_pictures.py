@@ -40,7 +40,7 @@ def test_the_tile_is_filled_step_by_step(page, pictures):
     frame, step = page.get_by_test_id("accesses-frame"), page.get_by_test_id("accesses-step")
     assert frame.inner_text() == "step 1 of 4"
     said = page.get_by_test_id("accesses-text")
-    assert "6 of them lie outside the image" in said.inner_text()
+    assert "6 of them with 0 (grey), outside the image" in said.inner_text()
     assert said.inner_text().endswith("The number is the thread.")  # of one warp: one colour
     for _ in range(3):
         step.click()
