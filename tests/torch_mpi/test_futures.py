@@ -1,12 +1,14 @@
 """Collectives inside the callbacks of futures: they end, and in the same order on every rank."""
 
 import functools
+import threading
 import time
 from datetime import timedelta
 
 import pytest
 import torch
 import torch.distributed as dist
+from mpi4py import MPI
 from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook as power
 from torch.nn.parallel import DistributedDataParallel
 
@@ -83,25 +85,30 @@ def check_order(path: str) -> None:
 def check_later(path: str) -> None:
     """A callback that waits for an operation called after its own."""
     _, size = start(path, timeout=20.0)
-    late = []
-    gate = torch.ones(3)
-    first = dist.all_reduce(gate, async_op=True)
-    begun = torch.futures.Future()
+    comm, main = MPI.COMM_WORLD.Dup(), threading.get_ident()
+    for _ in range(20):
+        late, early, begun = [], [], torch.futures.Future()
+        second = torch.full((4,), 2.0)
 
-    def wait_for_second(future):
-        begun.wait()  # the second has been called
-        late[0].wait()
-        after = torch.ones(2)
-        dist.all_reduce(after)
-        return float(after[0]) + float(second[0])
+        def wait_for_second(future, late=late, early=early, begun=begun, second=second):
+            if threading.get_ident() == main:  # the operation has ended before ``then``
+                early.append(True)
+            elif begun.wait():  # the second has been called
+                late[0].wait()
+                after = torch.ones(2)
+                dist.all_reduce(after)
+                return float(after[0]) + float(second[0])
 
-    slow = dist.all_reduce(torch.ones(3_000_000), async_op=True)  # so that the callback comes later
-    result = slow.get_future().then(wait_for_second)
-    second = torch.full((4,), 2.0)
-    late.append(dist.all_reduce(second, async_op=True))
-    begun.set_result(None)
-    assert result.wait() == (1 + 2) * size
-    first.wait()
+        slow = dist.all_reduce(torch.ones(3_000_000), async_op=True)
+        result = slow.get_future().then(wait_for_second)
+        tried = not comm.allreduce(bool(early), MPI.LOR)
+        if tried:
+            late.append(dist.all_reduce(second, async_op=True))
+        begun.set_result(tried)
+        assert result.wait() == ((1 + 2) * size if tried else None)
+        if tried:
+            break
+    assert tried
     dist.destroy_process_group()
 
 
