@@ -87,8 +87,9 @@ class Recorded:
                 for side in (given[0]["ours"], first.peer)
             ]
             compared = f" {'÷' if ratio else '−'} ".join(sides)
-            if first.unit != "1":
-                compared = f"{'time' if first.unit in TIME else first.unit}, {compared}"
+            measured = "time" if first.unit in TIME else first.unit
+            if first.unit != "1" and not compared.startswith(measured):
+                compared = f"{measured}, {compared}"
             said = [_effect(one)[0].removeprefix(TIMES) for one in given]
         words = [one["word"] for one in given]
         told = {*words} != {self.verdict}
