@@ -190,8 +190,8 @@ CLAIMS = [
     ),
     _drift(
         "10-drift-curvature",
-        "Replicas that are alone eight times as long drift eight times as far: Ξ before an average "
-        "at H = 64 is 8 times Ξ at H = 8, to within a quarter.",
+        "If replicas are alone eight times as long, Ξ becomes eight times as large: Ξ before an "
+        "average at H = 64 is 8 times Ξ at H = 8, to within a quarter.",
         straight,
         {
             f"{said}, λ = {rate}": {"where": where, "rate": rate}

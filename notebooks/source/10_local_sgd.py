@@ -408,7 +408,7 @@ check.outer_step(outer_step)
 #
 # $$\theta_r \leftarrow \tfrac13\,(\theta_{r-1} + \theta_r + \theta_{r+1}), \qquad\text{in short } \theta \leftarrow W\theta.$$
 #
-# Each replica sends all parameters twice, whatever the number of replicas. The replicas are never equal. Each mixing multiplies a difference along an eigenvector of $W$ by its eigenvalue. The eigenvalue 1 belongs to the mean itself. Let $q$ be the largest absolute value of the others: each mixing shrinks the slowest difference by the factor $q$. The [spectral gap](glossary.md#spectral-gap) is $1-q$.
+# Each replica sends all parameters twice, whatever the number of replicas: no fewer bytes than in a ring allreduce, but one exchange with two neighbours instead of $2(R-1)$ steps. The replicas are never equal. Each mixing multiplies a difference along an eigenvector of $W$ by its eigenvalue. The eigenvalue 1 belongs to the mean itself. Let $q$ be the largest absolute value of the others: each mixing shrinks the slowest difference by the factor $q$. The [spectral gap](glossary.md#spectral-gap) is $1-q$.
 #
 # ### Exercise 5: how many mixings?
 #
