@@ -504,7 +504,7 @@ style.doubt(ax.figure, others)
 plt.show()
 
 # %% [markdown] claims="12-real-backup 12-backup-bias"
-# Here a late worker has to finish its gradient, so the prediction may be too optimistic. The records have five seeds. The second one shows the price: only the slow worker, 6 or 3 times slower than the others, has images of eights and nines, and the accuracy is on these:
+# Here a late worker has to finish its gradient, so the prediction may be too optimistic. A shorter step also uses fewer gradients: see on the right whether it uses more of them in a second. The records have five seeds. The second one shows the price: only the slow worker, 6 or 3 times slower than the others, has images of eights and nines, and the accuracy is on these:
 
 # %%
 for name in ("real-backup", "backup-bias"):

@@ -236,7 +236,7 @@ for name, matrix in (("the recorded matrix", A.value), ("a harder matrix", harde
     print(f"{name}: largest entry of X A − I is {off:.1g}")
 
 # %% [markdown]
-# No: the graph holds the recorded rounds, too few for the harder matrix. `torch.compile` therefore attaches conditions, *guards*, to each recorded graph, and records anew when one fails.
+# No: the graph holds the recorded rounds, too few for the harder matrix. `torch.compile` therefore attaches conditions, *guards*, to each recorded graph (types, shapes, values of Python), records anew when one fails, and splits the graph where a tensor's value decides, as here.
 #
 # ## What does FlashAttention recompute?
 #

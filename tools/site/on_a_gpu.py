@@ -134,7 +134,7 @@ def _kernels(by_gpu: ByGPU) -> str:
     return "\n\n".join(["## The other kernels", OTHERS, *parts])
 
 
-OTHERS = """Kernels of notebooks [14](notebooks/14_cuda_bytes_and_shapes.ipynb) and [15](notebooks/15_cuda_threads_that_meet.ipynb) ran beside PyTorch's function for the same task, in single precision. Every result agreed with PyTorch's. The columns *÷ PyTorch* divide the kernel's time by PyTorch's. With PAD = 1, arrays in shared memory skip a word after every 32, so that fewer threads want the same bank. Both copies move equally many bytes of memory (below), and the packed sum makes few passes: notebooks 14 and 15 say why the copy along columns and the packed sum are slow all the same."""  # noqa: E501
+OTHERS = """Kernels of notebooks [14](notebooks/14_cuda_bytes_and_shapes.ipynb) and [15](notebooks/15_cuda_threads_that_meet.ipynb) ran beside PyTorch's function for the same task, in single precision. Every result agreed with PyTorch's. Sums and scans are of each block by itself, PyTorch's too. The columns *÷ PyTorch* divide the kernel's time by PyTorch's. With PAD = 1, arrays in shared memory skip a word after every 32, so that fewer threads want the same bank. Both copies move equally many bytes of memory (below), and the packed sum makes few passes: notebooks 14 and 15 say why the copy along columns and the packed sum are slow all the same."""  # noqa: E501
 
 
 def _beside_its_peer(row: records.Row) -> list[str]:
