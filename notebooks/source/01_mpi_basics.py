@@ -59,7 +59,7 @@ arrived_last = cluster.run(lambda: number if rank else None)[-1]
 timeline_html(first)
 
 # %% [markdown]
-# **Point at a box or an arrow.** Each lane is a rank, each box an [MPI](glossary.md#mpi) call, each arrow a message. While a box is hatched, the other rank has not made the matching call yet. This happened just now on your machine; `--trace first` recorded it in `first`.
+# **Point at a box or an arrow.** Each lane is a rank, each box an [MPI](glossary.md#mpi) call, each arrow a message. While a box is hatched, the other rank has not made the matching call yet. (A rank that begins late had no core.) This happened just now on your machine; `--trace first` recorded it in `first`.
 #
 # **You will be able to**
 #

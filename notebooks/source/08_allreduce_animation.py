@@ -396,7 +396,7 @@ print("the ring was faster at", ", ".join(map(written, ahead)) or "no size", end
 print(f"; by your formula from {written(crossover_size)} on" if crossover_size else "")
 
 # %% [markdown]
-# **Answer.** Time = $\alpha$ × steps + $\beta$ × the bytes that are sent one after another. In this model few steps win for short arrays and few bytes for long ones; your formula says where they cross. Fit $\alpha$ and $\beta$ while all ranks are at work. *Evidence: the race above, and the record of ping-pongs.*
+# **Answer.** Time = $\alpha$ × steps + $\beta$ × the bytes that are sent one after another. In this model few steps win for short arrays and few bytes for long ones; your formula says where they cross. Fit $\alpha$ and $\beta$ while all ranks are at work. *Evidence: the record of ping-pongs, and the race if its picture is not marked as busy.*
 
 # %% [markdown]
 # ## Lesson 3. What changes between hosts, and with thousands of ranks?
