@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import textwrap
 from collections.abc import Iterable, Sequence
+from functools import cache
 
 from helpers import records
 from helpers.claims.recorded import day, quantity
@@ -31,7 +32,7 @@ TITLES = {
     "traces": "Recording MPI calls",
 }
 DROPPED = {"import torch, preloaded"}  # what is there already takes no time
-LEFT_OUT = ("gates", "grading")  # a map that notebook 03 draws; marks, which tests hold
+LEFT_OUT = {"gates"}  # a map, which notebook 03 draws
 SHOWN = 8  # rows of a suite that stand open
 MOST = 40  # rows of one suite on the page; the record has all
 
@@ -54,7 +55,7 @@ def page() -> str:
         for suite, rows in record.suites.items():
             if _about(suite) and suite not in LEFT_OUT:
                 kept = [row for row in rows if row.name not in DROPPED]
-                tables.setdefault(suite, {}).setdefault(setting(record), (record, kept))
+                tables.setdefault(suite, {}).setdefault(_setting(record), (record, kept))
     order = [name for name in TITLES if name in tables]
     for suite in [*order, *sorted(tables.keys() - TITLES.keys())]:
         lines += [f"## {TITLES.get(suite, suite)}", "", _about(suite), ""]
@@ -74,8 +75,8 @@ def page() -> str:
 def _first(rows: Sequence[records.Row]) -> list[records.Row]:
     """Return what stands open: of each name and peer the last case, or how many tests passed."""
     counts = [row for row in rows if row.unit == "tests"]
-    rows = [row for row in rows if row.value != row.peer_value]  # none beside itself
-    last = {(row.name, row.peer): row for row in counts or rows}
+    apart = [row for row in rows if row.value != row.peer_value]  # none beside itself
+    last = {(row.name, row.peer): row for row in counts or apart or rows}
     return [*last.values()][:SHOWN]
 
 
@@ -106,15 +107,15 @@ def _rows(count: int) -> str:
     return f"{count} row{'' if count == 1 else 's'}"
 
 
+@cache
 def _about(suite: str) -> str:
     """Return the first sentence of the module that measures a suite; "" if there is none."""
-    paths = [BENCHES / f"{suite}.py", ROOT / "tools" / f"{suite}.py"]
-    path = next((path for path in paths if path.exists()), None)
-    said = ast.get_docstring(ast.parse(path.read_text("utf-8"))) if path else None
+    path = BENCHES / f"{suite}.py"
+    said = ast.get_docstring(ast.parse(path.read_text("utf-8"))) if path.exists() else None
     return (said or "").partition("\n\n")[0].replace("\n", " ").replace("``", "`")
 
 
-def setting(record: records.Record) -> tuple[str, ...]:
+def _setting(record: records.Record) -> tuple[str, ...]:
     """Return what a record's command was told, but for the suites that it was asked for.
 
     Runs with equal words measured the same, and the newer takes the older's place.
