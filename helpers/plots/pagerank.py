@@ -15,8 +15,10 @@ from helpers.plots.style import (
     GREY,
     ORANGE,
     VERMILION,
+    arrow,
     colour,
     ensure_axes,
+    ink,
     legible,
     marker,
     note,
@@ -40,6 +42,9 @@ LOOK = {  # a second cue beside the colour, for those who do not tell colours ap
 MOST = 14  # nodes of each kind that are shown
 TOLD = 5  # names of each kind in the picture's description, from the highest rank down
 TIP = 11  # length of an arrow's
+WIDE, HIGH = 4.6, 2.1  # of a small graph: between its columns, between its rows
+LARGEST = 0.75  # radius
+ASIDE = 0.16  # of a link from the straight line, if another one comes back
 SHAKE = 8  # by which circles with their names are shaken apart: standard deviation
 
 
@@ -131,6 +136,53 @@ def bars(
     ax.set_xticks([])
     ax.spines["bottom"].set_visible(False)
     ax.grid(visible=False)
+    return ax
+
+
+def small_graph(G: np.ndarray, ranks: Sequence[float], cut: bool = False) -> Axes:
+    """Draw few nodes in two columns: a circle's area is its rank, a link's number its share.
+
+    ``G`` (N, N) has 1 at (i, j) for a link from j to i. ``cut`` gives the left column to process 0
+    and the right one to process 1: a link that crosses is thick and named after what it carries.
+    """
+    from matplotlib.patches import Circle
+
+    ax = ensure_axes(figsize=(9, 4.2))
+    rows = (len(G) + 1) // 2
+    places = [np.array([WIDE * (i // rows), -HIGH * (i % rows)]) for i in range(len(G))]
+    radii = LARGEST * np.sqrt(np.asarray(ranks) / max(ranks))
+    for i, (place, radius) in enumerate(zip(places, radii, strict=True)):
+        fill = ORANGE if cut and i >= rows else BLUE
+        ax.add_patch(Circle(place, radius, fc=fill, ec="none", zorder=2))
+        ax.text(*place, f"{i}", ha="center", va="bottom", size=17, weight="bold", color=ink(fill))
+        ax.text(*place, f"{100 * ranks[i]:.0f} %", ha="center", va="top", color=ink(fill))
+    for target, source in zip(*np.nonzero(G), strict=True):
+        crosses = cut and (source < rows) != (target < rows)
+        way = places[target] - places[source]
+        way = way / np.hypot(*way)
+        side = np.array([-way[1], way[0]])  # to the left of who follows the link
+        aside = ASIDE * bool(G[source, target])
+        start, end = (
+            places[node] + side * aside + sign * way * (np.sqrt(radii[node] ** 2 - aside**2) + gap)
+            for node, sign, gap in ((source, 1, 0.03), (target, -1, 0.05))
+        )
+        shade, width = (VERMILION, 3.2) if crosses else (GREY, 1.8)
+        arrow(ax, start, end, shade, "-|>", width, mutation_scale=18)
+        if crosses or not cut:
+            out = int(G[:, source].sum())
+            said = f"rank of {source}" if cut else f"1/{out}" if out > 1 else "1"
+            at = start + (0.5 - 0.2 * way[0]) * (end - start) + 0.27 * side  # off the cut
+            shade = legible(VERMILION) if cut else BLACK
+            ax.text(*at, said, ha="center", va="center", size=14, color=shade)
+    ax.set(xlim=(-1.6, WIDE + 1.6), ylim=(-HIGH * (rows - 1) - 0.9, 1.3 if cut else 0.9))
+    ax.set_aspect("equal")
+    ax.set_axis_off()
+    ax.figure.set_label("Each node's rank, and the share of it that each link carries")
+    if cut:
+        ax.axvline(WIDE / 2, color=GREY, linestyle="--", linewidth=2, zorder=1)
+        for x, process in ((0, 0), (WIDE, 1)):
+            ax.text(x, 1.15, f"process {process}", ha="center", va="center", size=15)
+        ax.figure.set_label("A graph cut for two processes: thick links cross the cut")
     return ax
 
 

@@ -25,6 +25,16 @@ def test_time_against_bytes_is_in_megabytes_and_milliseconds():
     np.testing.assert_allclose(ax.lines[0].get_ydata() / ax.lines[0].get_xdata(), 1)
 
 
+def test_a_small_graph_says_what_each_link_carries_and_which_ranks_cross_the_cut():
+    G = np.array([[0, 0, 1, 0], [1, 0, 0, 0], [1, 1, 0, 1], [0, 0, 1, 0]])
+    whole, cut = (graphs.small_graph(G, [0.2, 0.1, 0.4, 0.3], cut=way) for way in (False, True))
+    shares, carried = ([text.get_text() for text in ax.texts] for ax in (whole, cut))
+    assert [shares.count(share) for share in ("1/2", "1", "40 %")] == [4, 3, 1]  # "1": a node's too
+    assert {said for said in carried if "rank" in said} == {"rank of 0", "rank of 1", "rank of 2"}
+    areas = [circle.radius**2 for circle in whole.patches[:4]]
+    np.testing.assert_allclose(np.divide(areas, areas[1]), [2, 1, 4, 3])
+
+
 def test_neighbourhood_names_its_nodes_and_escapes_them():
     matrix = random_links(40, 0.1, seed=2).incoming.T.tocsr()
     names = [f"<p{i}>" for i in range(40)]
