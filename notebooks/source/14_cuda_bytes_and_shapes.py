@@ -77,9 +77,9 @@ lane_picture(requests, "x", "tile")
 #
 # ### Which thread takes which element
 #
-# Both kernels copy a matrix of 64 × 64 floats, and each thread copies one element. In `copy_along_rows`, neighbouring threads take neighbouring *columns* of one row. In `copy_along_columns`, they take neighbouring *rows*: their addresses lie 64 floats apart.
+# Both kernels copy a matrix of 64 × 64 floats, one element for each thread. In `copy_along_rows`, lane $l$ of a warp copies `matrix[y][x + l]`. In `copy_along_columns`, it copies `matrix[y + l][x]`: neighbouring lanes use addresses that lie 64 floats apart.
 #
-# > **Predict.** By what factor does the second kernel move more bytes? (Compare the picture for words 36 apart.)
+# > **Predict.** By what factor does `copy_along_columns` move more bytes? (Compare the picture for words 36 apart.)
 
 # %%
 wasted = Prediction("bytes moved, along columns ÷ along rows", None)  # your number for None
@@ -96,7 +96,7 @@ wasted.answer(moved["copy_along_columns"] / moved["copy_along_rows"])
 # %% [markdown]
 # Along rows, the 128 bytes of a warp fill 4 sectors: the access is *[coalesced](glossary.md#coalescing)*. Along columns, each lane touches a sector of its own and uses 4 of its 32 bytes.
 #
-# On an H200, with 8192 × 8192 floats, the copy along rows took 0.22 ms, and the copy along columns 0.97 ms: 4.5 times as long, not eight. Eight times as many sectors moved between threads and caches. But a cache keeps a sector until other requests use the rest of it, so the memory behind the caches moved equally many bytes for both copies (counted, to 3 %). (Times and counts on an H200 come from `make gpu`; `data/gpu/` holds the record.)
+# On an H200, with 8192 × 8192 floats, the copy along rows took 0.22 ms, and the copy along columns 0.97 ms: 4.5 times as long, not eight. Eight times as many sectors moved between threads and caches. But a cache keeps a sector until other requests use the rest of it, so the memory behind the caches moved equally many bytes (counted, to 3 %). (Times and counts on an H200 come from `make gpu`; `data/gpu/` holds the record.)
 #
 # ### Exercise 1: repair an access
 #
@@ -151,7 +151,16 @@ shifted[1, 8](np.arange(64, dtype=np.float32), np.zeros((8, 4), np.float32))
 #
 # ### Transpose: coalesced on both sides
 #
-# A transposition reads rows and writes columns, so one of the two is uncoalesced. The remedy is a tile in shared memory. A block reads 32 × 32 floats row by row, coalesced, into `tile[32][32]`. Then it reads *columns of the tile* and writes them as rows, coalesced again. Only shared memory is now read by columns. It has no sectors, but it has banks: in a tile of 32 × 32 words, a whole column lies in one bank.
+# A transposition reads rows and writes columns. The remedy is a tile in shared memory, which a block fills row by row and then reads by columns. Compare what lane $l$ of a warp touches. **Where `l` stands in the last brackets, an access to global memory is coalesced:**
+#
+# | kernel | reads | through the tile | writes |
+# |---|---|---|---|
+# | `copy_along_rows` | `matrix[y][x + l]` | | `copy[y][x + l]` |
+# | `copy_along_columns` | `matrix[y + l][x]` | | `copy[y + l][x]` |
+# | a transposition without a tile | `matrix[y][x + l]` | | `transposed[x + l][y]` |
+# | `transpose` | `matrix[y][x + l]` | writes `tile[r][l]`, reads `tile[l][c]` | `transposed[x][y + l]` |
+#
+# In `transpose`, only shared memory is read by columns. It has no sectors, but it has banks: in a tile of 32 × 32 words, a whole column lies in one bank.
 #
 # ### Exercise 2: how many wavefronts?
 #
@@ -349,7 +358,7 @@ for R in (1, 2, 4):
 coarse_share.answer(found[4] / found[1])
 
 # %% [markdown]
-# In global memory, only the reads of $A$ shrink with $R$: a block still makes 16 rows of outputs, so the reads of $B$ do not change. In shared memory, a thread reads a number of $A$'s tile once for $R$ products, so the reads of that tile shrink too. (If yours do not, your kernel reads `left[y][p]` inside the loop over `q`. NVIDIA's compiler would read it once; we count what you wrote.)
+# In global memory, only the reads of $A$ shrink with $R$. Each block still makes 16 rows of outputs, so each number of $B$ is read by as many blocks as before. In shared memory, a thread reads a number of $A$'s tile once for $R$ products, so the reads of that tile shrink too. (If yours do not, your kernel reads `left[y][p]` inside the loop over `q`. NVIDIA's compiler would read it once; we count what you wrote.)
 #
 # On an H200, with all sides 4096, the plain tile took 16.9 ms, $R = 2$ took 14.1 ms and $R = 4$ took 12.4 ms. PyTorch's product (cuBLAS, in single precision) took 2.7 ms; lesson 3 shows one of the ideas behind it.
 #
@@ -361,7 +370,7 @@ coarse_share.answer(found[4] / found[1])
 #
 # ### By hand
 #
-# A block makes $h \times w$ outputs. Along $k$, it loads $h$ numbers from a column of $A$ and $w$ from a row of $B$, and makes $hw$ *multiply-adds* with them: products, each added to a sum. For 1024 multiply-adds, a block of 16 × 64 loads 80 numbers, and a block of 32 × 32 loads 64. Of all shapes with the same area $hw$, the square has the smallest $h + w$. The picture shows both blocks:
+# A block makes $h \times w$ outputs. At each place along $k$, it loads $h$ numbers from a column of $A$ and $w$ from a row of $B$, and makes $hw$ *multiply-adds*: products, each added to a sum. For 1024 multiply-adds, a block of 16 × 64 loads 80 numbers, and a block of 32 × 32 loads 64. Of all shapes with the same area $hw$, the square has the smallest $h + w$. The picture shows both blocks:
 
 # %%
 plots.product_blocks({"16 × 64 outputs": (16, 64), "32 × 32 outputs": (32, 32)}, side=64, step=16)
@@ -380,7 +389,7 @@ plt.show()
 Code(products["register_product<2>"].listing, language="c++")
 
 # %% [markdown]
-# > **Predict.** All sides are 64. The plain tile `square_product<32>` has 1024 threads with one output each, `register_product<2>` 256 threads with 2 × 2 outputs each. Divide plain by register: what is the ratio of the bytes asked of global memory, and of the wavefronts of shared memory?
+# > **Predict.** All sides are 64. The plain tile `square_product<32>` has 1024 threads with one output each, `register_product<2>` 256 threads with 2 × 2 outputs each. How many times the bytes of `register_product<2>` does the plain tile ask for, and how many times its wavefronts does it need?
 
 # %%
 bytes_ratio = Prediction("bytes, plain 32 × 32 ÷ register_product<2>", None)  # your number
@@ -406,12 +415,12 @@ bank_ratio.answer(ratios[1])
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# - **Bytes of global memory** depend only on the shape of the block's outputs. `square_product<32>` and `register_product<2>` ask for the same, and both for less than `coarse_product<4>` with its 16 × 64, though a block of each makes 1024 outputs.
+# - **Bytes of global memory** depend only on the shape of the block's outputs. With 32 × 32 outputs, `square_product<32>` and `register_product<2>` ask for 82 kB; with 16 × 64 outputs, `coarse_product<4>` asks for 98 kB.
 # - **Wavefronts of shared memory** depend on the shape of a *thread's* outputs. With one output, each multiply-add needs two reads; with 4 × 4 outputs, half a read. (The rest of the last column fills the tiles; in the last three kernels, filling `right` takes two wavefronts a request.)
 #
-# How many wavefronts are too many? A *multiprocessor* is the part of a GPU that runs a block. In one clock, a multiprocessor of an A100 can start 64 multiply-adds (of an H200: 128), and its shared memory can serve one wavefront. So a kernel waits for its banks if it needs more than half a wavefront (H200: a quarter) for 32 multiply-adds. By this table all five kernels do. But NVIDIA's compiler merges reads: on an H200, four of the five (all but `coarse_product<4>`) needed three quarters of our wavefronts for reads. That brings `register_product<4>` to 0.42: below a half, above a quarter.
+# How many wavefronts are too many? A *multiprocessor* is the part of a GPU that runs a block. In one clock, a multiprocessor of an H200 can start 128 multiply-adds, and its shared memory can serve one wavefront. So a kernel waits for its banks if it needs more than a quarter of a wavefront for 32 multiply-adds. All five do: even `register_product<4>` needed 0.42 on an H200, where NVIDIA's compiler merges some reads. **So the fewer wavefronts, the faster the kernel:** with all sides 4096, the five took 16.9, 15.4, 12.4, 8.5 and 4.9 ms, in the order of the table.
 #
-# Fast matrix products on GPUs are built this way: a tile of $C$ for each block, a smaller tile for each warp, and a tile in the registers of each thread. [Notebook 07](07_roofline.ipynb) does the same on a processor. Tensor cores multiply small tiles in a single instruction.
+# Fast matrix products on GPUs are built this way: a tile of $C$ for each block, a smaller tile for each warp, and a tile in the registers of each thread. [Notebook 07](07_roofline.ipynb) does the same on a processor.
 #
 # ### The price: registers, and resident warps
 #
@@ -464,7 +473,7 @@ if products.note:
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# The sums of $R \times R$ outputs live in registers. Only 4 blocks of `register_product<4>` find enough registers, so it has fewer warps resident than the other kernels. Yet its warps work on more outputs at once. Many resident warps and many independent sums in each thread serve the same end: there is work to do while a load is under way. An H200 has the same room for threads, blocks and registers. There, with all sides 4096, the kernel with the fewest resident warps was the fastest: `square_product<32>` took 15.4 ms, `register_product<2>` 8.5 ms and `register_product<4>` 4.9 ms.
+# The sums of $R \times R$ outputs live in registers. Only 4 blocks of `register_product<4>` find enough registers, so it has fewer warps resident than the other kernels. Yet its warps work on more outputs at once. Many resident warps and many independent sums in each thread serve the same end: there is work to do while a load is under way. An H200 has the same room for threads, blocks and registers, and there the kernel with the fewest resident warps was the fastest.
 #
 # ### Registers in a convolution: four pixels at once, if they line up
 #
@@ -489,7 +498,7 @@ single_loads.answer(moved / asked)  # of the last row: width 255, convolve_rows
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# At width 256 `convolve_rows` moves 42 % more bytes of global memory than the tile, but it needs no shared memory and no barrier. (It asks for more at width 256 than at 255: for four outputs it fetches three `float4` of a row, 12 pixels, and needs 8.) On an H200, with 8192 × 8192 pixels, it took 0.18 ms and the tile 0.43 ms. At width 255, words four apart lie two to a sector: a request uses 8 of each 32 bytes, and moves four times what it asks for. CUDA's `cudaMallocPitch` avoids this: it pads each row, so that all rows begin at a multiple of 16 bytes.
+# At width 256 `convolve_rows` moves 42 % more bytes of global memory than the tile, but it needs no shared memory and no barrier. (It asks for more than at width 255, because three `float4` of a row hold 12 pixels, and four outputs need 8.) On an H200, with 8192 × 8192 pixels, it took 0.18 ms and the tile 0.43 ms. At width 255, words four apart lie two to a sector: a request uses 8 of each 32 bytes, and moves four times what it asks for. CUDA's `cudaMallocPitch` avoids this: it pads each row, so that all rows begin at a multiple of 16 bytes.
 #
 # > **Answer.** The square block moves fewer bytes: it loads $h + w$ numbers for $hw$ multiply-adds, and the square has the smallest $h + w$. A thread that makes a square of outputs saves reads of shared memory in the same way. The price is registers: they limit how many warps are resident.
 #
