@@ -294,7 +294,7 @@ Code(histogram["own_histogram"].listing, language="c++")
 # %% [markdown]
 # Without the first barrier, a thread could count in a bin that another thread then sets to zero. Without the second, a thread could add up a bin in which others still count.
 #
-# If lanes of a warp want one bin, we count their atomics as made in sequence. The table's last column says how many lanes want a warp's most wanted bin, on average: 1 if all bytes differ, 32 if all are equal.
+# If lanes of a warp want one bin, we count their atomics as made in sequence. The table's last column counts the lanes that want a warp's most wanted bin, and averages over the warps: 1 if all bytes differ, 32 if all are equal.
 #
 # > **Predict.** 8 blocks count 32 768 bytes. By what factor do their own bins reduce the atomics on global memory?
 
@@ -318,9 +318,9 @@ Markdown("\n".join(lines))
 # %% [markdown] claims="15-histogram"
 # The direct kernel makes $n$ global atomics, and the kernel with private bins 256 for each block. So a block saves atomics only if it counts more bytes than it has bins. An H200 counted 268 million random bytes in 69 ms with bins in global memory, and in 0.37 ms with bins for each block.
 #
-# *Within* a warp, privatization changes nothing: as many atomics are in sequence as before. When all bytes were equal, the H200 still took 196 ms with bins in global memory, nearly three times as long as for random bytes. With bins in shared memory it took 0.37 ms for both: counts do not tell why.
+# *Within* a warp, privatization changes nothing: as many atomics are in sequence as before. For equal bytes, the H200 took 196 ms with bins in global memory, nearly three times as long as for random bytes. With bins in shared memory it took 0.37 ms for both: counts do not tell why.
 #
-# In counts, a photograph lies between: neighbouring pixels are alike, so more lanes want one bin than with random bytes. The record below counts 5 random pieces of each of two photographs, 256 groups of 32 bytes in a piece. For `china.jpg`, that makes 887 ÷ 256 = 3.5 for 32 bytes. The table above has 7.7 because it takes every eighth row of the whole picture, sky included; no piece of `china.jpg` touches the upper 195 rows.
+# In counts, a photograph lies between: neighbouring pixels are alike, so more lanes want one bin than with random bytes. The record below counts 5 random pieces of each of two photographs, 256 groups of 32 bytes in a piece. For `china.jpg`, that makes 887 ÷ 256 = 3.5 for 32 bytes. The table above has 7.7: its rows include the sky, and no piece of `china.jpg` touches the upper 195 rows.
 
 # %%
 evidence("15-histogram")
