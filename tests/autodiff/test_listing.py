@@ -24,10 +24,6 @@ def test_a_line_for_each_operator_with_types_numbers_and_order():
     ]
 
 
-def test_numbers_stand_where_they_are_read():
-    x = ad.variable("x", shape=("n",))
-    lines = ad.listing([x], [ad.mean(x)]).splitlines()
-    assert lines[-2] == "c: float64 () = divide b n"
 
 
 def test_names_are_never_given_twice():

@@ -36,10 +36,6 @@ def test_pieces_hide_behind_one_another_in_the_chain_only():
     assert ring[1] - ring[0] == pytest.approx(14 * 9 * 10)
 
 
-def test_bytes_of_the_ring_tend_to_two_messages():
-    assert [cost.sent("ring", N) for N in (1, 2, 4)] == [0, 1, 1.5]
-    assert 1.99 < cost.sent("ring", 16_384) < 2
-    assert cost.steps("ring", 16_384) == 2 * 16_383
 
 
 def test_crossover_is_where_both_cost_the_same():

@@ -8,7 +8,6 @@ import torch
 from helpers.data_parallel import Replica, Scheme, schemes, train
 from helpers.data_parallel.schemes import (
     Asynchronous,
-    ByFunction,
     MPIAllreduce,
     PerTensor,
     Server,
@@ -54,14 +53,6 @@ def a_stop_that_cannot_be() -> str:
     return told(lambda: lenet.train(unannounced, ranks(), stop=Stop(loss=1.0)))
 
 
-def rebound() -> str:
-    """A reader's function that puts new tensors where the gradients were."""
-
-    def sync_gradients(model):
-        model.third.weight.grad = model.third.weight.grad / 2
-
-    scheme = functools.partial(ByFunction, function=sync_gradients)
-    return told(lambda: lenet.train(scheme, ranks(), steps=2))
 
 
 LISTED = (), (0,), (1,)
@@ -69,7 +60,7 @@ LISTED = (), (0,), (1,)
 
 @pytest.fixture(scope="module")
 def two():
-    calls = {"again": (all_again,), "stop": (a_stop_that_cannot_be,), "rebound": (rebound,)}
+    calls = {"again": (all_again,), "stop": (a_stop_that_cannot_be,)}
     calls |= {listed: (batches_that_end, "MPIAllreduce", listed) for listed in LISTED}
     return dict(zip(calls, on_ranks(2, *calls.values()), strict=True))
 
@@ -88,8 +79,6 @@ def test_the_first_without_a_batch_ends_all(two, listed):
     assert two[listed] == (("10 updates", 10),) * 2
 
 
-def test_training_refuses_a_reader_who_rebinds(two):
-    assert all("'third.weight'" in message for message in two["rebound"])
 
 
 def hooks() -> list[str]:

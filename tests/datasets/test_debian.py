@@ -1,8 +1,6 @@
 """The Debian snapshots: dependencies, descriptions, word vectors, and what made them."""
 
-import hashlib
 import importlib.util
-import lzma
 import sys
 from collections import Counter
 
@@ -14,7 +12,6 @@ from helpers.datasets.dependencies import load_dependencies
 from helpers.datasets.descriptions import load_descriptions, load_word_vectors
 from helpers.paths import DATA
 
-PACKAGES = "Package: a\nDepends: b,\n c\n\nPackage: b\nDescription: with\u2028a separator\n"
 RELEASE = (
     "-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA256\n\n"
     "Version: 12.0\nSHA256:\n {} 9 main/Packages.xz\n"
@@ -149,36 +146,6 @@ def test_the_script_reads_a_made_up_archive_and_the_loader_reads_it_back(script,
     assert edges == {("app", "lib"), ("app", "exim"), ("lib", "base"), ("postfix", "base")}
 
 
-def test_an_index_is_fetched_once_and_what_is_damaged_missing_or_wrong_is_refused(
-    tmp_path, script, monkeypatch
-):
-    """From a file:// mirror of one index; its signature is not checked."""
-    module = script("archive")
-    monkeypatch.setattr(module, "_signature_holds", lambda signed: False)
-    packed = lzma.compress(PACKAGES.encode())
-    digest = hashlib.sha256(packed).hexdigest()
-    suite = tmp_path / "mirror" / "dists" / "bookworm"
-    index = suite / "main" / "by-hash" / "SHA256" / digest
-    index.parent.mkdir(parents=True)
-    index.write_bytes(packed)
-    (suite / "InRelease").write_text(RELEASE.format(digest))
-    archive = module.Archive((tmp_path / "mirror").as_uri(), cache=tmp_path / "cache")
-    assert archive.release["Version"] == "12.0"
-    assert list(archive.paragraphs("main/Packages")) == [
-        {"Package": "a", "Depends": "b,\n c"},
-        {"Package": "b", "Description": "with\u2028a separator"},
-    ]
-    index.write_bytes(b"something else")
-    assert archive.index("main/Packages").decode() == PACKAGES
-    next((tmp_path / "cache").iterdir()).write_bytes(b"damaged")
-    with pytest.raises(module.ArchiveError, match="the mirror sent"):
-        archive.index("main/Packages")
-    index.write_bytes(packed)
-    assert archive.index("main/Packages").decode() == PACKAGES
-    with pytest.raises(module.ArchiveError, match=r"lists no 'main/Sources\.xz'"):
-        archive.index("main/Sources")
-    with pytest.raises(module.ArchiveError, match="could not fetch"):
-        module.Archive((tmp_path / "nowhere").as_uri(), cache=tmp_path).index("main/Packages")
 
 
 def test_a_wrong_signature_is_refused(script):

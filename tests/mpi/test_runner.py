@@ -2,14 +2,10 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 
-import psutil
 import pytest
 
-from helpers.paths import ROOT
 from tests.cluster.ways import PART
 from tests.mpi.runner import RankError, run_ranks
 
@@ -70,24 +66,3 @@ def test_ranks_that_hang_end_at_the_limit(fork):
         run_ranks(2, sleeps, timeout=2, fork=fork)
 
 
-@pytest.mark.mpi
-@PART
-def test_no_rank_outlives_a_killed_test(tmp_path):
-    """The process that runs the test is killed while its ranks sleep."""
-    code = "from tests.mpi.test_runner import sleeps\nfrom tests.mpi.runner import run_ranks\n"
-    process = subprocess.Popen(
-        [sys.executable, "-c", f"{code}run_ranks(2, sleeps, fork=False)"],
-        cwd=ROOT,
-        start_new_session=True,
-    )
-    deadline = time.monotonic() + 60
-    ranks = []
-    while len(ranks) < 2 and time.monotonic() < deadline:
-        below = psutil.Process(process.pid).children(recursive=True)
-        ranks = [each for each in below if "tests.mpi.runner" in each.cmdline()[:3]]
-        time.sleep(0.1)
-    assert len(ranks) == 2
-    process.kill()
-    process.wait()
-    _, alive = psutil.wait_procs(below, timeout=20)
-    assert alive == []

@@ -1,14 +1,12 @@
 """What splits compute, without ranks: slices, softmaxes in pieces, routes, meshes; bad input."""
 
-import math
 from types import SimpleNamespace
 
 import pytest
 import torch
-from torch.nn import functional
 
 from helpers.models.transformer import Config, layer, transformer
-from helpers.sharded import arrays, counts, zero
+from helpers.sharded import arrays, zero
 from helpers.sharded import device as device_module
 from helpers.sharded.arrays import cut, join
 from helpers.sharded.counts import flops, segments
@@ -16,8 +14,6 @@ from helpers.sharded.device import Device
 from helpers.sharded.experts import capacity_of, route
 from helpers.sharded.hybrid import load_checkpoint, stage_pieces
 from helpers.sharded.mesh import Layout
-from helpers.sharded.running_softmax import merge, piece, scores_of
-from helpers.sharded.tensor_parallel import local_rows, local_terms
 
 CONFIG = Config(vocabulary=24, context=8, layers=3, heads=4, width=16)
 
@@ -27,35 +23,6 @@ def test_parts_join_to_the_whole(ranks):
     for name, whole in transformer(CONFIG, seed=3).state_dict().items():
         parts = [cut(name, whole, ranks, rank) for rank in range(ranks)]
         assert torch.equal(join(name, parts), whole)
-
-
-@pytest.mark.parametrize("lengths", [(9,), (4, 5), (1, 1, 7), (3, 0, 6)])
-def test_a_softmax_in_pieces_is_the_softmax(lengths):
-    torch.manual_seed(0)
-    q, k, v = torch.randn(3, 2, 9, 5, dtype=torch.float64) * 20
-    out, logs = torch.zeros_like(q), q.new_full(q.shape[:-1], -math.inf)
-    first = 0
-    for length in lengths:
-        part = slice(first, first + length)
-        new = piece(scores_of(q, k[:, part], 0, first), v[:, part]) if length else None
-        out, logs = merge(out, logs, *new) if new else (out, logs)
-        first += length
-    expected = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-    torch.testing.assert_close(out, expected, rtol=0, atol=1e-12)
-
-
-def test_vocabulary_in_parts():
-    torch.manual_seed(1)
-    scores, weight = torch.randn(5, 24, dtype=torch.float64) * 300, torch.randn(24, 3)
-    targets = torch.tensor([0, 7, 8, 16, 23])
-    top = scores.amax(-1)
-    total, found = sum(
-        local_terms(scores[:, 8 * r : 8 * r + 8], targets, 8 * r, top) for r in range(3)
-    )
-    expected = functional.cross_entropy(scores, targets)
-    torch.testing.assert_close((total.log() - found).mean(), expected, rtol=1e-12, atol=0)
-    rows = sum(local_rows(targets, weight[8 * r : 8 * r + 8], 8 * r) for r in range(3))
-    assert torch.equal(rows, weight[targets])
 
 
 def test_first_choices_come_before_second_ones_and_early_tokens_before_late():
@@ -75,22 +42,6 @@ def test_a_mesh_has_every_rank_once_on_each_axis():
         assert sorted(rank for group in groups for rank in group) == list(range(24))
         assert {len(group) for group in groups} == {length}
     assert layout.groups("tensor")[0] == [0, 1, 2, 3]
-
-
-def test_stages_have_every_piece_once():
-    for stages in (1, 2, 3):
-        pieces = [piece for part in stage_pieces(CONFIG, stages) for piece in part]
-        assert pieces == list(range(CONFIG.pieces))
-
-
-def test_a_freed_tensor_can_be_had_again():
-    tensor = torch.arange(6.0)
-    view = tensor.view(2, 3)
-    arrays.array_of(tensor)[0] = 7
-    tensor.untyped_storage().resize_(0)
-    tensor.untyped_storage().resize_(24)
-    arrays.array_of(tensor)[:] = 5
-    assert view.tolist() == [[5.0] * 3] * 2
 
 
 @pytest.fixture
@@ -153,10 +104,3 @@ def test_bad_input_is_refused_in_words(call, told):
 def test_a_folder_without_its_list_is_no_checkpoint(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"checkpoint\.json is missing"):
         load_checkpoint(tmp_path, SimpleNamespace(config=CONFIG))
-
-
-def test_messages_add_up():
-    once = counts.all_reduce(100, 4)
-    assert once + once == once.times(2)
-    assert counts.all_reduce(100, 1) == (0, 0.0)
-    assert counts.ring_attention(10, 1).messages == 0

@@ -1,10 +1,8 @@
 """A traced communicator behaves as mpi4py's own, tells what it is doing, and records it."""
 
 import faulthandler
-import functools
 import inspect
 import pickle
-import tempfile
 import threading
 import time
 from pathlib import Path
@@ -13,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.cluster.ways import PART
-from tests.mpi.runner import run_ranks
+from tests.mpi.several import on_ranks
 
 RANKS = [2, 3, pytest.param(5, marks=PART)]
 pytestmark = pytest.mark.mpi
@@ -30,37 +28,20 @@ def traced():
 
 
 def rows(comm):
-    """(call, peer, tag, bytes) of what was recorded."""
+    """Return (call, peer, tag, bytes) of what was recorded; nothing is going on any more."""
+    assert comm.recorder.current is None
     return [(r[0], r[3], r[4], r[5]) for r in comm.recorder.stop()]
 
 
-def everything(folder):
-    """Return what this rank makes of all that is tried on so many: they start once."""
-    from mpi4py import MPI
-
-    made = {each: each() for each in (point_to_point, collectives, families, requests)}
-    if MPI.COMM_WORLD.size == 2:
-        made |= {each: each() for each in (every_method, full, failing, windows)}
-        made |= {each: each(folder) for each in (both_stacks, watched)}
-    return made
-
-
-@functools.cache
-def started(n):
-    with tempfile.TemporaryDirectory() as folder:
-        return run_ranks(n, everything, folder)
-
-
-def found(n, function):
-    """What each rank returned of it."""
-    return [mine[function] for mine in started(n)]
+def pickled(value):
+    return len(pickle.dumps(value, protocol=5))
 
 
 def point_to_point():
+    """What is sent arrives, and is recorded."""
     comm = traced()
     rank, size = comm.rank, comm.size
     right, left = (rank + 1) % size, (rank - 1) % size
-    answer = {}
     for send, tag in (("Issend", 2), ("Rsend", 3)):
         inbox, out = np.zeros(3), np.full(3, float(rank))
         request = comm.Irecv(inbox, source=left, tag=tag)
@@ -69,62 +50,52 @@ def point_to_point():
         request.Wait()
         if sender is not None:
             sender.Wait()
-        answer[send] = inbox.tolist() == [float(left)] * 3
+        assert inbox.tolist() == [float(left)] * 3
     request = comm.isend({"rank": rank}, dest=right, tag=4)
-    answer["recv"] = comm.recv(source=left, tag=4) == {"rank": left}
+    assert comm.recv(source=left, tag=4) == {"rank": left}
     request.wait()
-    answer["sendrecv"] = comm.sendrecv("x" * rank, right, sendtag=5, source=left) == "x" * left
+    assert comm.sendrecv("x" * rank, right, sendtag=5, source=left) == "x" * left
     box = np.array([float(rank)])
     comm.Sendrecv_replace(box, right, source=left)
-    answer["Sendrecv_replace"] = box[0] == left
+    assert box[0] == left
     box = np.empty(2, "i4")
     comm.Sendrecv(np.array([rank, 7], "i4"), dest=right, recvbuf=box, source=left)
-    answer["Sendrecv"] = box.tolist() == [left, 7]
+    assert box.tolist() == [left, 7]
     request = comm.Isendrecv(np.array([rank, 8], "i4"), right, 0, box, left)
     request.Wait()
-    answer["Isendrecv"] = box.tolist() == [left, 8]
+    assert box.tolist() == [left, 8]
     from mpi4py import MPI
 
     comm.Send(np.zeros(4), MPI.PROC_NULL)
-    answer["PROC_NULL"] = comm.recv(source=MPI.PROC_NULL) is None
-    answer["clean"] = comm.recorder.current is None
-    return answer, rows(comm)
-
-
-@pytest.mark.parametrize("n", RANKS)
-def test_point_to_point_arrives_and_is_recorded(n):
-    for rank, (answer, recorded) in enumerate(found(n, point_to_point)):
-        right, left = (rank + 1) % n, (rank - 1) % n
-        assert all(answer.values()), answer
-        for expected in (
-            ("Irecv", left, 2, 24),
-            ("Issend", right, 2, 24),
-            ("Rsend", right, 3, 24),
-            ("isend", right, 4, len(pickle.dumps({"rank": rank}, protocol=5))),
-            ("recv", left, 4, len(pickle.dumps({"rank": left}, protocol=5))),
-            ("sendrecv", right, 5, len(pickle.dumps("x" * rank, protocol=5))),
-            ("Sendrecv_replace", right, 0, 8),
-            ("Sendrecv", right, 0, 8),
-            ("Isendrecv", right, 0, 8),
-            ("Send", "PROC_NULL", 0, 32),
-            ("recv", "PROC_NULL", -1, 0),
-            ("Barrier", "all", None, 0),
-        ):
-            assert expected in recorded, f"{expected} not in {recorded}"
+    assert comm.recv(source=MPI.PROC_NULL) is None
+    missing = {
+        ("Irecv", left, 2, 24),
+        ("Issend", right, 2, 24),
+        ("Rsend", right, 3, 24),
+        ("isend", right, 4, pickled({"rank": rank})),
+        ("recv", left, 4, pickled({"rank": left})),
+        ("sendrecv", right, 5, pickled("x" * rank)),
+        ("Sendrecv_replace", right, 0, 8),
+        ("Sendrecv", right, 0, 8),
+        ("Isendrecv", right, 0, 8),
+        ("Send", "PROC_NULL", 0, 32),
+        ("recv", "PROC_NULL", -1, 0),
+        ("Barrier", "all", None, 0),
+    } - {*rows(comm)}
+    assert not missing
 
 
 def collectives():
+    """They equal mpi4py's own, and are recorded."""
     from mpi4py import MPI
 
     plain, comm = MPI.COMM_WORLD, traced()
     n, rank = comm.size, comm.rank
     mine = np.arange(n, dtype="f8") + rank
-    differing = []
 
     def compare(name, call):
         got, expected = call(comm), call(plain)
-        if not np.array_equal(np.asarray(got), np.asarray(expected)):
-            differing.append((name, got, expected))
+        assert np.array_equal(np.asarray(got), np.asarray(expected)), (name, got, expected)
 
     def into(box, name, *arguments, **keywords):
         """Compare what a call leaves in a copy of a box, which stands where ``...`` does."""
@@ -162,7 +133,16 @@ def collectives():
     compare("scan", lambda c: c.scan(rank))
     comm.barrier()
     comm.Ibarrier().Wait()
-    return differing, rows(comm), comm.recorder.current
+    missing = {
+        ("Allreduce", "all", None, 8 * n),
+        ("Iallreduce", "all", None, 8 * n),
+        ("Bcast", n - 1, None, 8 * n),
+        ("Gather", n - 1, None, 8),
+        ("Alltoallv", "all", None, 8 * n),
+        ("allreduce", "all", None, 5),
+        ("Ibarrier", "all", None, 0),
+    } - {*rows(comm)}
+    assert not missing
 
 
 def _alltoallv(c, mine, counts):
@@ -171,24 +151,8 @@ def _alltoallv(c, mine, counts):
     return box
 
 
-@pytest.mark.parametrize("n", RANKS)
-def test_collectives_equal_those_of_mpi4py(n):
-    for differing, recorded, current in found(n, collectives):
-        assert differing == []
-        assert current is None
-        for expected in (
-            ("Allreduce", "all", None, 8 * n),
-            ("Iallreduce", "all", None, 8 * n),
-            ("Bcast", n - 1, None, 8 * n),
-            ("Gather", n - 1, None, 8),
-            ("Alltoallv", "all", None, 8 * n),
-            ("allreduce", "all", None, 5),
-            ("Ibarrier", "all", None, 0),
-        ):
-            assert expected in recorded
-
-
 def families():
+    """Communicators made from it are traced, and name ranks of the world."""
     from mpi4py import MPI
 
     from helpers.tracing.communicator import TracedComm, traced_class
@@ -220,18 +184,12 @@ def families():
     assert all(kind is TracedComm for kind in kinds)
     assert isinstance(comm, MPI.Intracomm)
     assert comm == MPI.COMM_WORLD
-    return rows(comm)
-
-
-@pytest.mark.parametrize("n", RANKS)
-def test_communicators_made_from_it_are_traced_and_name_world_ranks(n):
-    results = found(n, families)
-    lowest_even, highest_even = 0, (n - 1) // 2 * 2
-    if highest_even > lowest_even:
-        sent = [(c, p, t) for c, p, t, _ in results[highest_even]]
-        assert ("send", lowest_even, 3) in sent
-        got = [(c, p, t) for c, p, t, _ in results[lowest_even]]
-        assert ("recv", highest_even, 3) in got
+    made = [row[:3] for row in rows(comm)]  # peers are ranks of the world
+    first, other = rank % 2, rank % 2 + (half.size - 1) * 2
+    if half.rank == 0 and half.size > 1:
+        assert ("send", first, 3) in made
+    if half.rank == last and half.size > 1:
+        assert ("recv", other, 3) in made
 
 
 def drain(MPI, wait, requests):
@@ -260,6 +218,7 @@ def drain(MPI, wait, requests):
 
 
 def requests():
+    """They are completed and recorded, whoever waits, and by mpi4py's own names."""
     from mpi4py import MPI
 
     from helpers.tracing.communicator import install, uninstall
@@ -273,16 +232,15 @@ def requests():
         assert pickle.loads(pickle.dumps(MPI.COMM_WORLD)) is MPI.COMM_WORLD
         n, rank = comm.size, comm.rank
         right, left = (rank + 1) % n, (rank - 1) % n
-        answers = []
         for wait in ("Waitall", "waitall"):
             inbox = np.zeros(1)
             pair = [MPI.COMM_WORLD.Irecv(inbox), MPI.COMM_WORLD.Isend(np.ones(1) * rank, right)]
             getattr(MPI.Request, wait)(pair)
-            answers.append(inbox[0] == left)
+            assert inbox[0] == left
             assert not any(pair)
         for wait in ("waitany", "waitsome", "testany", "testsome", "testall", "test", "wait"):
             pair = [comm.irecv(source=left, tag=9), comm.isend(rank, right, tag=9)]
-            answers.append(drain(MPI, wait, pair) == left)
+            assert drain(MPI, wait, pair) == left, wait
             MPI.COMM_WORLD.Barrier()
         assert isinstance(MPI.REQUEST_NULL, MPI.Request)
         assert not isinstance(MPI.REQUEST_NULL, MPI.Message)
@@ -290,40 +248,32 @@ def requests():
         # matched probes
         request = comm.isend([rank], right, tag=11)
         message = comm.mprobe(source=left, tag=11)
-        answers.append(message.recv() == [left])
+        assert message.recv() == [left]
         request.wait()
         request = comm.Isend(np.full(1, float(rank)), right, tag=12)
         while (message := comm.Improbe(tag=12)) is None:
             pass
         message.Irecv(inbox).Wait()
-        answers.append(inbox[0] == left)
+        assert inbox[0] == left
         request.Wait()
-        return answers, rows(comm), comm.recorder.current
-    finally:
-        uninstall()
-        assert MPI.COMM_WORLD is world
-
-
-@pytest.mark.parametrize("n", RANKS)
-def test_requests_are_completed_and_recorded(n):
-    for rank, (answers, recorded, current) in enumerate(found(n, requests)):
-        left, right = (rank - 1) % n, (rank + 1) % n
-        assert all(answers), answers
-        assert current is None
+        recorded = rows(comm)
         assert recorded[:3] == [  # the source of a receive from anywhere is filled in
             ("Irecv", left, 0, 8),
             ("Isend", right, 0, 8),
             ("Waitall", (("ANY_SOURCE", right)), "ANY_TAG", 16),
         ]
         assert ("Irecv", left, 12, 8) in recorded
-        assert ("recv", left, 11, len(pickle.dumps([left], protocol=5))) in recorded
+        assert ("recv", left, 11, pickled([left])) in recorded
+    finally:
+        uninstall()
+        assert MPI.COMM_WORLD is world
 
 
 def failing():
+    """Errors pass through and leave no current call."""
     from mpi4py import MPI
 
     comm = traced()
-    raised = []
     for call in (
         lambda: comm.Send(np.ones(1), dest=comm.size + 5),
         lambda: comm.Isend(np.ones(1), comm.size + 5),
@@ -334,26 +284,16 @@ def failing():
         lambda: comm.Split("colour"),
         lambda: comm.Send(),
     ):
+        kinds = set()
         for recording in (True, False):
             if recording:
                 comm.recorder.start()
-            try:
+            with pytest.raises(Exception) as caught:
                 call()
-                raised.append(None)
-            except Exception as error:
-                raised.append(type(error).__name__)
-            assert comm.recorder.current is None
-            assert not comm.recorder.stop()
+            kinds.add(caught.type)
+            assert rows(comm) == []
+        assert len(kinds) == 1
     assert MPI.COMM_WORLD.allreduce(1) == comm.size
-    return raised
-
-
-def test_errors_pass_through_and_leave_no_current_call():
-    for raised in found(2, failing):
-        assert None not in raised
-        pairs = list(zip(raised[::2], raised[1::2], strict=True))
-        assert all(a == b for a, b in pairs), pairs
-        assert [a for a, _ in pairs][:2] == ["Exception", "Exception"]
 
 
 def watched(folder):
@@ -384,16 +324,13 @@ def watched(folder):
                 time.sleep(0.001)
             comm.send("now", 0, tag=tag)
         MPI.COMM_WORLD.Barrier()
-    return [(c[:3], c[4]) for c in seen]
-
-
-def test_what_a_rank_waits_for_can_be_read_from_another_thread():
-    seen = found(2, watched)[0]
-    assert seen[0] == (("recv", "ANY_SOURCE", 7), (0, 1))
-    assert seen[1] == (("wait(irecv)", 1, 8), (0, 1))
+    if comm.rank == 0:
+        found = [(call[:3], call[4]) for call in seen]
+        assert found == [(("recv", "ANY_SOURCE", 7), (0, 1)), (("wait(irecv)", 1, 8), (0, 1))]
 
 
 def every_method():
+    """No communicating method is left unwatched."""
     from helpers.tracing.communicator import FAMILIES, traced_class
 
     local = {"Abort", "Call_errhandler", "Get_parent", "Join", "Create_from_group"}
@@ -410,13 +347,8 @@ def every_method():
                 ("Get_", "Set_", "Is_", "Ack_", "Attach_", "Detach_", "Create_keyval", "Delete_")
             ):
                 missing.append(f"{plain.__name__}.{name}")
-    return sorted({m for m in missing if m.split(".")[-1] not in local})
-
-
-def test_no_communicating_method_is_left_unwatched():
-    missing = found(2, every_method)[0]
     unwatched = {name.split(".")[-1] for name in missing if not name.endswith("_init")}
-    assert unwatched <= {
+    assert unwatched <= local | {
         "Cart_map", "Graph_map", "Compare", "Create_errhandler", "Create_from_groups",
         "Flush_buffer", "Free_keyval", "Idup", "Idup_with_info", "Iflush_buffer", "Ishrink",
         "Revoke", "Shift", "f2py", "free", "fromhandle", "fromint", "py2f", "toint", "tohandle",
@@ -437,11 +369,12 @@ class Dumped:
 
 
 def both_stacks(folder):
+    """A dumped stack names the MPI call."""
     from mpi4py import MPI
 
     from helpers.tracing import TracedComm
 
-    path, made = Path(folder, f"stack{MPI.COMM_WORLD.rank}"), []
+    path = Path(folder, f"stack{MPI.COMM_WORLD.rank}")
     comm = TracedComm(MPI.COMM_SELF)
     for recording in (False, True):
         if recording:
@@ -449,17 +382,13 @@ def both_stacks(folder):
         path.write_text("")
         comm.allgather(Dumped(path))
         comm.isend(Dumped(path), 0).Cancel()
-        made.append([line for line in path.read_text().splitlines() if "<traced " in line])
-    return made
-
-
-def test_a_dumped_stack_names_the_mpi_call():
-    for lines in found(2, both_stacks)[0]:
+        lines = [line for line in path.read_text().splitlines() if "<traced " in line]
         assert {line.split('"')[1] for line in lines} == {"<traced allgather>", "<traced isend>"}
         assert {line.split()[-1] for line in lines} == {"allgather", "isend"}
 
 
 def full():
+    """A full list only counts."""
     from mpi4py import MPI
 
     from helpers.tracing import activity
@@ -471,14 +400,11 @@ def full():
     for _ in range(5):
         comm.barrier()
     activity.LIMIT = before
-    return comm.recorder.dropped, len(comm.recorder.stop())
-
-
-def test_a_full_list_only_counts():
-    assert found(2, full)[0] == (2, 3)
+    assert (comm.recorder.dropped, len(comm.recorder.stop())) == (2, 3)
 
 
 def windows():
+    """What a window waits for is told."""
     from mpi4py import MPI
 
     from helpers.tracing import communicator as traced
@@ -513,15 +439,21 @@ def windows():
         MPI.Win.Create(bytearray(8), comm=traced.PLAIN["COMM_SELF"]).Free()  # not watched
     finally:
         traced.uninstall()
-    return comm.rank, calls, type(MPI.Win.Create(bytearray(8))) is MPI.Win
+    assert type(MPI.Win.Create(bytearray(8))) is MPI.Win  # plain again
+    theirs = ("Win.Lock", 1), ("Win.Flush", 1), ("Win.Unlock", 1)  # rank 0 of the pair is 1
+    everyone = ("Win.Lock_all", "all"), ("Win.Unlock_all", "all")
+    others = (1 - comm.rank,)
+    matched = [("Win.Post", "all"), ("Win.Start", others), ("Win.Complete", others)]
+    rest = [*matched, ("Win.Wait", others), ("Win.Free", "all")]
+    assert calls == [("Win.Fence", "all"), *theirs, *everyone, *rest]
 
 
-def test_what_a_window_waits_for_is_told():
-    for rank, calls, plain_again in found(2, windows):
-        theirs = ("Win.Lock", 1), ("Win.Flush", 1), ("Win.Unlock", 1)  # rank 0 of the pair is 1
-        everyone = ("Win.Lock_all", "all"), ("Win.Unlock_all", "all")
-        others = (1 - rank,)
-        matched = [("Win.Post", "all"), ("Win.Start", others), ("Win.Complete", others)]
-        rest = [*matched, ("Win.Wait", others), ("Win.Free", "all")]
-        assert calls == [("Win.Fence", "all"), *theirs, *everyone, *rest]
-        assert plain_again
+@pytest.mark.parametrize("n", RANKS)
+def test_calls_do_what_mpi4pys_do_and_are_recorded(n):
+    on_ranks(n, (point_to_point,), (collectives,), (families,), (requests,))
+
+
+def test_what_two_ranks_show(tmp_path):
+    folder = str(tmp_path)
+    on_ranks(2, (every_method,), (full,), (failing,), (windows,), (both_stacks, folder),
+             (watched, folder))  # fmt: skip
