@@ -23,13 +23,6 @@ def pairs_after_syncwarp(k):
     k.y(k.t, k.all)
 
 
-@kernel()
-def bytes_after_syncwarp(k):
-    """__syncwarp(); y[t] = ((const unsigned char *)x)[t];"""
-    k.x(k.t, k.all, 1)
-    k.y(k.t, k.all)
-
-
 @kernel(block=48)
 def a_warp_of_half_a_size(k):
     """if (t >= 40) return;
@@ -37,13 +30,6 @@ def a_warp_of_half_a_size(k):
     on = k.t < 40
     k.x(k.t, on)
     k.y(k.t, on)
-
-
-@kernel(block=(8, 8))
-def two_dimensions(k):
-    """y[t] = x[16 * threadIdx.y + threadIdx.x];"""
-    k.x(16 * (k.t // 8) + k.t % 8, k.all)
-    k.y(k.t, k.all)
 
 
 @kernel()
@@ -87,33 +73,12 @@ def break_in_a_branch(k):
 
 
 @kernel()
-def continued(k):
-    """int s = 0;
-    for (int i = 0; i < 12; i++) { if ((i + t) % 3 == 0) continue; s += x[64 * i + t]; }
-    y[t] = s;"""
-    for i in range(12):
-        k.x(64 * i + k.t, (i + k.t) % 3 != 0)
-    k.y(k.t, k.all)
-
-
-@kernel()
 def return_in_a_loop(k):
     """for (int i = 0; i < 30; i++) { if (x[i + t] > 27) return; y[t + 64 * i] = i; }"""
     on = k.all
     for i in range(30):
         on = on & ~(k.x(i + k.t, on) > 27)
         k.y(k.t + 64 * i, on)
-
-
-@kernel()
-def loop_in_a_loop(k):
-    """int s = 0;
-    for (int i = 0; i < 4; i++) { for (int j = 0; j < (t + i) % 5; j++) s += x[64 * i + 8 * j + t];
-        y[t + 64 * i] = s; }"""
-    for i in range(4):
-        for j in range(5):
-            k.x(64 * i + 8 * j + k.t, j < (k.t + i) % 5)
-        k.y(k.t + 64 * i, k.all)
 
 
 @kernel()

@@ -99,32 +99,6 @@ def test_half_precision_is_rounded_as_numpy_rounds_it():
     assert x.tolist() == [0, 1, 2 * 2 + 0, 3 * 3 + 1, 4, 5, 6, 7]
 
 
-def test_structs_vectors_and_names_of_types():
-    text = """
-    typedef float real;
-    using index_type = unsigned int;
-    struct Particle { float x, y[2]; int id; };
-    __global__ void f(Particle *p, Particle one, const float3 *v, float3 by, real *out,
-                      index_type n) {
-        int i = threadIdx.x;
-        p[i].x = one.x + i;
-        p[i].y[1] = one.y[1];
-        p[i].id = one.id;
-        out[i] = v[i].x * by.x + v[i].y * by.y + v[i].z * by.z + min(n, 5);
-    }
-    """
-    particle = np.dtype([("x", "f4"), ("y", "f4", 2), ("id", "i4")])
-    out, v = zeros(np.float32), np.arange(96, dtype=np.float32)
-    one = np.array((1, (2, 3), 4), particle)
-    p = run(text, zeros(particle), one[()], v, (1, 2, 3), out, 9)
-    assert p["x"].tolist() == (1 + LANES).tolist()
-    assert set(p["y"][:, 1]) == {3}
-    assert set(p["id"]) == {4}
-    assert np.array_equal(out, v.reshape(32, 3) @ [1, 2, 3] + 5)
-    with pytest.raises(cuda.LaunchError, match=r"`float3 by`.* expected 3 numbers, got tuple"):
-        run(text, zeros(particle), one[()], v, (1, 2), out, 9)
-
-
 def test_all_atomics():
     text = """
     __global__ void f(unsigned *x, unsigned long long *y, double *z) {
@@ -149,24 +123,6 @@ def test_all_atomics():
     assert x.tolist() == [2**32 - 1, 2**32 - 1, 0, 32 - 21, 21 - 32 % 21, 31, 64, 5]
     assert y.tolist() == [(2**32 - 1) << 32, 96]
     assert z[0] == 16
-
-
-def test_lanes_that_come_together():
-    text = """
-    __global__ void f(int *slot, int *counter) {
-        int i = threadIdx.x;
-        if (i % 2) {
-            unsigned together = __activemask();
-            int leader = __ffs(together) - 1, base = 0;
-            if (i == leader) base = atomicAdd(counter, __popc(together));
-            base = __shfl_sync(together, base, leader);
-            slot[i] = base + __popc(together & ((1u << i) - 1));
-        }
-    }
-    """
-    slot = run(text, zeros(np.int32), counter := zeros(np.int32, 1))
-    assert counter[0] == 16
-    assert sorted(slot[1::2]) == list(range(16))
 
 
 def test_cooperative_groups():
@@ -268,8 +224,3 @@ def test_what_is_missing_is_named(text, missing):
         Module(text, device="cpu")
     if "it has no" in missing and not nvrtc.missing():
         assert "a GPU runs this source, the CPU runner does not" in str(caught.value)
-
-
-def test_asm_without_an_instruction_is_a_fence_for_the_compiler():
-    text = '__global__ void f(int *x) { x[0] = 1; asm volatile("" ::: "memory"); x[0] += 1; }'
-    assert run(text, zeros(np.int32, 1), block=1).tolist() == [2]

@@ -24,14 +24,6 @@ __global__ void scale(float *x, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) x[i] = times(x[i], factor[0]);
 }
-__global__ void where(int *block, int *thread, int width, int height) {
-    int x = blockIdx.x * blockDim.x + threadIdx.x;
-    int y = blockIdx.y * blockDim.y + threadIdx.y;
-    int z = blockIdx.z * blockDim.z + threadIdx.z;
-    int i = (z * height + y) * width + x;
-    block[i] = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
-    thread[i] = threadIdx.x + 100 * threadIdx.y + 10000 * threadIdx.z;
-}
 """
 
 
@@ -63,14 +55,6 @@ def test_a_torch_tensor_is_written_in_place(scale):
     x = torch.arange(10, dtype=torch.float32)
     scale["scale"][1, 32](x, 10)
     assert x.tolist() == [3.0 * i for i in range(10)]
-
-
-def test_three_dimensional_grids_and_blocks(scale):
-    block, thread = np.zeros((4, 6, 8), np.int32), np.zeros((4, 6, 8), np.int32)
-    scale["where"][(2, 2, 2), (4, 3, 2)](block, thread, 8, 6)
-    z, y, x = np.indices((4, 6, 8))
-    assert np.array_equal(block, x // 4 + 2 * (y // 3 + 2 * (z // 2)))
-    assert np.array_equal(thread, x % 4 + 100 * (y % 3) + 10000 * (z % 2))
 
 
 def test_one_array_passed_twice_and_overlapping_views_are_one_memory(scale):

@@ -81,8 +81,6 @@ def test_parameters_of_two_dimensions():
 POINT = np.dtype([("a", "f4"), ("n", "i4")], align=True)
 CONSTANTS = {
     "after the type": ("float __constant__ c[2];", "c[1]", np.array([1, 5], F)),
-    "const behind": ("__constant__ float const c[2] = {1, 2};", "c[1]", np.array([1, 5], F)),
-    "several": ("__constant__ float b[2], c[2];", "b[0] + c[1]", np.array([1, 5], F)),
     "several with values": ("__constant__ int b = 0, c[2] = {1, 2};", "b + c[1]", np.int32([1, 5])),
     "struct": ("struct P { float a; int n; };\n__constant__ P c;", "c.a * c.n",
                np.array((2.5, 2), POINT)),
@@ -178,13 +176,6 @@ def test_what_is_refused_is_one_sentence(name, verify):
     with pytest.raises(cuda.CompileError, match=said) as raised:
         Module(text, device="cpu", check=True, verify=verify)
     assert str(raised.value).count("\n") <= 1
-
-
-def test_malloc_runs_unchecked():
-    text = "__global__ void f(int *x) { int *p = (int *)malloc(4); *p = 7; x[0] = *p; free(p); }"
-    with Module(text, device="cpu", verify=False) as module:
-        module["f"][1, 1](x := np.zeros(1, np.int32))
-    assert x[0] == 7
 
 
 def test_constants_of_types_that_numpy_does_not_have_are_named():

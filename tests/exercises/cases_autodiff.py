@@ -163,7 +163,7 @@ CASES = {
     "four_numbers": Case(
         right=(2, 8, 4, 13),
         also=[(2.0, np.float64(8), 4, 13.0)],
-        wrong=[(2, 8, 4, 1), (2, 4, 4, 13), (1, 8, 4, 13), (2, 8, 4, "x")],
+        wrong=[(2, 4, 4, 13), (2, 8, 4, "x")],
         told={"on two paths": (2, 8, 4, 12), "one of them": (2, 8, 4, 1)},
     ),
     "softplus_operator": Case(
@@ -198,7 +198,6 @@ CASES = {
             lambda y, xs: extend(y, xs, zeros=False),
             lambda y, xs: extend(y, xs, backwards=False),
             lambda y, xs: [autodiff.stop_gradient(g) for g in extend(y, xs)],
-            lambda y, xs: extend(y, xs)[:1],
         ],
     ),
     "common_subexpressions": Case(
@@ -208,7 +207,6 @@ CASES = {
             lambda order: shared(order, resolve=False),
             lambda order: shared(order, operands=False),
             lambda order: shared(order, fields=False),
-            lambda order: {},
             lambda order: {a: b for b, a in shared(order).items()},  # backwards
             lambda order: {node: shared(order).get(node, node) for node in order},
             lambda order: {a: b.output for a, b in shared(order).items()},

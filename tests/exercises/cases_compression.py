@@ -147,11 +147,6 @@ class Overwrites(TopK):
         super().add(code, out)
 
 
-class Forgets:
-    def encode(self, v):
-        return v
-
-
 class Short(Sign):
     def nbytes(self, n):
         return n
@@ -226,7 +221,7 @@ CASES = {
                 lambda: TopK(0.005),
             ),
             lambda: TopK(0.0012),  # fewer bytes a step, and more steps
-            *(lambda: Halved, lambda: Overwrites(0.1), Forgets, Short),
+            *(lambda: Halved, lambda: Overwrites(0.1), Short),
         ],
     ),
 }

@@ -41,12 +41,6 @@ def rebinds(model):
     return model
 
 
-def scaled(model, by):
-    for parameter in model.parameters():
-        parameter.grad *= by
-    return model
-
-
 def from_one_source(comm, layers):
     from mpi4py import MPI
 
@@ -157,7 +151,6 @@ CASES = {
         wrong=[
             lambda model: mean(model) and None,  # forgets to return
             *(first_tensor_only, lambda model: mean(model, of="data")),
-            lambda model: scaled(model, 1 / 4),  # no messages
             lambda model: mean(model, divide_by=4),
             rebinds,
         ],

@@ -58,22 +58,6 @@ def in_place(anchor, mean, velocity, rate, momentum):
     return [anchor, velocity]
 
 
-def mixings(W, part, size=np.abs):
-    """Without ``size`` an eigenvalue near −1 is overlooked, which is slow too."""
-    slowest = np.sort(size(np.linalg.eigvalsh(W)))[-2]
-    return 1 if slowest < 1e-9 else int(np.log(part) // np.log(slowest)) + 1
-
-
-def rounded_up(W, part):
-    """Stops where exactly ``part`` is left."""
-    slowest = np.sort(np.abs(np.linalg.eigvalsh(W)))[-2]
-    return 1 if slowest < 1e-9 else int(np.ceil(np.log(part) / np.log(slowest)))
-
-
-def with_the_largest(W, part):
-    return int(np.log(part) // np.log(np.sort(np.linalg.eigvalsh(W))[-1] - 1e-12))
-
-
 def best(needed, compute, average):
     left = {H: steps for H, steps in needed.items() if steps is not None}
     return min(left, key=lambda H: left[H] * (compute + average / H))
@@ -112,11 +96,6 @@ def only_notes(values, comm, made, state):
     state["made"] = made
 
 
-def longer_steps(values, comm, made, state):
-    """Wrong: all go further alone."""
-    values *= 1.01
-
-
 def only_rank_0(values, comm, made, state):
     """Wrong: all take what rank 0 has, which has seen its own classes only."""
     if made and made % 6 == 0:
@@ -150,14 +129,6 @@ CASES = {
             "Δ of the other sign": lambda a, mean, *more: nesterov(a, 2 * a - mean, *more),
         },
     ),
-    "mixings_until": Case(
-        right=mixings,
-        wrong=[
-            rounded_up,
-            with_the_largest,
-        ],
-        told={"weight 0.45 for each": lambda W, part: mixings(W, part, size=np.real)},
-    ),
     "best_period": Case(
         right=best,
         also=[lambda *a: np.float64(best(*a))],
@@ -170,6 +141,6 @@ CASES = {
     "slow_link": Case(
         right=outer(6, 1.0, 0.7),
         also=[outer(6, 1.0, 0.5, np.float16)],
-        wrong=[only_notes, every(6), only_rank_0, longer_steps],
+        wrong=[only_notes, every(6), only_rank_0],
     ),
 }

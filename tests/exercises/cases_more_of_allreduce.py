@@ -141,10 +141,9 @@ CASES = {
                 else 8 * K / N / data / (s / (2 * (N - 1)) - alpha)
             ),
             lambda *asked: None if rate(*asked) == math.inf else rate(*asked),
-            lambda seconds, *asked: rate(2 * seconds, *asked),  # of one way
             lambda seconds, N, K, alpha, data: rate(seconds, N, K, 0.0, data),
             lambda seconds, N, K, alpha, data: rate(seconds, N, K, alpha, 1.0),
-            *(lambda *asked: f"{rate(*asked):g} bit/s", lambda *asked: math.inf),
+            lambda *asked: f"{rate(*asked):g} bit/s",
         ],
     ),
     "ring_on_hosts": Case(

@@ -100,7 +100,6 @@ CASES = {
         wrong=[
             lambda *a: one_gate(*a, reset=lambda z, r: r),  # the full GRU
             lambda *a: one_gate(*a).detach(),  # nothing to train
-            lambda *a: one_gate(*a).float(),
             one_gate_on_the_argument,
             one_gate_cut,
             lambda inputs, states, h: one_gate(inputs, states, h.detach()),
@@ -124,7 +123,6 @@ CASES = {
         also=[backward_by_einsum],
         wrong=[
             *(transposed, backward_in_place),
-            lambda *a: [part.float() for part in backward_step(*a)],
         ],
     ),
     "gru_from_equations": Case(

@@ -54,7 +54,6 @@ CASES = {
             lambda count, *at: permuted(at[-1], strided(count, *at, np.arange(count))),
             lambda count, rank, size, epoch: permuted(epoch, count)[rank::size],  # and the rest
             lambda count, rank, size, epoch: permuted(epoch, count // size * size)[rank::size],
-            lambda count, rank, size, epoch: count,
             lambda count, rank, size, epoch: strided(count, rank, size, epoch) + 1,
         ],
     )
