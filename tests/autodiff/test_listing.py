@@ -24,8 +24,6 @@ def test_a_line_for_each_operator_with_types_numbers_and_order():
     ]
 
 
-
-
 def test_names_are_never_given_twice():
     a, other = ad.variable("a", shape=(2,)), ad.variable("a", shape=(2,))
     y = a * other

@@ -14,7 +14,7 @@ from tests.mpi.runner import run_ranks
 def test_smoothing_averages_the_last_updates():
     history = History("x", 1, 1)
     for loss in (4.0, 2.0, 0.0):
-        history.record(1.0, loss)
+        history.add(1.0, loss)
     assert history.smooth(2).tolist() == [4.0, 3.0, 1.0]
     with pytest.raises(ValueError, match="0"):
         history.smooth(0)

@@ -53,8 +53,6 @@ def a_stop_that_cannot_be() -> str:
     return told(lambda: lenet.train(unannounced, ranks(), stop=Stop(loss=1.0)))
 
 
-
-
 LISTED = (), (0,), (1,)
 
 
@@ -77,8 +75,6 @@ def test_a_stop_that_cannot_be(two):
 @pytest.mark.parametrize("listed", LISTED)
 def test_the_first_without_a_batch_ends_all(two, listed):
     assert two[listed] == (("10 updates", 10),) * 2
-
-
 
 
 def hooks() -> list[str]:

@@ -146,8 +146,6 @@ def test_the_script_reads_a_made_up_archive_and_the_loader_reads_it_back(script,
     assert edges == {("app", "lib"), ("app", "exim"), ("lib", "base"), ("postfix", "base")}
 
 
-
-
 def test_a_wrong_signature_is_refused(script):
     module = script("archive")
     if not module.shutil.which("gpgv") or not module.KEYRING.exists():

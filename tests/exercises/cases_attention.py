@@ -145,8 +145,6 @@ def a_coin_for_each(sources, share):
     return [random.Random(f"coin {name}").random() < share for name in sources]
 
 
-
-
 def all_sets(answers, n):
     first = int(answers([set()])[0].argmax())
     for many in range(1, n + 1):

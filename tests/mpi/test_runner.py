@@ -64,5 +64,3 @@ def test_a_rank_that_is_killed_is_named(fork):
 def test_ranks_that_hang_end_at_the_limit(fork):
     with pytest.raises(RankError, match="did not end within 2 s"):
         run_ranks(2, sleeps, timeout=2, fork=fork)
-
-

@@ -60,8 +60,6 @@ def test_by_hand_equals_torch_nn(cell, shape, seed):
         torch.testing.assert_close(a, b, atol=1e-10, rtol=1e-10, msg=lambda m, n=name: f"{n}: {m}")
 
 
-
-
 def test_jacobians_equal_autograd():
     for cell, step in (("rnn", rnn_step), ("gru", lambda *a: gru_step(*a).state)):
         (x, h0, *parameters), _ = problem(cell, 3, 1, 2, 4)
