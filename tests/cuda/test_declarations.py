@@ -25,9 +25,10 @@ def test_what_declarations_look_like():
     };
     __device__ void Point::move(float by) { x += by; }
     class Pair { public: float a; int b; };
+    typedef float real; using count = long unsigned int;
     __device__ float one(float x) { return x; }
-    __global__ void f(float *x, Point *p, Pair by);
-    void __global__ __launch_bounds__(32, 1) f(float *x, Point *p, Pair by) {
+    __global__ void f(real *x, Point *p, Pair by);
+    void __global__ __launch_bounds__(32, 1) f(real *x, Point *p, Pair by) {
         __shared__ __align__(16) float s[WIDTH];
         extern __shared__ __align__(8) char bytes[];
         __builtin_assume(x != nullptr);
@@ -39,7 +40,7 @@ def test_what_declarations_look_like():
     }
     extern "C" {
     __global__ void __maxnreg__(64) g(int *x, Mode mode, Small small, dim3 size, \
-                                      long unsigned int n, int more = 3) {
+                                      count n, int more = 3) {
         atomicCAS_block(x, 0, (int)mode);
         x[1] = (int)small; x[2] = size.y; x[3] = n; x[4] = more;
     }
