@@ -15,11 +15,10 @@ from helpers.cluster import (
     Network,
     RankDiedError,
     RankTimeoutError,
-    StartError,
 )
 from helpers.cluster.start.network.keeper import Told
 from tests.cluster.test_cluster import on_ranks
-from tests.cluster.ways import PART, eventually
+from tests.cluster.ways import PART, eventually, on_hosts
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -57,13 +56,7 @@ def seconds(cluster, size, *pairs):
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster():
-    if sys.platform != "linux":
-        pytest.skip("hosts are namespaces of Linux")
-    try:
-        started = Cluster(4, network=Network(2, rate=RATE))
-    except StartError as error:
-        pytest.skip(str(error))
-    with started as cluster:
+    with on_hosts(4, Network(2, rate=RATE)) as cluster:
         yield cluster
 
 

@@ -51,12 +51,3 @@ def test_train_and_test_digits_are_disjoint_balanced_and_scaled():
     assert abs(digits.train_images.std() - 1) < 0.05
     assert np.array_equal(digits.test_images, mnist.load(0).test_images)
     assert not np.array_equal(digits.test_images, other.test_images)
-
-
-def test_neighbours_look_alike():
-    """The labels belong to the images: the nearest training digit is mostly of the same kind."""
-    digits = mnist.load()
-    train = digits.train_images.reshape(4000, -1)
-    test = digits.test_images[:200].reshape(200, -1)
-    distances = (train**2).sum(1) - 2 * test @ train.T
-    assert (digits.train_labels[distances.argmin(1)] == digits.test_labels[:200]).mean() > 0.85

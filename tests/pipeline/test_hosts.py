@@ -1,13 +1,11 @@
 """Pipelines between hosts with slow links: the same results, and messages that take their time."""
 
-import sys
-
 import pytest
 
-from helpers.cluster import Cluster, Network, StartError
+from helpers.cluster import Network
 from helpers.pipeline import Costs, families, runs
 from helpers.pipeline.model import bubble
-from tests.cluster.ways import PART
+from tests.cluster.ways import PART, on_hosts
 
 pytestmark = pytest.mark.mpi
 # bit/s: an activation of 2 sequences x 16 tokens x 16 numbers, 2 KB, takes 40 ms, and what the link
@@ -18,13 +16,7 @@ EACH = 10e-3  # seconds
 
 @pytest.fixture(scope="module")
 def hosts():
-    if sys.platform != "linux":
-        pytest.skip("hosts are namespaces of Linux")
-    try:
-        made = Cluster(4, network=Network(hosts=2, rate=RATE), preload=("torch",))
-    except StartError as error:
-        pytest.skip(str(error))
-    with made as cluster:
+    with on_hosts(4, Network(hosts=2, rate=RATE), preload=("torch",)) as cluster:
         yield cluster
 
 

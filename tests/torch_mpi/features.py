@@ -99,37 +99,6 @@ def ddp_unused(rank, size) -> None:
 
 
 @feature
-def ddp_accumulate(rank, size) -> None:
-    """no_sync: two backward passes, one exchange."""
-    model, X, Y = network(rank, size)
-    wrapped = DistributedDataParallel(model)
-    first, second = zip(X.chunk(2), Y.chunk(2), strict=True)
-    with wrapped.no_sync():
-        (mse_loss(wrapped(first[0]), first[1]) / 2).backward()
-    (mse_loss(wrapped(second[0]), second[1]) / 2).backward()
-    reference, X, Y = network()
-    mse_loss(reference(X), Y).backward()
-    close([p.grad for p in model.parameters()], [p.grad for p in reference.parameters()])
-
-
-@feature
-def hooks(rank, size) -> None:
-    """Communication hooks: fp16, and one's own; PowerSGD is in test_futures."""
-    from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
-
-    def mine(state, bucket):
-        work = dist.all_reduce(bucket.buffer().div_(size), async_op=True)
-        return work.get_future().then(lambda future: future.value()[0])
-
-    for hook, atol in ((default_hooks.fp16_compress_hook, 5e-3), (mine, 1e-5)):
-        model, X, Y = network(rank, size)
-        wrapped = DistributedDataParallel(model)
-        wrapped.register_comm_hook(None, hook)
-        train(wrapped, torch.optim.SGD(wrapped.parameters(), 0.1), X, Y)
-        close(model.parameters(), expected(), atol)
-
-
-@feature
 def zero(rank, size) -> None:
     """ZeroRedundancyOptimizer, its shards brought together on rank 0."""
     from torch.distributed.optim import ZeroRedundancyOptimizer
@@ -271,18 +240,6 @@ def compiled_ddp(rank, size) -> None:
     wrapped = torch.compile(DistributedDataParallel(model), backend="aot_eager")
     train(wrapped, torch.optim.SGD(model.parameters(), 0.1), X, Y)
     close(model.parameters(), expected())
-
-
-@feature
-def functional(rank, size) -> None:
-    """Functional collectives."""
-    import torch.distributed._functional_collectives as calls
-
-    group = dist.group.WORLD
-    total = calls.all_reduce(torch.ones(3), "sum", group)
-    assert (total == size).all()
-    gathered = calls.all_gather_single(torch.full((2,), float(rank)), 0, group)
-    assert gathered.tolist() == [r for r in range(size) for _ in range(2)]
 
 
 def in_turn(path: str, features: list) -> None:

@@ -9,12 +9,11 @@ from tests.torch_mpi import features
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300)]
 # The ranks start once for each group: a second for each feature goes into importing torch.
 GROUPS = {
-    "replicas": [
-        *(features.ddp, features.ddp_small_buckets, features.ddp_unused, features.ddp_accumulate),
-        *(features.hooks, features.functional),
+    "replicas and stages": [
+        *(features.ddp, features.ddp_small_buckets, features.ddp_unused),
+        *(features.pipelining, features.compiled_ddp),
     ],
     "shards": [features.zero, features.sharded, features.dtensor, features.tensor_parallel],
-    "stages and graphs": [features.pipelining, features.compiled_ddp],
 }
 
 

@@ -1,11 +1,9 @@
 """all_reduce between hosts: two levels, on hosts within this machine."""
 
-import sys
-
 import pytest
 
-from helpers.cluster import Cluster, Network, StartError
-from tests.cluster.ways import PART
+from helpers.cluster import Network
+from tests.cluster.ways import PART, on_hosts
 from tests.torch_mpi import hosts
 
 pytestmark = pytest.mark.mpi
@@ -13,13 +11,7 @@ pytestmark = pytest.mark.mpi
 
 @pytest.fixture(scope="module")
 def cluster():
-    if sys.platform != "linux":
-        pytest.skip("hosts are namespaces of Linux")
-    try:
-        started = Cluster(6, network=Network(3, rate=1e9), preload=("torch",))
-    except StartError as error:
-        pytest.skip(str(error))
-    with started as cluster:
+    with on_hosts(6, Network(3, rate=1e9), preload=("torch",)) as cluster:
         yield cluster
 
 

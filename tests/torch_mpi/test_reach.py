@@ -2,14 +2,13 @@
 
 import json
 import os
-import subprocess
 import sys
 import textwrap
 from pathlib import Path
 
 import pytest
 
-from helpers.machine import guard, shared_memory
+from helpers.machine import guard
 from helpers.paths import ROOT
 from tests.cluster.test_left_behind import with_shared_memory
 from tests.cluster.ways import PART
@@ -145,25 +144,3 @@ def test_only_the_topology_that_is_certainly_ours_is_removed(tmp_path, monkeypat
     guard.unlink_topology(os.getpid(), str(tmp_path))
     assert first.exists()
     assert not second.exists()
-
-
-@on_linux
-def test_system_v_memory_is_kept_from_the_group():
-    code = """
-        import ctypes
-        from helpers.machine import shared_memory
-        system = ctypes.CDLL(None)
-        system.shmat.restype = ctypes.c_void_p
-        number = system.shmget(0, ctypes.c_size_t(4096), 0o1660)
-        assert system.shmat(number, None, 0) != ctypes.c_void_p(-1).value
-        system.shmctl(number, 0, None)
-        shared_memory.unlink_own()
-        lines = [line.split() for line in open("/proc/sysvipc/shm")]
-        print(*[line[2] for line in lines if line[1] == str(number)])
-    """
-    if "sysv" not in shared_memory.ucx_transports():
-        pytest.skip("this system gives no System V shared memory")
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], cwd=ROOT, capture_output=True, text=True
-    )
-    assert done.stdout == "1600\n", done.stderr

@@ -55,14 +55,3 @@ def test_a_plain_script_records_and_leaves_its_trace_in_files(tmp_path):
     assert [event.call for event in trace.of(1)] == ["isend", "recv", "wait", "barrier"]
     drawn = json.loads(Path(tmp_path, "chrome.json").read_text())["traceEvents"]
     assert sum(item["ph"] == "X" for item in drawn) == len(trace.events) == 12
-
-
-def test_the_door_opens_on_all_behind_it_without_the_cluster():
-    code = (
-        "import sys, helpers.tracing as tracing\n"
-        "print([name for name in tracing.__all__ if not callable(getattr(tracing, name))])\n"
-        "print(hasattr(tracing, 'nonsense'), 'helpers.cluster' in sys.modules)\n"
-    )
-    command = [sys.executable, "-c", code]
-    answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert answer.stdout.splitlines() == ["['Call']", "False False"]
