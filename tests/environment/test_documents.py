@@ -9,7 +9,7 @@ import yaml
 
 from helpers.paths import ROOT
 from tools.notebooks import is_appendix
-from tools.site.sources import PARTS, USE, leading_somewhere
+from tools.site.sources import PARTS, USE, at_the_top, leading_somewhere
 
 PAGES = [f"docs/{name}.md" for name in USE]
 DOCUMENTS = ["README.md", *PAGES, "TEACHING.md", "CONTRIBUTING.md", "data/README.md"]
@@ -68,6 +68,14 @@ def test_every_room_of_helpers_is_on_the_map():
 
 def test_the_readme_is_short():
     assert len(text("README.md").split()) <= WORDS, "move what not every reader needs to docs/"
+
+
+def test_the_first_page_of_the_site_says_before_its_picture_how_to_run_the_course():
+    top = at_the_top(text("README.md"), "https://a.org/b").partition("\n![")[0]
+    assert "[clone the course](https://a.org/b)" in top
+    assert "`make lab`" in top
+    assert "](players/planner.md)" in top
+    assert "http" not in at_the_top(text("README.md")).partition("\n![")[0]
 
 
 def test_every_page_of_docs_is_in_the_menu_and_in_the_readme():

@@ -123,7 +123,7 @@ def with_appendices(names: Iterable[str]) -> dict[str, Sequence[str]]:
 
 def _landing(folder: Path, notebooks: Mapping[str, NotebookNode]) -> str:
     """The README as the first page, with the menu of all others."""
-    text = (ROOT / "README.md").read_text("utf-8")
+    text = at_the_top((ROOT / "README.md").read_text("utf-8"), _address())
     text = re.sub(
         r"!\[([^\]]*)\]\(docs/ring_allreduce\.gif\)",
         lambda found: moving("static/ring_allreduce", found[1]),
@@ -134,7 +134,6 @@ def _landing(folder: Path, notebooks: Mapping[str, NotebookNode]) -> str:
     titles = {name: title(notebook) for name, notebook in notebooks.items()}
     text = with_difficulty(text, notebooks)
     text = with_gallery(text, parts, notebooks, titles, folder / "extra" / "figures")
-    text = text.replace("\n## ", f"\n{instant.LINE}\n\n## ", 1)
     text = leading_somewhere(text, "README.md", folder)
     by_number = {name[:2]: f"{name[:2]} {titles[name]} <notebooks/{name}>" for name in notebooks}
     menu = [
@@ -148,6 +147,22 @@ def _landing(folder: Path, notebooks: Mapping[str, NotebookNode]) -> str:
         _tree("Teach and take part", ["TEACHING", "CARDS", HUB.removesuffix(".md"), "CONTRIBUTING"])
     )
     return text + "\n\n" + "\n\n".join(tree for tree in menu if tree)
+
+
+def at_the_top(text: str, address: str = "") -> str:
+    """Return the README with its commands, and what needs no install, before its first picture."""
+    block = re.search(r"^```bash\n(.*?)\n```$", text, re.MULTILINE | re.DOTALL)
+    commands = " and ".join(f"`{line}`" for line in block[1].split("\n")) if block else ""
+    clone = f"[clone the course]({address})" if address else "clone the course"
+    start = f"**Run it:** {clone} and type {commands} ([more](#two-commands)). {instant.LINE}"
+    return text.replace("\n![", f"\n{start}\n\n![", 1)
+
+
+def _address() -> str:
+    """Where the repository is, if CITATION.cff says it."""
+    cited = (ROOT / "CITATION.cff").read_text("utf-8")
+    found = re.search(r"^repository-code: [\"']?(https?://[^\s\"']+)", cited, re.MULTILINE)
+    return found[1] if found else ""
 
 
 def with_difficulty(text: str, notebooks: Mapping[str, NotebookNode]) -> str:
