@@ -358,7 +358,7 @@ def test_the_page_of_claims_has_every_claim():
             sentence = BeautifulSoup(typeset(claim.sentence), "html.parser").text
             effects = shown.partition(f": {sentence}")[2]
             assert not re.search(r"\^|\b[A-Za-z]_|\b1e-", shown)
-            assert re.search(rf"\d.* \({name}\)$", effects), "the effect, before it opens"
+            assert re.search(rf"\d.*; (margin|held) .*\d.* \({name}\)$", effects), "before it opens"
         assert f"[Notebook {topic[:2]}](notebooks/{topic}.ipynb)\n" in text
         row = re.search(rf"^\| \[{topic[:2]} .*\| (.*) \|$", text, re.M)
         assert sum(map(int, re.findall(r"\d+", row[0].rpartition(")")[2]))) == len(claims.of(topic))
@@ -400,22 +400,55 @@ def test_the_page_of_figures_has_each_setting_of_a_suite_once(tmp_path, monkeypa
     assert text.index("--ranks 2") < text.index("--ranks 3")  # whichever is the newer
 
 
-def test_of_many_figures_the_last_case_of_each_name_stands_open(tmp_path, monkeypatch):
+def figures_of(rows, suite, folder, monkeypatch):
+    records.write(records.make({suite: tuple(rows)}, f"python -m bench {suite}"), folder)
+    monkeypatch.setattr(measured, "BENCH", folder)
+    return measured.page()
+
+
+def test_of_many_figures_the_best_and_the_worst_beside_each_other_stand_open(tmp_path, monkeypatch):
+    row, given = records.Row, {"ranks": 4, "at": 0.5}
     rows = [
-        records.Row("send", float(size), "s", "gloo", 2.0, {"ranks": 4, "bytes": size, "at": 0.5})
-        for size in (1000, 2000)
+        row("send", float(took), "s", peer, 2.0, given | {"bytes": 1000 * took})
+        for peer in ("gloo", "a library")
+        for took in (3, 1, 8, 4)
     ]
-    rows += [records.Row("wait", 3.0, "s", parameters={"ranks": 4})]
-    records.write(records.make({"links": tuple(rows)}, "python -m bench links"), tmp_path)
-    monkeypatch.setattr(measured, "BENCH", tmp_path)
-    shown, folded = measured.page().split("<details", 1)
-    assert re.findall(r"^\| (send|wait) \| (.*?) \|", shown, re.M) == [
-        ("send", "2,000 bytes"),
-        ("wait", ""),
+    rows += [
+        row("rate", 3.0, "GB/s", "limit of it", 4.0, given),
+        row("wait", 3.0, "s", "", None, given),
     ]
+    text = figures_of(rows, "links", tmp_path, monkeypatch)
+    shown, folded = text.split("<details", 1)
+    ends = [("1,000 bytes", "2.0"), ("8,000 bytes", "0.25 ▼")]
+    assert re.findall(r"^\| send \| (.*?) \|.* \| (.*?) \|$", shown, re.M) == [*ends, *ends]
+    assert re.search(r"^\| rate .* 0.75 ▼ \|$", shown, re.M), "of a rate more is better"
     assert ", 4 ranks:" in shown, "what all have is said once"
-    assert folded.count("| send |") == 2
-    assert "All figures: 3 rows" in folded
+    assert folded.count("| send |") == 8
+    assert "All figures: 10 rows" in folded
+    dots = BeautifulSoup(shown, "html.parser").select(".ratios b")
+    assert len(dots) == 9
+    assert len([dot for dot in dots if "worse" in dot.get("class", [])]) == 7
+    assert measured.WHY["links"] in text
+
+
+def test_the_page_of_figures_says_why_ours_is_worse(tmp_path, monkeypatch):
+    text = measured.page()
+    for part in re.split(r"^## ", text, flags=re.M)[1:]:
+        if measured.WORSE in part.partition("<details")[0]:
+            suite = next(key for key, one in measured.TITLES.items() if part.startswith(f"{one}\n"))
+            assert measured.WHY[suite] in part
+    rows = [records.Row("passed", 1, "tests", "gloo", 1)]
+    rows += [
+        records.Row(
+            name, 0.0, "1", "gloo", 0.0, {"ours": "failed", "gloo": "failed", "our reason": reason}
+        )
+        for name, reason in (("a", "Rank 2 is out of range"), ("b", "no NCCL"), ("c", "no idea"))
+    ]
+    text = figures_of(rows, "conformance", tmp_path, monkeypatch)
+    assert (
+        "need more ranks (1), a GPU or NCCL (1), we do not know what (1); gloo passes none of"
+        in text
+    )
 
 
 def test_an_executed_notebook_is_kept_until_it_changes(tmp_path, monkeypatch):

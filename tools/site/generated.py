@@ -14,6 +14,7 @@ from functools import cache
 from types import ModuleType
 
 import claims
+from helpers.claims.claim import Claim
 from helpers.claims.recorded import (
     Recorded,
     recorded,
@@ -74,10 +75,15 @@ def what_holds() -> str:
         "and settings against the strongest simple alternative. The verdict is *holds* (by at "
         "least the margin that was fixed before), *equal* (no difference that matters), *fails* "
         "(the opposite is true), *open* (none of these: too uncertain, or less than the margin), "
-        "or *depends on* a setting or the processor. The small line compares two means "
-        "of the newest record: ÷ is their ratio, − their difference. Open a claim to see both "
-        "means, the effect's 95 % interval and the number of runs. `make claims NB=02` runs the "
-        "claims of one notebook on your machine.",
+        "or *depends on* a setting or the processor. Below each sentence stands by how much, in "
+        "the newest record: ÷ is the ratio of two means, − their difference. The *margin* is the "
+        "least effect that counts: × 1.1 is a tenth more, or its inverse. Open a claim to see "
+        "both means, the effect's 95 % interval and the number of runs. `make claims NB=02` runs "
+        "the claims of one notebook on your machine.",
+        "",
+        "Notebooks 05 and 14 have no claims: they count what kernels do. A count is the same in "
+        "each run, and the tests assert the counts of the course's kernels exactly. Notebook 00 "
+        "and appendices A1, A2 and A5 say only what the run on the page shows.",
         "",
         *_totals(found),
         "",
@@ -90,13 +96,18 @@ def what_holds() -> str:
             one = found[name]
             sentence = typeset(html.escape(one.rows[0].parameters["sentence"], quote=False))
             effects = typeset(html.escape(one.effects(), quote=False))
-            summary = (
-                f"<em>{one.verdict}</em>: {sentence}"
-                f"<br><small>{effects} (<code>{name}</code>)</small>"
-            )
+            effects += f"; {_margin(known[name])} (<code>{name}</code>)"
+            summary = f'<em>{one.verdict}</em>: {sentence}<span class="effect">{effects}</span>'
             tables = one.tables().replace("](glossary.md#", "](notebooks/glossary.md#")
             lines += folded(summary, tables, name)
     return "\n".join(lines)
+
+
+def _margin(claim: Claim) -> str:
+    """Return the least effect that counts; of what is counted, the share to be above or below."""
+    if claim.rival_share is not None:
+        return f"held against {100 * claim.rival_share:g} %"
+    return f"margin {f'× {1 + claim.margin:g}' if claim.scale == 'ratio' else f'{claim.margin:g}'}"
 
 
 def _heading(topic: str) -> str:

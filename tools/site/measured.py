@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import ast
+import html
+import re
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from typing import Any
 
 from helpers import records
 from helpers.claims.recorded import day, quantity
 from helpers.paths import ROOT
+from tools.site.ratios import GOOD, picture, times
 
 BENCH, BENCHES = ROOT / "data" / "bench", ROOT / "bench"
 LONGEST = 80  # characters of a command
@@ -33,23 +38,68 @@ TITLES = {
 }
 DROPPED = {"import torch, preloaded"}  # what is there already takes no time
 LEFT_OUT = {"gates"}  # a map, which notebook 03 draws
-SHOWN = 8  # rows of a suite that stand open
-MOST = 40  # rows of one suite on the page; the record has all
+SHOWN = 8  # rows of a suite that all stand open; of more, the best and the worst beside each other
+MOST = 120  # rows of one suite on the page; the record has all
+LIMITS = re.compile(r"the |reading |computation |copy |by ")  # no program of others
+PLAIN = {"limit", "reported", "dense", "2K"}  # peers beside which nothing is better or worse
+NOTHING = "all_reduce that does nothing"  # no code of ours
+WORSE = "▼"
+BEGIN = f"""Each row has two figures of one run on one machine. *Ours* is code of this course. The *other* is another library, a plainer way, or a limit that nothing can beat. *Times as good* says how many times as fast (or as small, for memory and bytes) ours is: above 1 ours is better, and {WORSE} marks where it is worse. Below each table stands the reason, if we know it. Of many rows, the best and the worst beside each other stand open. `make bench` measures your machine."""  # noqa: E501
+WHY = {
+    "allreduce": "Our algorithms are Python functions that call MPI at least once in each step; "
+    "`MPI_Allreduce` is one call of compiled code. How much of the gap at 4 KiB this explains was "
+    "not measured. All but the ring also send the whole array in every step.",
+    "cells": "In an earlier run ([ranks in cells](docs/RANKS.md)) ours started sooner: so small a "
+    "difference changes from run to run.",
+    "cluster": "A cell is more than a call: it is read by IPython, and what the ranks print is "
+    "shown below it.",
+    "compress_text": "A compressor that loses may need more steps to the same loss (the rows of "
+    "float32 below say how many it needs), and at 1 Gbit/s a step saves little time or none.",
+    "compress_training": "Again more steps, here to the same accuracy, and little time saved in "
+    "each at 1 Gbit/s.",
+    "cuda": "*Checked* and *recorded* look up or write down every access to memory of every "
+    "thread. Why SciPy is ahead of three of our plain kernels is not known. "
+    "[On a GPU](on_a_gpu.md) the same kernels have other times.",
+    "hosts": "Packet headers take three to four hundredths of a link's rate. The reason for the "
+    "other few hundredths, and for the row beside gloo, is not known.",
+    "links": "The prediction comes from messages between two ranks that had the cores to "
+    "themselves; here up to eight ranks share two cores. On two hosts of one rank each it is about "
+    "right; with more hosts it is further off, and more so on the faster links (*more hosts*, "
+    'below). <a href="what_holds.html#08-ping-pong">A claim of notebook 08</a> shows the same '
+    "inside one host, for short arrays most of all.",
+    "memory": "A student needs the memory of JupyterLab and of the open notebook together. "
+    "*Processes* are those that ran when the memory was greatest.",
+    "pagerank": "Version 1 multiplies by PyTorch's sparse matrix in coordinates: [notebook 06]"
+    "(notebooks/06_pagerank_cpu_vs_gpu.ipynb) asks why that is slow. *Out folded in* by a product "
+    "of two matrices is the slow way, which scaling the columns replaces. Why scikit-network "
+    "converts a graph a little sooner is not known.",
+    "roofline": "The orders of loops of `matmul` are meant to be slow: [notebook 07]"
+    "(notebooks/07_roofline.ipynb) asks why; its last product, `tiled`, is as fast as OpenBLAS. A "
+    "convolution computes more than the copy beside it. Why SSE does not reach the computed peak "
+    "is not known.",
+    "sgd": "Of four ranks a server computes no gradients (*asynchronous* has one, too). An "
+    "asynchronous step uses one rank's gradient, a synchronous one all ranks': more steps are not "
+    "more progress. `torch` sends a message for each tensor of the model, the others one for all.",
+    "torch_mpi": "An `all_reduce` that does nothing shows what the call itself takes; the rest at "
+    "4 KB is our backend, written in Python, and its waiting. Beside a computation that needs "
+    "every core an `all_reduce` hides nothing, since copying and adding need a core, too: only the "
+    "wait for a late rank is hidden.",
+    "traces": "Watching and recording should add less than 5 µs to a call, and do; but the "
+    "shortest calls take a small part of a microsecond themselves.",
+}
+FAILED = {
+    "more ranks": re.compile(r"Rank \d+ is out of range|RuntimeError not raised"),  # of rank 2
+    "a GPU or NCCL": re.compile("list index out of range|NCCL"),
+    "torchvision": re.compile("torchvision"),
+}
+"""What a failed test of PyTorch's wants, by the reason that it gave."""
 
 
 def page() -> str:
-    """Return the page of measured figures: ours, the peer's and their ratio.
+    """Return the page of measured figures: ours, the other's and how many times as good ours is.
 
     Of each suite that a command still measures, the newest record of each setting.
     """
-    lines = [
-        "# What was measured",
-        "",
-        "`make bench` measures our code and another library's in the same run. Another machine "
-        "gives other seconds; ratios change less. The last column divides ours by the other's: of "
-        "times and memory less is better, of rates (GB/s, Gflop/s, steps a second) more.",
-        "",
-    ]
     tables: dict[str, dict[tuple[str, ...], tuple[records.Record, list[records.Row]]]] = {}
     for record in records.load(BENCH):  # the newest first
         for suite, rows in record.suites.items():
@@ -57,27 +107,91 @@ def page() -> str:
                 kept = [row for row in rows if row.name not in DROPPED]
                 tables.setdefault(suite, {}).setdefault(_setting(record), (record, kept))
     order = [name for name in TITLES if name in tables]
-    for suite in [*order, *sorted(tables.keys() - TITLES.keys())]:
+    order += sorted(tables.keys() - TITLES.keys())
+    every = {suite: [row for _, rows in tables[suite].values() for row in rows] for suite in order}
+    lines = ["# What was measured", "", BEGIN, "", *_pictures(every)]
+    for suite in order:
         lines += [f"## {TITLES.get(suite, suite)}", "", _about(suite), ""]
-        for record, rows in sorted(tables[suite].values(), key=lambda one: one[0].command):
+        ordered = sorted(tables[suite].values(), key=lambda one: one[0].command)
+        for record, rows in ordered:
             short = textwrap.shorten(record.command, LONGEST, placeholder=" ...")
             first = _first(rows)
             shared = _shared(first)
             where = ", ".join([record.machine["name"], day(record.date), *map(_cell, shared)])
-            lines += [f"`{short}`, {where}:", "", *_table(first, shared), ""]
+            lines += [f"`{short}`, {where}:", "", *_table(first, shared), "", *_failures(rows)]
+            asked = any(map(_worse, every[suite])) or not any(map(_better, every[suite]))
+            if asked and record is ordered[-1][0]:
+                lines += [WHY.get(suite, ""), ""]
             if len(first) < len(rows):
                 more = [f"The record has {_rows(len(rows) - MOST)} more."] * (len(rows) > MOST)
-                every = "\n".join([*_table(rows[:MOST]), "", *more])
-                lines += folded(f"All figures: {_rows(len(rows))}", every)
+                all_of_them = "\n".join([*_table(rows[:MOST]), "", *more])
+                lines += folded(f"All figures: {_rows(len(rows))}", all_of_them)
     return "\n".join(lines)
 
 
+def _pictures(every: Mapping[str, Sequence[records.Row]]) -> list[str]:
+    """Return a picture of all factors beside other programs, and one of those beside limits."""
+    lines = []
+    for limits, ends, caption in (
+        (False, ("other is better", "ours is better"), "Beside other programs, or a plainer way."),
+        (True, ("short of it", "beyond it"), "Beside a limit or a prediction: 1 is the best."),
+    ):
+        rows = {}
+        for suite, found in every.items():
+            factors = [
+                (row.peer, factor)
+                for row in found
+                if bool(LIMITS.match(row.peer)) == limits and (factor := _better(row))
+            ]
+            if factors:
+                peers = ", ".join(dict.fromkeys(html.escape(peer) for peer, _ in factors))
+                label = f"<strong>{TITLES.get(suite, suite)}</strong><br><small>{peers}</small>"
+                rows[label] = {"": [factor for _, factor in factors]}
+        said = f"{caption} A dot is a row of a newest record, an orange square one that is worse."
+        lines += [picture(said, ends, rows), ""] if rows else []
+    return lines
+
+
+def _better(row: records.Row) -> float | None:
+    """Return how many times as good ours is as another's; None where nothing is to be compared."""
+    counted = row.unit in ("1", "tests")
+    if counted or row.ratio in (None, 1) or row.peer in PLAIN or row.name == NOTHING:
+        return None
+    return row.ratio if row.unit.endswith("/s") else 1 / row.ratio
+
+
+def _worse(row: records.Row) -> bool:
+    return (_better(row) or 1) < GOOD
+
+
 def _first(rows: Sequence[records.Row]) -> list[records.Row]:
-    """Return what stands open: of each name and peer the last case, or how many tests passed."""
+    """Return what stands open: how many tests passed, or beside each other the best and worst."""
     counts = [row for row in rows if row.unit == "tests"]
-    apart = [row for row in rows if row.value != row.peer_value]  # none beside itself
-    last = {(row.name, row.peer): row for row in counts or apart or rows}
-    return [*last.values()][:SHOWN]
+    factors = [(row.peer, factor, row) for row in rows if (factor := _better(row))]
+    if counts or not factors or len(rows) <= SHOWN:
+        return counts or [*rows]
+    ends = []
+    for peer in dict.fromkeys(peer for peer, _, _ in factors):
+        found = sorted((one for one in factors if one[0] == peer), key=lambda one: -one[1])
+        ends += [found[0][2]] + [found[-1][2]] * (found[-1][1] < 0.9 * found[0][1])
+    return ends
+
+
+def _failures(rows: Sequence[records.Row]) -> list[str]:
+    """Return a sentence on what the tests want that failed with ours."""
+    failed = [row.parameters for row in rows if row.parameters.get("ours") == "failed"]
+    if not failed:
+        return []
+    wants = Counter(
+        next(
+            (want for want, why in FAILED.items() if why.search(one["our reason"])),
+            "we do not know what",
+        )
+        for one in failed
+    )
+    said = ", ".join(f"{want} ({count})" for want, count in wants.most_common())
+    passed = sum(one["gloo"] != "failed" for one in failed) or "none"
+    return [f"The tests that fail with ours need {said}; gloo passes {passed} of them.", ""]
 
 
 def _shared(rows: Sequence[records.Row]) -> list[str]:
@@ -88,19 +202,41 @@ def _shared(rows: Sequence[records.Row]) -> list[str]:
 
 def _table(rows: Sequence[records.Row], shared: Iterable[str] = ()) -> list[str]:
     """Return a table in Markdown, without the columns that nothing stands in."""
-    head = ["what", "case", "ours", "other", "other's", "ours ÷ other's"]
+    head = ["what", "case", "ours", "other", "other's", "times as good"]
     columns = zip(head, *(_figures(row, shared) for row in rows), strict=True)
     kept = [column for column in columns if any(column[1:])]
     first, *lines = (f"| {' | '.join(line)} |" for line in zip(*kept, strict=True))
     return [first, "|---" * len(kept) + "|", *lines]
 
 
-def _case(key: str, value: object) -> str:
+SAID = {
+    "n": "{0:,} × {0:,}",
+    "size": "{0:,} × {0:,}",
+    "filter": "filter {0} × {0}",
+    "batch": "batches of {}",
+    "link": "link of {}",
+    "method": "method {}",
+    "target": "up to {:g}",
+    "window": "through shared memory",
+    "network": "through MPI",
+    "none": "",
+    "block": "neighbours share a host",
+    "cyclic": "no neighbours share a host",
+}
+"""Of a case its key, or its value where that is a word of our code, in words."""
+
+
+def _case(key: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return key if value else ""
     if key == "rate" and value >= 1e6:  # no learning rate
         return f"{value / 1e9:g} Gbit/s" if value >= 1e9 else f"{value / 1e6:g} Mbit/s"
-    if key in ("ranks", "hosts", "steps", "bytes", "threads", "nodes", "edges"):
-        return f"{value:,} {key.removesuffix('s') if value == 1 else key}"
-    return f"{key} {quantity(value, '1') if isinstance(value, float) else value}"
+    if key == "bytes" and value % 1024 == 0:
+        return f"{value >> 20} MiB" if value % (1 << 20) == 0 else f"{value >> 10} KiB"
+    if key.endswith("s") and isinstance(value, int):  # ranks, processes
+        return f"{value:,} {key.removesuffix('s').removesuffix('se') if value == 1 else key}"
+    plain = "{}" if isinstance(value, str) else f"{key} {{:g}}"
+    return SAID.get(value, SAID.get(key, plain)).format(value)
 
 
 def _rows(count: int) -> str:
@@ -125,17 +261,18 @@ def _setting(record: records.Record) -> tuple[str, ...]:
 
 def _figures(row: records.Row, shared: Iterable[str]) -> list[str]:
     case = ", ".join(text for text in _cases(row) if text not in shared)
-    ratio = "" if row.ratio is None or row.unit == "tests" else f"{row.ratio:#.2g}".rstrip(".")
+    factor = _better(row)
+    good = f"{times(factor)} {WORSE * _worse(row)}".strip() if factor else ""
     ours, peer = (
         quantity(value, row.unit).replace("1/s", "a second")
         for value in (row.value, row.peer_value)
     )
-    return [_cell(text) for text in (row.name, case, ours, row.peer, peer, ratio)]
+    return [_cell(text) for text in (row.name, case, ours, row.peer, peer, good)]
 
 
 def _cases(row: records.Row) -> list[str]:
     """Return what the row was measured with; a number with decimals is a result, but for rates."""
-    return [
+    found = (
         _case(key, value)
         for key, value in row.parameters.items()
         if (
@@ -145,7 +282,8 @@ def _cases(row: records.Row) -> list[str]:
         )
         and 0 < len(str(value)) <= 40
         and not (isinstance(value, str) and value in row.name)
-    ]
+    )
+    return [text for text in found if text]
 
 
 def _cell(text: str) -> str:

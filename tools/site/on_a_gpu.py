@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 
 from helpers import records
 from helpers.claims.recorded import day
 from helpers.paths import GPU_RECORDS
+from tools.site.ratios import picture, times
 
 LARGEST = 16384  # rows and columns of the image
+ENDS = (3, 11)  # filters of the picture
 CUDNN = "torch conv2d (cuDNN, fp32)"
 LIBRARIES = {CUDNN: "cuDNN", "CuPy ndimage.correlate": "CuPy"}
 MATRIX, NUMBERS = "{side:,} × {side:,} numbers", "{numbers:,} numbers"
@@ -35,21 +38,34 @@ TASKS = {
     "own_histogram": (COUNT, "bins of each block in shared memory"),
 }
 """Which task each kernel does, and how; a record's parameters are filled in."""
+WHY = {
+    COPY: "A warp that reads along a column touches a sector of 32 bytes for each number.",
+    TURN: "A padded tile has no bank conflicts.",
+    PRODUCT: "The more outputs a thread keeps in registers, the less it reads of shared memory.",
+    SUM: "Shuffles need the fewest passes through shared memory, and a single barrier.",
+    SCAN: "Only the tree has bank conflicts, which PAD = 1 removes.",
+    COUNT: "Bins in global memory take an atomic there for each byte, a block's own bins only 256.",
+}
+"""Why the fastest kernel of a task is faster than the others, as notebooks 14 and 15 show."""
 ABSENT = "–"
 ByGPU = dict[str, tuple[records.Row, ...]]
+ByKernel = dict[str, records.Row]  # one kernel, by GPU
 
 
 def page() -> str:
     """Return the page; a part for each suite that a record has."""
     found = records.load(GPU_RECORDS)
     parts = {"cuda": _ladder, "kernels": _kernels, "counters": _counters, "pagerank": _pagerank}
-    told, ran = [], {}
+    told: list[str] = []
+    ran: dict[str, str] = {}
+    newest: dict[str, ByGPU] = {}
     for suite, part in parts.items():
         by_gpu: ByGPU = {}
         for record in found:  # the newest of each GPU
             if suite in record.suites:
                 by_gpu.setdefault(record.gpu, record.suites[suite])
                 ran.setdefault(record.gpu, day(record.date))
+        newest[suite] = by_gpu
         told += [part(by_gpu)] if by_gpu else []
     if not told:
         return ""
@@ -63,7 +79,35 @@ def page() -> str:
         "`make gpu` measured and wrote the records in `data/gpu/`; with a GPU of your own, it "
         "writes yours."
     )
-    return "\n\n".join(["# On a real GPU", begin, *told]) + "\n"
+    return "\n\n".join(["# On a real GPU", begin, _overview(newest), *told]) + "\n"
+
+
+def _overview(newest: Mapping[str, ByGPU]) -> str:
+    """Return the picture of all kernels beside PyTorch, a row for each task."""
+    rows: dict[str, dict[str, list[float]]] = {}
+    for gpu, found in newest["cuda"].items():
+        for row in found:
+            k, size = row.parameters.get("filter"), row.parameters["size"]
+            if row.peer == CUDNN and size == LARGEST and k in ENDS and row.ratio:
+                label = f"Convolution, {k} × {k}"
+                rows.setdefault(label, {}).setdefault(_short(gpu), []).append(1 / row.ratio)
+    for gpu, found in newest["kernels"].items():
+        for row in found:
+            if row.ratio:
+                task = re.sub(r" (of )?[\d,]+ (× [\d,]+ )?(numbers|bytes)", "", _task(row)[0])
+                rows.setdefault(task, {}).setdefault(_short(gpu), []).append(1 / row.ratio)
+    caption = (
+        "How many times as fast as PyTorch the course's kernels are: a dot for each kernel, an "
+        "orange square for one that is slower than PyTorch."
+    )
+    return picture(caption, ("PyTorch is faster", "our kernel is faster"), rows) if rows else ""
+
+
+def _task(row: records.Row) -> tuple[str, str]:
+    """Return the task of a kernel, and how it does it."""
+    task, how = (text.format_map(row.parameters) for text in TASKS[row.name])
+    task = task.replace(" with 1 different values", ", all equal")
+    return task, how.replace("each row padded by 0", "not padded")
 
 
 def _table(head: Sequence[str], body: Iterable[Iterable[object]]) -> str:
@@ -85,23 +129,31 @@ The tables show milliseconds for an image of {LARGEST:,} × {LARGEST:,} numbers 
 
 
 def _ladder_of(gpu: str, rows: Iterable[records.Row]) -> str:
-    times: dict[tuple[str, int], float] = {}
+    times_of: dict[tuple[str, int], float] = {}
     for row in rows:
         if row.unit == "µs" and row.parameters["size"] == LARGEST:
             k = row.parameters.get("filter", 0)
-            times[row.name, k] = row.value
+            times_of[row.name, k] = row.value
             if row.peer in LIBRARIES and row.peer_value:
-                times[LIBRARIES[row.peer], k] = row.peer_value
-    names = dict.fromkeys(name for name, k in times if k)
+                times_of[LIBRARIES[row.peer], k] = row.peer_value
+    names = dict.fromkeys(name for name, k in times_of if k)
     ours = [name for name in names if name not in LIBRARIES.values()]
     names = [*ours, *(name for name in LIBRARIES.values() if name in names)]
-    filters = sorted({k for _, k in times if k})
-    body = [[f"{k} × {k}", *(f"{times[name, k] / 1e3:.2f}" for name in names)] for k in filters]
+    filters = sorted({k for _, k in times_of if k})
+    body = [[f"{k} × {k}", *(f"{times_of[name, k] / 1e3:.2f}" for name in names)] for k in filters]
     heads = [f"`{name.removeprefix('convolve_')}`" if name in ours else name for name in names]
     table = _table([f"{_short(gpu)}: filter", *heads], body)
+    best = {k: min(ours, key=lambda name, k=k: times_of[name, k]) for k in filters}
+    faster = [times_of["cuDNN", k] / times_of[best[k], k] for k in filters]
+    shown = [f"`{one.removeprefix('convolve_')}`" for one in dict.fromkeys(best.values())]
+    copy = times_of["device copy", 0]
+    over = times(times_of[best[filters[0]], filters[0]] / copy)
     return (
-        f"{table}\n\nThe {_short(gpu)} copies the image in {times['device copy', 0] / 1e3:.2f} ms: "
-        "no kernel can be much faster, for each reads and writes the image, too."
+        f"{table}\n\nOn the {_short(gpu)} our fastest kernel ("
+        f"{', '.join(shown)}) is {times(min(faster))} to {times(max(faster))} times as fast as "
+        f"cuDNN. With the smallest filter it takes {over} times as long as a copy of the image "
+        f"({copy / 1e3:.2f} ms): no kernel can be much faster than a copy, for each reads and "
+        "writes the image, too."
     )
 
 
@@ -109,11 +161,9 @@ def _kernels(by_gpu: ByGPU) -> str:
     tasks: dict[str, dict[tuple[str, str], dict[str, records.Row]]] = {}
     for gpu, rows in by_gpu.items():
         for row in rows:
-            task, how = (text.format_map(row.parameters) for text in TASKS[row.name])
-            task = task.replace("with 1 different values", "that are all equal")
-            how = how.replace("each row padded by 0", "not padded")
+            task, how = _task(row)
             tasks.setdefault(task, {}).setdefault((f"`{row.name}`", how), {})[gpu] = row
-    heads = [text for gpu in map(_short, by_gpu) for text in (f"{gpu}, ms", "÷ PyTorch")]
+    heads = [text for gpu in map(_short, by_gpu) for text in (f"{gpu}, ms", "times as fast")]
     parts = []
     for task, kernels in tasks.items():
         body = []
@@ -130,20 +180,39 @@ def _kernels(by_gpu: ByGPU) -> str:
         call = next(row.peer for there in kernels.values() for row in there.values())
         call = call.removeprefix("torch ").partition(",")[0].replace(" of ", "` of `")
         parts += [f"### {task}", f"PyTorch's `{call}` takes {' and '.join(peers)}."]
-        parts += [_table(["kernel", "how", *heads], body)]
+        parts += [_table(["kernel", "how", *heads], body), _conclusion(kernels, by_gpu)]
     return "\n\n".join(["## The other kernels", OTHERS, *parts])
 
 
-OTHERS = """Kernels of notebooks [14](notebooks/14_cuda_bytes_and_shapes.ipynb) and [15](notebooks/15_cuda_threads_that_meet.ipynb) ran beside PyTorch's function for the same task, in single precision. Every result agreed with PyTorch's. Sums and scans are of each block by itself, PyTorch's too. The columns *÷ PyTorch* divide the kernel's time by PyTorch's. With PAD = 1, arrays in shared memory skip a word after every 32, so that fewer threads want the same bank. Both copies move equally many bytes of memory (below), and the packed sum makes few passes: notebooks 14 and 15 say why the copy along columns and the packed sum are slow all the same."""  # noqa: E501
+OTHERS = """Kernels of notebooks [14](notebooks/14_cuda_bytes_and_shapes.ipynb) and [15](notebooks/15_cuda_threads_that_meet.ipynb) ran beside PyTorch's function for the same task, in single precision. Every result agreed with PyTorch's. Sums and scans are of each block by itself, PyTorch's too. *Times as fast* divides PyTorch's time by the kernel's. With PAD = 1, arrays in shared memory skip a word after every 32, so that fewer threads want the same bank."""  # noqa: E501
+
+
+def _conclusion(kernels: Mapping[tuple[str, str], ByKernel], by_gpu: Iterable[str]) -> str:
+    """Return which kernel of a task is the fastest on each GPU, by how much, and why."""
+    names = [name for name, _ in kernels]
+    said: dict[str, list[tuple[str, str, str]]] = {}
+    for gpu in by_gpu:
+        rows = [(there[gpu], kernel) for kernel, there in kernels.items() if gpu in there]
+        if rows:
+            best, (name, how) = min(rows, key=lambda one: one[0].value)
+            worst = max(row.value for row, _ in rows)
+            which = f"{name} ({how})" if names.count(name) > 1 else name
+            factors = times(1 / (best.ratio or 1)), times(worst / best.value)
+            said.setdefault(which, []).append((f"the {_short(gpu)}", *factors))
+    found = []
+    for which, lines in said.items():
+        on, peer, slowest = map(" and ".join, zip(*lines, strict=True))
+        found.append(
+            f"On {on} {which} is the fastest: {peer} times as fast as PyTorch, and {slowest} times "
+            "as fast as the slowest kernel."
+        )
+    row = next(row for there in kernels.values() for row in there.values())
+    return " ".join([*found, WHY[TASKS[row.name][0]]])
 
 
 def _beside_its_peer(row: records.Row) -> list[str]:
     assert row.ratio is not None
-    return [f"{row.value / 1e3:.2f}", _two_digits(row.ratio)]
-
-
-def _two_digits(value: float) -> str:
-    return f"{value:.0f}" if value >= 10 else f"{value:#.2g}"
+    return [f"{row.value / 1e3:.2f}", times(1 / row.ratio)]
 
 
 def _counters(by_gpu: ByGPU) -> str:
@@ -173,9 +242,11 @@ The recorder counts the accesses that the source asks for. The GPU counts those 
 
 ### What its memory moved
 
-To read and write {side:,} × {side:,} numbers once, {least / 1e6:.0f} MB must move. For all these kernels the {_short(gpu)}'s memory moves nearly this. A count may lie below it: what a kernel wrote last may still be in a cache.
+To read and write {side:,} × {side:,} numbers once, {least / 1e6:.0f} MB must move. A count may lie below it: what a kernel wrote last may still be in a cache.
 
-{_table(["launch", "moved, MB", "÷ least"], memory)}"""  # noqa: E501
+{_table(["launch", "moved, MB", "÷ least"], memory)}
+
+No kernel makes the {_short(gpu)}'s memory move more than {max(row.ratio or 0 for row in moved):.2f} times the least, not even the copy along columns, for which it counted eight times the sectors of the copy along rows: its caches hold a sector until others use the rest of it."""  # noqa: E501
 
 
 def _pagerank(by_gpu: ByGPU) -> str:
@@ -194,7 +265,10 @@ def _pagerank(by_gpu: ByGPU) -> str:
         body.append([version])
         for edges in graphs:
             row = there[edges]
-            body[-1] += [f"{1e3 * row.value:.0f}", _two_digits(1e3 * row.peer_value)]
+            body[-1] += [f"{1e3 * row.value:.0f}", times(1e3 * row.peer_value)]
+    first = [min(lines, key=lambda name, e=edges: lines[name][e].value) for edges in graphs]
+    fastest = " or ".join(dict.fromkeys(first))
+    on = "both graphs" if len(graphs) == 2 else "these graphs"
     head = [text for edges in graphs for text in (f"{edges:,} links, µs", "its bytes alone, µs")]
     return f"""## PageRank
 
@@ -202,4 +276,4 @@ The table compares one iteration over {found[0].parameters["nodes"]:,} pages, in
 
 {_table(["version", *head], body)}
 
-With {graphs[0]:,} links, only the dense versions take about as long as reading their bytes."""  # noqa: E501
+Version {fastest} is the fastest of all on {on}. With {graphs[0]:,} links, only the dense versions take about as long as reading their bytes."""  # noqa: E501
