@@ -244,7 +244,7 @@ for name, sent in total.items():
 # %% [markdown]
 # Without feedback only the largest number is ever sent. With feedback, a small number waits until its accumulated error is the largest; what is still missing is in the error.
 #
-# Now four ranks train LeNet to 85 % accuracy. *PowerSGD* (Vogels et al., 2019) compresses in another way: it sends a matrix of gradients as the product of two thin matrices of $r$ columns, $M \approx U V^T$, which an ordinary allreduce can add. *Top 0.01* sends the largest 1 %:
+# Now four ranks train LeNet to 85 % accuracy. *PowerSGD* (Vogels et al., 2019) sends a matrix of gradients as the product of two thin matrices of $r$ columns, $M \approx U V^T$, which an ordinary allreduce can add. *Top 0.01* sends the largest 1 %:
 
 # %%
 names, limit, reached = ("float32", "QSGD, s = 7", "top 0.01, feedback", "PowerSGD, r = 2"), 240, {}
@@ -263,7 +263,7 @@ if reached["float32"] and reached["top 0.01, feedback"]:
     guess.answer("steps with the largest 1 % ÷ steps with all", ratio)
 
 # %% [markdown] claims="12-quantised-at-best 12-feedback-at-best"
-# That is one seed at one rate. How many levels does QSGD need, and does top-$k$ need its feedback? The records have accuracies after 120 steps: means of eight seeds, each scheme at its best of six rates (by four other seeds). Top 0.01 averages 80 % there, short of the 85 % above:
+# That is one seed at one rate. How many levels does QSGD need, and does top-$k$ need its feedback? Tested by accuracy after 120 steps, with eight seeds, each scheme at its best of six rates (by four other seeds). Top 0.01 averages 80 % there, short of the 85 % above:
 
 # %%
 for name in ("quantised-at-best", "feedback-at-best"):
@@ -284,9 +284,9 @@ for name in ("quantised-at-best", "feedback-at-best"):
 #
 # Sending takes bytes ÷ bandwidth. Compression sends fewer bytes, but encoding and decoding take time.
 #
-# ### Exercise 3: below which bandwidth does it pay?
+# ### Exercise 3: below which bandwidth is an exchange shorter?
 #
-# *Difficulty ●○○, 6 minutes.* Without compression a rank sends `plain` bytes. With it the rank sends `coded` bytes and needs `seconds` more to encode and decode. Below which bandwidth, **in bit/s**, does compression pay?
+# *Difficulty ●○○, 6 minutes.* Without compression a rank sends `plain` bytes. With it the rank sends `coded` bytes and needs `seconds` more to encode and decode. Below which bandwidth, **in bit/s**, does compression make this exchange shorter?
 #
 # <details><summary>Hint</summary>
 #
@@ -330,7 +330,7 @@ for name, coder in coders.items():
     below = "exercise 3 says"
     if check.pays_below.passed(pays_below):
         rate = pays_below(sent["float32"], sent[name], coding[name])
-        below = f"pays below {rate / 1e9:.2f} Gbit/s"
+        below = f"shorter below {rate / 1e9:.2f} Gbit/s"
     print(f"{name:14s}{sent[name]:9,.0f} B, {1e3 * coding[name]:5.2f} ms to code: {below}")
 
 # %% [markdown]
@@ -353,7 +353,7 @@ if on_link:
 # %% [markdown]
 # By the prediction, sending float32 takes 33 ms, far longer than coding: on this link the bytes decide. The exchanges take longer: the prediction leaves out latency and shared cores.
 #
-# Faster exchanges do not help if the training then needs many more steps. The next picture shows two recorded trainings on four hosts: LeNet to 85 %, and a transformer of about that size, on text, to a validation loss of 2.75. All schemes share one learning rate (0.02 with momentum 0.9 for LeNet, AdamW's 0.003 for the transformer). Every forward and backward pass is *paced* to 20 ms (it takes no less), so that four ranks on two cores behave like four devices. The dashes predict steps × (20 ms + bytes of a step ÷ bandwidth).
+# A shorter exchange does not help a training that then needs more steps. The next picture shows two recorded trainings on four hosts: LeNet to 85 %, and a transformer of about that size, on text, to a validation loss of 2.75. All schemes share one learning rate (0.02 with momentum 0.9 for LeNet, AdamW's 0.003 for the transformer). Every forward and backward pass is *paced* to 20 ms (it takes no less), so that four ranks on two cores behave like four devices. The dashes predict steps × (20 ms + bytes of a step ÷ bandwidth).
 
 # %%
 kinds = {"compress_training": (SHAPES, "LeNet to 85 %"),
@@ -371,17 +371,21 @@ axes[1].set_ylabel("")
 plt.show()
 
 # %% [markdown] claims="12-link-training"
-# Each mark is one run. The dashes leave out encoding, latency and shared cores, so most marks lie above them. At 10 Mbit/s float32 is by far the slowest. At 1 Gbit/s the number of steps decides, and float32 is among the fastest. (QSGD's LeNet run is slower than float32's with the same prediction; one run cannot tell why.) The record compares PowerSGD and float32 over five seeds:
+# Each mark is one run. The dashes leave out encoding, latency and shared cores, so most marks lie above them. At 10 Mbit/s float32 is by far the slowest. At 1 Gbit/s the number of steps decides. There, QSGD saves only some 2 ms in each exchange (exercise 3) and needs more steps: by the dashes the training gains nothing. Its marks do not decide: above float32's for LeNet, below for the transformer. (No link explains why QSGD's LeNet run is slower at 1 Gbit/s than at 100 Mbit/s.)
+#
+# Does PowerSGD need less than half of float32's seconds? Tested with five seeds:
 
 # %%
 claims.evidence("12-link-training")
 
 # %% [markdown]
-# At 10 Mbit/s PowerSGD trains LeNet in an eighth of float32's seconds, and the transformer in three tenths. At 1 Gbit/s there is no clear difference for LeNet, and the transformer takes longer: it needs more steps, and saves only a few milliseconds in each. (That row is *open* because only a factor of two counts.) With each at the best of five rates (three seeds), PowerSGD still needs about 170 steps against 90 (transformer), 120 against 90 (LeNet).
+# At 10 Mbit/s yes: LeNet trains in an eighth of the seconds, the transformer in three tenths. At 1 Gbit/s no: LeNet takes about as long, the transformer longer, since it needs more steps. (*Open*: only a factor of two counts.) Even at the best of five rates for each (three seeds), PowerSGD needs about 170 steps to float32's 90 (transformer), and 120 to 90 (LeNet).
 #
 # ### Do not wait for the slowest
 #
-# A synchronous step waits for the slowest worker. Chen et al. (2016) start $W = N + b$ workers, take the first $N$ gradients of each step, and drop those that arrive later. Suppose that a gradient takes $t_0 + X$ seconds, where $X$ is exponential with mean $m$. The mean of the $N$-th smallest of $W$ such times, an *order statistic*, is
+# A synchronous step waits for the slowest worker. Chen et al. (2016) start $W = N + b$ workers, take the first $N$ gradients of each step, and drop those that arrive later. Steps become shorter, but each uses fewer gradients. A backup worker is worth it if more gradients are used *in a second*: $N$ ÷ seconds of a step.
+#
+# Suppose that a gradient takes $t_0 + X$ seconds, where $X$ is exponential with mean $m$. The mean of the $N$-th smallest of $W$ such times, an *order statistic*, is
 #
 # $$t_0 + m \left(\frac{1}{W} + \frac{1}{W - 1} + \dots + \frac{1}{b + 1}\right)$$
 #
@@ -428,13 +432,17 @@ style.doubt(ax.figure, others)
 plt.show()
 
 # %% [markdown] claims="12-order-statistics"
-# More backup workers make a step shorter (left), but a step then uses fewer gradients: by the formula, $b = 1$ uses most gradients per second (right). Here a late worker abandons its gradient when the next step begins. If it has to finish the gradient, it starts the next step late, and steps take longer than the formula says (in the record, $t_0$ and $m$ are twice as large):
+# Backup workers make a step shorter (left). One is worth its lost gradient (right): two gradients take less than two thirds of the time of three. A second one is not.
+#
+# Here a late worker abandons its gradient when the next step begins. Does a step take longer if the worker must finish it first? Tested with $t_0$ and $m$ twice as large:
 
 # %%
 claims.evidence("12-order-statistics")
 
 # %% [markdown]
-# Which $b$ is best? Move the sliders (same formula; *jitter* is $m / t_0$). With 16 workers, below which jitter does $b = 1$ use fewer gradients per second (right) than $b = 0$?
+# It does: 88 ms instead of 70. Then $b = 1$ gains nothing: two gradients in 88 ms are as many per second as three in 130 ms ($b = 0$, by the formula).
+#
+# Which $b$ is best if late workers abandon? Move the sliders (same formula; *jitter* is $m / t_0$). With 16 workers, below which jitter does $b = 1$ use fewer gradients per second (right) than $b = 0$?
 
 
 # %%
@@ -462,7 +470,7 @@ style.doubt(ax.figure, others)
 plt.show()
 
 # %% [markdown]
-# With random delays every worker may be the slowest, and a slow step says nothing about the next one. A burst lasts several steps, so worker 3's slow steps may follow each other: look at the highest marks on the right. Workers 1 and 2 may be late too where they share a core. Without a formula, we predict from measured times, the *sample*.
+# With random delays, a slow step says nothing about the next one. A burst lasts several steps, so worker 3's slow steps may follow each other: see the highest marks on the right. (Workers 1 and 2 may be late where they share a core.) Without a formula, we predict from measured times, the *sample*.
 #
 # ### Exercise 5: from a sample instead of a formula
 #
@@ -504,16 +512,16 @@ style.doubt(ax.figure, others)
 plt.show()
 
 # %% [markdown] claims="12-real-backup 12-backup-bias"
-# Here a late worker has to finish its gradient, so the prediction may be too optimistic. A shorter step also uses fewer gradients: see on the right whether it uses more of them in a second. The records have five seeds. The second one shows the price: only the slow worker, 6 or 3 times slower than the others, has images of eights and nines, and the accuracy is on these:
+# Here a late worker has to finish its gradient, so the prediction may be too optimistic. Is the backup worker worth it? Look at the right panel. Two tests with five seeds ask whether steps are shorter, and what is lost. In the second, only the slow worker, 6 or 3 times slower than the others, has images of eights and nines; the accuracy is on these:
 
 # %%
 for name in ("real-backup", "backup-bias"):
     display(claims.evidence(f"12-{name}"))
 
 # %% [markdown]
-# Dropping gradients at random leaves the mean gradient unbiased, and costs samples. Always dropping the same worker's gradients loses what only that worker has seen.
+# Steps are shorter, but not short enough: two gradients in 0.82 (or 0.70) of the time of three are 0.81 (or 0.95) times as many per second. And always dropping the same worker's gradients loses what only that worker has seen. (Dropping at random leaves the mean gradient unbiased.)
 #
-# **Answer.** Compression saves seconds on links slower than $8\,(\text{bytes saved}) / (\text{seconds of coding})$ bit/s, unless it needs too many more steps. A backup worker saves the difference of two order statistics, less if late workers must finish. *Evidence: predicted and measured exchanges and steps, and the records above.*
+# **Answer.** Compression shortens an exchange on links slower than $8\,(\text{bytes saved}) / (\text{seconds of coding})$ bit/s. It shortens the training if it saves more than its additional steps take. A backup worker shortens a step by the difference of two order statistics, less if late workers must finish. It is worth it if more gradients are used per second: yes with our random delays, no beside our real processes. *Evidence: predicted and measured exchanges and steps, and the records above.*
 
 # %% [markdown]
 # ## Lesson 3. How large may a batch become?
@@ -554,13 +562,13 @@ more = seen[0.03, 16, 16] > seen[0.03, 16, 1]
 guess.answer("1024 samples: accuracy with 16 times the rate", "more" if more else "less")
 
 # %% [markdown] claims="12-linear-rule"
-# (These are means of two seeds. An epoch leaves out its incomplete last batch, so with 1024 it has fewer samples.) The record has eight seeds and two rates: the best for 64 samples, and a tenth of it. Its second task, *descriptions*, is to name a software package's section from the words that describe it.
+# (These are means of two seeds. An epoch leaves out its incomplete last batch, so with 1024 it has fewer samples.) Is $k$ times the rate always better? Tested with eight seeds and two rates: the best for 64 samples, and a tenth of it. The second task, *descriptions*, is to name a software package's section from the words that describe it.
 
 # %%
 claims.evidence("12-linear-rule")
 
 # %% [markdown]
-# From a tenth of the best rate, $k$ times the rate is better than the old rate in all four settings, far better in three. From the best rate, $k = 16$ is worse than the old rate, and $k = 4$ *open* (the digits' gain is below the two points fixed beforehand). This fits a limit on the rate, not on $k$: training must stay stable at $k\lambda$, and the best rate for 64 samples is already near the limit. (Of nine rates, the best for 1024 samples is three times that for 64, on both tasks.)
+# If $\lambda$ is a tenth of the best rate, $k\lambda$ is better than $\lambda$ in all four settings, far better in three. If $\lambda$ is the best rate, $k = 16$ is worse, and $k = 4$ *open* (the digits' gain is below the two points fixed beforehand). This fits a limit on the rate, not on $k$: training must stay stable at $k\lambda$, and the best rate for 64 samples is already near the limit. (Of nine rates, 1024 samples' best is only three times as large.)
 #
 # ### The knee
 #
@@ -636,7 +644,7 @@ plt.show()
 #
 # ### A rate for each layer
 #
-# LARS and LAMB give each layer its own rate, $\lambda\,\|w\| / \|g\|$: a step's length is then a fixed fraction of the length of the layer's weights $w$. LARS changes SGD, where $g$ is the gradient; LAMB changes Adam, where $g$ is Adam's step. The records have eight seeds, each optimizer at the best of nine rates. *All samples* means one step in each epoch:
+# LARS and LAMB give each layer its own rate, $\lambda\,\|w\| / \|g\|$: a step's length is then a fixed fraction of the length of the layer's weights $w$. LARS changes SGD, where $g$ is the gradient; LAMB changes Adam, where $g$ is Adam's step. Are they more accurate? Tested with eight seeds, each optimizer at the best of nine rates. *All samples* means one step in each epoch:
 
 # %%
 lamb = claims.evidence("12-lamb").tables()
@@ -765,13 +773,10 @@ for name, gradients in (
 # | Tian 2019, gradient compression | $Q_s(v_i) = \lVert v\rVert_2\,\mathrm{sgn}(v_i)\,\xi_i$ | lesson 1: unbiased, within its bound, bytes equal to the formula; as accurate as float32 with $s = 15$ and $s = 7$, not with $s = 1$, each at its best rate |
 # | Tian 2019, backup workers | take the gradients of any $N$ of $N + b$ workers, do not wait for the slowest $b$ | lesson 2: a step takes as long as the order statistic says if late workers abandon their gradients, and longer if they finish them; what only a slow worker has seen is not learned |
 # | Tian 2019, large batches | $\hat\eta = k\eta$; $m = \eta_{t+1}/\eta_t$; LARS $\lambda^l = \eta \lVert w^l\rVert / \lVert\Delta L(w^l)\rVert$ | lesson 3: the linear rule helps from a tenth of the best rate and fails from the best rate with $k = 16$; eight seeds see no effect of the correction; LARS does better than SGD with all samples in a step, both tuned |
-# | (ours) error feedback, top-$k$, PowerSGD | | lessons 1 and 2: at the best rates, feedback gains one to eight points with 1 %, and 0.1 % is undecided; PowerSGD saves time at 10 Mbit/s, none at 1 Gbit/s |
-# | (ours) LAMB; noise scale, critical batch size | | lesson 3: LAMB is less accurate than Adam after eight epochs, both tuned; the noise scale grows more than tenfold in one training |
-# | (ours) stragglers | | lesson 2: random and real, predicted and measured for $W = 3$ |
 #
 # </details>
 #
-# **In practice.** `torch.distributed.algorithms.ddp_comm_hooks` has fp16, PowerSGD and 8-bit hooks for `DistributedDataParallel`. ZeRO++ and INT8 or FP8 collectives quantise blocks, each with its own scale. apex and timm have LARS and LAMB.
+# **In practice.** `torch.distributed.algorithms.ddp_comm_hooks` has fp16, PowerSGD and 8-bit hooks for `DistributedDataParallel`. ZeRO++ and INT8 or FP8 collectives quantise blocks, each with its own scale.
 #
 # **References.** Alistarh et al. (2017), *QSGD*: the bound. Karimireddy et al. (2019), *Error feedback fixes SignSGD*: why feedback. Vogels et al. (2019), *PowerSGD*. Chen et al. (2016), *Revisiting distributed synchronous SGD*: backup workers. Zhang, Choromanska, LeCun (2015): elastic averaging. Goyal et al. (2017), You et al. (2017, 2020): large batches. McCandlish et al. (2018), *An empirical model of large-batch training*.
 #
