@@ -47,6 +47,7 @@ _ = plots.stage_bytes([vars(zero.at_rest(stage, 8)) for stage in zero.STAGES])
 
 # %%
 import inspect
+import itertools
 import tempfile
 from dataclasses import dataclass, replace
 
@@ -100,7 +101,7 @@ def start(n, network):
 #
 # *40 minutes.* $N$ [replicas](glossary.md#replica) keep $N$ copies of the parameters, the gradients and Adam's *moments* (its running means of the gradient and of its square). Which of these can be cut into $N$ parts, one on each rank, and how many more bytes must a rank then send?
 #
-# > **Predict.** In the figure at the top, each of eight ranks keeps 2 bytes for each parameter if *everything* is cut. How many bytes does each of four ranks keep? How many times as many bytes as a plain replica does it then send in a step?
+# > **Predict.** In the figure at the top, each of eight ranks keeps 2 bytes for each parameter if *everything* is cut. How many bytes does each of four ranks keep? How many times a plain replica's bytes does it then send in a step?
 
 # %%
 kept = Prediction("bytes for each parameter, all cut, 4 ranks", None)  # your number for None
@@ -278,7 +279,7 @@ claims.evidence("13-prefetch")
 #
 # *45 minutes.* ZeRO cuts what a rank *keeps*, but every rank still computes whole layers. Now we cut the computation. A layer then has parts on several ranks. Where must they exchange numbers, and how few suffice?
 #
-# > **Predict.** Four ranks compute causal attention over 24 positions: rank 0 has the first six, rank 3 the last six. Each position needs one score for itself and one for each earlier position. Rank 3 needs how many times as many scores as rank 0?
+# > **Predict.** Four ranks compute causal attention over 24 positions: rank 0 has the first six, rank 3 the last six. Each position needs one score for itself and one for each earlier position. How many times rank 0's scores does rank 3 need?
 
 # %%
 uneven = Prediction("scores of rank 3 ÷ scores of rank 0", None)  # your number for None
@@ -524,7 +525,7 @@ for name, found in counted.items():
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# Messages and bytes agree, except for the experts' bytes: the formula assumes that all experts are equally busy. (*context* runs only attention, *experts* only the experts, once for each block. *tensor, sequence* also sends small gradients of norms and biases.) By the formulas, ZeRO's bytes grow with the *parameters* and do not depend on the batch. Tensor parallelism's bytes grow with the *activations*: each block has two pairs of matrices, with four allreduces of the stream in a step.
+# Messages and bytes agree, except for the experts' bytes: the formula assumes that all experts are equally busy. (*context* runs only attention, *experts* only the experts, once for each block. *tensor, sequence* has more messages than *tensor* because it also adds the small gradients of norms, biases and positions.) By the formulas, ZeRO's bytes grow with the *parameters* and do not depend on the batch. Tensor parallelism's bytes grow with the *activations*: each block has two pairs of matrices, with four allreduces of the stream in a step.
 #
 # ### Exercise 6: from which batch on
 #
@@ -559,7 +560,7 @@ for name, size in sizes.items() if check.equal_bytes.passed(my_batch) else ():
     print(f"which are {tokens / size.width:.1f}·C tokens")
 
 # %% [markdown]
-# A block has about $12\,C^2$ parameters. Without the embedding, ZeRO 3 and tensor parallelism therefore send equally many bytes at $\frac{3 \cdot 12\,C^2}{2 \cdot 4\,C} = 4.5\,C$ tokens in a batch. (GPT-2's vocabulary raises this to $8.3\,C$.) With fewer tokens, tensor parallelism sends less; with more, ZeRO 3 does.
+# A block has about $12\,C^2$ parameters. Without the embedding, ZeRO 3 and tensor parallelism therefore send equally many bytes at $\frac{3 \cdot 12\,C^2}{2 \cdot 4\,C} = 4.5\,C$ tokens in a batch. (GPT-2's vocabulary raises this to $8.3\,C$.) With fewer tokens, tensor parallelism sends fewer bytes; with more (longer sequences, or more of them), ZeRO 3.
 #
 # ### All together, on eight ranks
 #
@@ -633,7 +634,7 @@ inside, between = Link("memory", alpha, beta), Link("100 Mbit/s", alpha, 1 / pai
 machine = planner.Machine(chosen.speed, inside, between, pair.places(8))
 
 # %% [markdown]
-# Now five layouts run. In the picture, bars are predictions and diamonds are measurements. *Bubble* is the time of slots in which a stage has no micro-batch. Besides *compute*, which part makes each bar long? Do the shortest bar and the leftmost diamond belong to the same layout? Do the first two bars differ more from each other than from their diamonds?
+# Now five layouts run. In the picture, bars are predictions and diamonds are measurements. *Bubble* is the time of slots in which a stage has no micro-batch. Besides *compute*, which part makes each bar long? Do the shortest bar and the leftmost diamond belong to the same layout?
 
 # %%
 eight.stop()
@@ -648,12 +649,16 @@ with Others() as others:
 style.doubt(plots.steps(plans, measured).figure, others)
 plt.show()
 ratios = [took / plan.seconds for plan, took in zip(plans, measured, strict=True)]
-print(f"measured ÷ predicted: from {min(ratios):.2f} to {max(ratios):.2f}")
+error = max(ratios) / min(ratios)
+print(f"measured ÷ predicted: from {min(ratios):.2f} to {max(ratios):.2f}, a factor of {error:.2f}")
 for name, times in (("predicted", [plan.seconds for plan in plans]), ("measured", measured)):
     print(f"fastest, {name}: {plans[int(np.argmin(times))].layout}")
+order = itertools.combinations(sorted(plans, key=lambda plan: plan.seconds), 2)
+close = [f"{a.layout} and {b.layout}" for a, b in order if b.seconds < error * a.seconds]
+print("predicted closer than this factor:", "; ".join(close) or "none")
 
 # %% [markdown] claims="13-placement"
-# Replicas pay for *data*, cut matrices for *tensor*, stages for *bubble*. The ring of eight replicas $(8 \times 1 \times 1)$ sends $2 \cdot \frac78\,\Psi = 1.75\,\Psi$ numbers over the slow link. With tensor parallelism inside each host $(2 \times 1 \times 4)$, each rank averages a quarter of the gradients with one rank of the other host. An allreduce between two ranks sends as many numbers as it averages, here $\Psi/4$. Four such pairs share the link, so together they send about $\Psi$: *data* shrinks, but *tensor* comes on top. The formula ignores that ranks share your cores. Divide the larger ratio printed above by the smaller: layouts whose predictions differ by a smaller factor can change places.
+# Replicas pay for *data*, cut matrices for *tensor*, stages for *bubble*. The ring of eight replicas $(8 \times 1 \times 1)$ sends $2 \cdot \frac78\,\Psi = 1.75\,\Psi$ numbers over the slow link. With tensor parallelism inside each host $(2 \times 1 \times 4)$, each rank averages a quarter of the gradients with one rank of the other host. An allreduce between two ranks sends as many numbers as it averages, here $\Psi/4$. Four such pairs share the link, so together they send about $\Psi$: *data* shrinks, but *tensor* comes on top. The formula ignores that ranks share your cores. Its error differs by the factor printed above: layouts whose predictions are closer (last line) can change places.
 #
 # Now to your prediction: the same $2 \times 1 \times 4$, recorded with the four parts of a matrix inside a host or across hosts:
 
