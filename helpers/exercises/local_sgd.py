@@ -1,8 +1,6 @@
-"""The checks of notebook 10: local SGD, drift, the outer step, gossip, which H at which link."""
+"""The checks of notebook 10: local SGD, drift, the outer step, which H at which link."""
 
 from __future__ import annotations
-
-import math
 
 from helpers.exercises.core import call, close, equal, exercise, several, wrong
 from helpers.exercises.groups import on_ranks
@@ -108,31 +106,6 @@ def outer_step(answer):
             wrong(f"{what}: the velocity is right for a Δ of the other sign")
         close(returned[1], v, f"{what}: the velocity")
         close(returned[0], new, f"{what}: the anchor")
-
-
-# ------------------------------------------------------------------------------------ gossip
-
-
-@exercise
-def mixings_until(answer):
-    """answer(W, part) -> how many mixings until the slowest difference is below ``part``."""
-    import numpy as np
-
-    from helpers.data_parallel.schemes.gossip import mixing, spectral_gap
-
-    cases = [
-        (f"{n} replicas on a ring, weight {w:.3g} for each neighbour", mixing(n, w), part)
-        for n, w, part in ((4, 1 / 3, 0.01), (8, 1 / 3, 0.01), (16, 0.25, 0.1), (5, 0.45, 0.05))
-    ]
-    cases.append(("3 replicas, all weights 1/3", np.full((3, 3), 1 / 3), 0.01))
-    two = np.array([[0.75, 0.25], [0.25, 0.75]])
-    cases.append(("2 replicas, whose difference halves each time", two, 0.25))
-    for of, W, part in cases:
-        left = 1 - spectral_gap(W)
-        want = 1 if left < 1e-9 else math.floor(math.log(part) / math.log(left)) + 1
-        equal(
-            call(answer, W.copy(), part), want, f"{of}, until less than {part:g} is left: mixings"
-        )
 
 
 # ---------------------------------------------------------------------------- which H at which link

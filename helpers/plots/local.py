@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from helpers.plots.style import BLACK, PALETTE, colour, ensure_axes, few_decades, panels
+from helpers.plots.style import BLACK, GREY, PALETTE, colour, ensure_axes, few_decades, panels
 from helpers.plots.web.page import embed
 
 if TYPE_CHECKING:
@@ -67,6 +67,33 @@ def fastest(rows):
     ax.figure.set_label(f"Seconds to the loss by how often replicas meet, predicted{known}")
     ax.set(xlabel="H, steps from one average to the next", ylabel="seconds to the loss")
     ax.figure.legend(loc="outside lower center", ncols=3)
+    return axes
+
+
+def price(rows, compute, rate):
+    """Draw the loss that each way to meet reached over the bytes that a rank sent, and over time.
+
+    ``rows`` are dicts with ``name``, ``sent`` (bytes), ``seconds`` and ``loss``; ``compute`` is the
+    part of the seconds that no link changes, ``rate`` the link's in bit/s.
+    """
+    from helpers.cluster.start.network import readable
+
+    axes = panels(2, figsize=(11, 4.6), sharey=True)
+    for i, row in enumerate(rows):
+        look = {"linestyle": "", "color": colour(i), "marker": _MARKERS[i % 5], "markersize": 12}
+        axes[0].plot(row["sent"] / 1e6, row["loss"], label=row["name"], **look)
+        axes[1].plot(row["seconds"], row["loss"], **look)
+    axes[1].axvline(compute, color=GREY, linestyle=":", zorder=1, label="computation alone")
+    axes[0].figure.set_label("The loss that each way to meet reaches, and what it sends for it")
+    axes[0].set(xscale="log", xlabel="MB that each rank sends", ylabel="loss after the training")
+    axes[1].set(xscale="log", xlabel=f"seconds on links of {readable(rate)}, predicted")
+    axes[0].set_xlim(min(row["sent"] for row in rows) / 2e6, max(row["sent"] for row in rows) / 5e5)
+    axes[1].set_xlim(0.8 * compute, 25 * compute)  # the same for every link
+    axes[0].set_ylim(0, 1.1 * max(row["loss"] for row in rows))
+    for ax in axes:
+        few_decades(ax.xaxis)
+        ax.minorticks_off()
+    axes[0].figure.legend(loc="outside lower center", ncols=3)
     return axes
 
 

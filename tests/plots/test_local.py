@@ -23,6 +23,19 @@ def test_the_fastest_is_ringed():
     assert "measured" not in ax.figure.get_label()
 
 
+def test_what_is_sent_and_its_seconds_stand_beside_the_loss():
+    rows = [
+        {"name": "a", "sent": 2e6, "seconds": 3.0, "loss": 0.5},
+        {"name": "b", "sent": 8e6, "seconds": 9.0, "loss": 0.25},
+    ]
+    axes = draw.price(rows, 1.0, 1e7)
+    points = [[(*line.get_xdata(), *line.get_ydata()) for line in ax.lines[:2]] for ax in axes]
+    assert points == [[(2.0, 0.5), (8.0, 0.25)], [(3.0, 0.5), (9.0, 0.25)]]
+    assert "10 Mbit/s" in axes[1].get_xlabel()
+    faster = draw.price([{**row, "seconds": 1.1} for row in rows], 1.0, 1e9)
+    assert faster[1].get_xlim() == axes[1].get_xlim(), "points move when the link changes"
+
+
 def plane():
     rng = np.random.default_rng(0)
     flat = rng.normal(size=(3, 5, 2)) @ rng.normal(size=(2, 9))
