@@ -76,11 +76,14 @@ def radius_and_input(curves: Mapping[tuple[float, float], Sequence[Tensor]]) -> 
 
 
 def accuracy_by_rate(
-    found: Mapping[tuple[str, int], Mapping[float, Sequence[float]]], guessing: float
+    found: Mapping[tuple[str, int], Mapping[float, Sequence[float]]],
+    guessing: float,
+    hollow: str = "",
 ) -> Sequence[Axes]:
     """Draw mean accuracies over the learning rate, a panel for each number of steps.
 
-    ``found`` has under (network, steps) and the rate the accuracy of each seed.
+    ``found`` has under (network, steps) and the rate the accuracy of each seed. Markers of the
+    network ``hollow`` are large and empty, so that one below them is seen.
     """
     budgets = list(dict.fromkeys(steps for _, steps in found))
     names = list(dict.fromkeys(name for name, _ in found))
@@ -93,7 +96,7 @@ def accuracy_by_rate(
             number = LOOKS.get(name, names.index(name))
             look = {"color": style.colour(number), "marker": style.marker(number)}
             (line,) = ax.semilogx(list(curve), means, label=name, **look)
-            if name == "half-life GRU":  # around the GRU's square, where both are at 1
+            if name == hollow:
                 line.set(markersize=12, fillstyle="none")
         ax.axhline(guessing, color=style.GREY, ls=":", label="guessing", marker="")
         ax.set(xlabel="learning rate", title=f"{steps} steps")

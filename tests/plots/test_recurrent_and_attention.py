@@ -70,13 +70,15 @@ def test_a_curve_of_radius_and_input_has_one_colour_in_both_panels():
 def test_a_network_has_its_colour_whatever_stands_beside_it():
     one, both = (
         recurrent.accuracy_by_rate(
-            {(name, 9): {0.1: [0.2, 0.4], 1.0: [1.0]} for name in names}, 0.5
+            {(name, 9): {0.1: [0.2, 0.4], 1.0: [1.0]} for name in names}, 0.5, hollow="RNN"
         )
         for names in (("half-life GRU",), ("RNN", "half-life GRU"))
     )
     found = [{line.get_label(): line for line in axes[0].lines} for axes in (one, both)]
     assert len({each["half-life GRU"].get_color() for each in found}) == 1
     assert list(found[1]["RNN"].get_ydata()) == [0.30000000000000004, 1.0]
+    looks = {name: found[1][name].get_fillstyle() for name in ("RNN", "half-life GRU")}
+    assert looks == {"RNN": "none", "half-life GRU": "full"}
 
 
 def test_a_step_shows_the_numbers_of_the_run():
