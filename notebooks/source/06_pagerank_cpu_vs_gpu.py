@@ -251,7 +251,7 @@ for row in rows:
     )
 
 # %% [markdown] claims="06-same-bytes 06-csr 06-messages-dense"
-# **Bytes explain the slow dense versions.** A sum does little but read. If version 2 reads as fast as the sum, or faster, better code can gain little. The dense matrix has over 400 times the bytes of the compressed rows. If its time is fewer times as long, version 4 stands farther above its least time than version 2 (column *ratio*). (Version 2's ratio is 1 by definition if it read faster than the sum. A ratio below 1 means that a cache held some of the bytes.)
+# **Bytes explain the slow dense versions.** A sum does little but read. If version 2 reads as fast as the sum, or faster, better code can gain little. The dense matrix has over 400 times the bytes of the compressed rows. If the times differ by a smaller factor, version 4 stands farther above its least time than version 2 (column *ratio*). (Version 2's ratio is 1 by definition if it read faster than the sum. A ratio below 1 means that a cache held some of the bytes.)
 #
 # Bytes do not explain version 1. COO moves fewer bytes than 0s (2.2 and 3.7 MB), but in the records, on one core, it takes five to seven times as long. Is the COO format slow? We give the same links, in the same format, to SciPy:
 
