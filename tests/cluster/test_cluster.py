@@ -107,18 +107,6 @@ def test_siblings_that_compute_are_waited_for(cluster):
     assert cluster.pids == before
 
 
-def test_a_deadlock_ends_at_its_limit_with_who_waits_for_whom(cluster):
-    body = "other = (rank + 1) % size\nreturn comm.recv(source=other, tag=7)"
-    with pytest.raises(RankTimeoutError) as caught:
-        on_ranks(cluster, body, timeout=2)
-    text = str(caught.value)
-    assert "0 → 1 → 2 → 0" in text
-    waits = [(wait.rank, wait.call, wait.peer, wait.tag) for wait in caught.value.waits]
-    assert waits == [(0, "recv", 1, 7), (1, "recv", 2, 7), (2, "recv", 0, 7)]
-    assert all(0.5 < wait.seconds < 30 for wait in caught.value.waits)
-    assert on_ranks(cluster, "return comm.allreduce(1)") == [3, 3, 3]
-
-
 @pytest.mark.parametrize(
     ("body", "call"),
     [

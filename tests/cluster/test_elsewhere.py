@@ -1,13 +1,11 @@
 """What is checked before Slurm or ssh is called, and what is read from Slurm's words."""
 
-import socket
-
 import pytest
 
 from helpers.cluster import Cluster, Slurm, Ssh, StartError
 from helpers.cluster.start.guarded import address_towards
 from helpers.cluster.start.slurm import commands
-from helpers.cluster.start.slurm.commands import SlurmError, Told, choose
+from helpers.cluster.start.slurm.commands import SlurmError, choose
 
 
 @pytest.mark.parametrize(
@@ -68,19 +66,6 @@ def test_mpich_is_started_by_its_own_mpiexec(monkeypatch):
     assert commands.starter(6, "MPICH 3.4", "") == ("srun", "pmi2")  # a build without mpiexec
 
 
-@pytest.mark.parametrize(
-    ("said", "told"),
-    [
-        ("PENDING|Resources|normal\n", Told("PENDING", "Resources", "normal")),
-        ("RUNNING|None|normal\n", Told("RUNNING", "", "normal")),
-        ("\n", Told("GONE")),
-    ],
-)
-def test_what_squeue_says_of_a_job(monkeypatch, said, told):
-    monkeypatch.setattr(commands, "run", lambda *command: said)
-    assert commands.look("7") == told
-
-
 def test_a_job_that_slurm_has_forgotten_is_over_and_a_silent_slurm_is_no_answer(monkeypatch):
     def run(*command):
         raise SlurmError(words)
@@ -91,12 +76,6 @@ def test_a_job_that_slurm_has_forgotten_is_over_and_a_silent_slurm_is_no_answer(
     words = "slurm_load_jobs error: Unable to contact slurm controller"
     with pytest.raises(SlurmError, match="Unable to contact"):
         commands.look("7")
-
-
-def test_reasons_that_no_waiting_removes():
-    assert Told("PENDING", "PartitionTimeLimit").hopeless
-    assert not Told("PENDING", "Priority").hopeless
-    assert not Told("RUNNING", "PartitionTimeLimit").hopeless
 
 
 def test_a_job_inside_a_job_is_not_told_of_its_size(monkeypatch):
@@ -111,26 +90,3 @@ def test_the_address_towards_others_is_the_one_in_their_network():
     assert address_towards(["127.0.0.1", "localhost"]) == "127.0.0.1"
     assert address_towards(["no-such-host.invalid"]) == "*"
     assert address_towards([]) == "*"
-
-
-def test_hosts_in_several_networks_are_reached_at_every_address(monkeypatch):
-    class Socket:
-        def __init__(self, *kind):
-            pass
-
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *error):
-            pass
-
-        def connect(self, where):
-            self.host = where[0]
-
-        def getsockname(self):
-            return {"node1": "10.0.0.1", "node2": "192.168.0.1", "here": "127.0.0.1"}[self.host], 1
-
-    monkeypatch.setattr(socket, "socket", Socket)
-    assert address_towards(["node1"]) == "10.0.0.1"
-    assert address_towards(["here", "node1"]) == "10.0.0.1"
-    assert address_towards(["node1", "node2"]) == "*"

@@ -2,8 +2,6 @@
 
 import contextlib
 import os
-import socket
-import subprocess
 import sys
 import tempfile
 import textwrap
@@ -15,7 +13,7 @@ import pytest
 
 from helpers.cluster import Cluster, RankDiedError, StartError
 from helpers.cluster.start import forked
-from helpers.cluster.start.forkserver.family import Family, fnv1a
+from helpers.cluster.start.forkserver.family import fnv1a
 from tests.cluster.test_cluster import on_ranks
 from tests.cluster.ways import PART, eventually
 
@@ -69,22 +67,6 @@ def mapped(pid: int) -> set[str]:
 
 
 # -- the protocol ------------------------------------------------------------------------------
-
-
-def test_who_has_gone_is_not_answered_and_the_others_are():
-    family = Family("name", 2)
-    ours, theirs = zip(*(socket.socketpair() for _ in range(2)), strict=True)
-    family.ends = dict(enumerate(ours))
-    family._unread = {0: b"", 1: b""}
-    for end in theirs:
-        end.sendall(b"cmd=barrier_in\n")
-    assert family.read(0)
-    family.ends.pop(0).close()  # as the server does when a rank says no more
-    assert family.read(1)
-    assert theirs[1].recv(64) == b"cmd=barrier_out rc=0\n"
-    for end in theirs:
-        end.close()
-    family.close()
 
 
 # -- what ranks share --------------------------------------------------------------------------
@@ -247,20 +229,6 @@ def test_more_processes_than_the_system_allows_are_an_error_and_leave_nothing():
             server.rlimit(psutil.RLIMIT_NOFILE, (soft, hard))
         assert eventually(lambda: len(server.children()) == before)
         assert on_ranks(cluster, "return comm.allreduce(1)") == [3, 3, 3]
-
-
-@pytest.mark.mpi
-@PART
-def test_eight_kernels_at_once():
-    code = (
-        "from helpers.cluster import Cluster\n"
-        "with Cluster(2) as cluster: print(cluster.run(max, 1, 2), flush=True)"
-    )
-    kernels = [
-        subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-        for _ in range(8)
-    ]
-    assert [kernel.communicate(timeout=150)[0] for kernel in kernels] == ["[2, 2]\n"] * 8
 
 
 @pytest.mark.mpi

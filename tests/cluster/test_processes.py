@@ -7,12 +7,14 @@ import signal
 import subprocess
 import textwrap
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
 import pytest
 
-from helpers.cluster import Mpiexec
+from helpers.cluster import Cluster, Mpiexec
+from helpers.cluster.kernel.gathering import uninterrupted
 from helpers.cluster.start import guarded
 from helpers.machine import guard
 from tests.cluster.kernel import Kernel, Watch
@@ -84,23 +86,6 @@ def test_ranks_that_are_stuck_in_mpi_end_with_their_cluster_and_kernel(kernel, e
     else:
         getattr(kernel.manager, end)()
     assert_gone(below, folder)
-
-
-def test_interrupted_start(kernel, tmp_path):
-    kernel("from helpers.cluster import Cluster, Mpiexec\nimport os, psutil")
-    kernel.client.execute(
-        f"open('begun', 'w').close()\ncluster = Cluster(3, start={kernel.start!r})"
-    )
-    assert eventually((tmp_path / "begun").exists, 60)
-    time.sleep(0.6)
-    below = psutil.Process(kernel.pid).children(recursive=True)
-    kernel.manager.interrupt_kernel()
-    kernel("pass")  # the kernel is back at its prompt
-    _, alive = psutil.wait_procs(below, timeout=10)
-    assert [process.cmdline() for process in alive] == []
-    below = psutil.Process(kernel.pid).children(recursive=True)
-    assert [process.cmdline() for process in below] == []
-    assert "NameError" in kernel("cluster").error
 
 
 def test_an_interrupt_before_the_first_process_leaves_no_folder(tmp_path, monkeypatch):
@@ -195,3 +180,37 @@ def test_who_makes_topology_files_is_found(tmp_path):
         assert abs(max(guard._proxies_started(())) - time.time()) < 15
         assert max(guard._proxies_started([proxy.pid]), default=0) < proxy_began
         proxy.kill()
+
+
+# -- Ctrl-C while ranks are ended -----------------------------------------------------------------
+
+
+def interrupt():
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_in_another_thread_nothing_changes():
+    with ThreadPoolExecutor() as pool:
+        seen = pool.submit(uninterrupted()(signal.getsignal), signal.SIGINT).result()
+    assert seen is signal.default_int_handler
+
+
+@pytest.mark.parametrize("how", ["stopped", "no longer referred to"])
+def test_ranks_are_ended_and_the_program_is_interrupted(how):
+    ranks = []
+
+    def use():
+        cluster = Cluster(2)
+        ranks.extend(map(psutil.Process, cluster.pids))
+        stop = cluster._processes.stop
+        cluster._processes.stop = lambda: (interrupt(), stop())
+        if how == "stopped":
+            cluster.stop()
+
+    def run():
+        use()
+        time.sleep(5)
+
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    assert psutil.wait_procs(ranks, timeout=10)[1] == []

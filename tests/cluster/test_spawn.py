@@ -1,8 +1,6 @@
 """Ranks that are started afresh, without mpiexec: the way of macOS, forced here."""
 
-import json
 import os
-import subprocess
 import sys
 
 import psutil
@@ -10,7 +8,6 @@ import pytest
 
 from helpers.cluster import Cluster, Network, RankDiedError, Spawned, StartError
 from helpers.cluster.start import forked
-from helpers.paths import ROOT
 from tests.cluster.test_cluster import on_ranks
 from tests.cluster.test_forkserver import left_by_ranks_of
 from tests.cluster.ways import PART, eventually
@@ -87,28 +84,6 @@ def test_a_life_of_fresh_ranks(known):
         folder = cluster._processes.folder
     assert not folder.exists()
     assert eventually(lambda: not server.is_running())
-
-
-KERNEL = """
-import json, os
-from helpers.cluster import Cluster, Spawned
-cluster = Cluster(2, start=Spawned())
-print(json.dumps(cluster.pids), flush=True)
-os.kill(os.getpid(), 9)
-"""
-
-
-@pytest.mark.mpi
-@PART
-def test_a_kernel_that_is_killed_takes_fresh_ranks_along(tmp_path):
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, "-c", KERNEL], cwd=ROOT, env=environment, capture_output=True, text=True
-    )
-    assert done.returncode == -9, done.stderr
-    pids = json.loads(done.stdout)
-    assert eventually(lambda: not any(map(psutil.pid_exists, pids)))
-    assert eventually(lambda: not list(tmp_path.iterdir()))
 
 
 @pytest.mark.mpi
