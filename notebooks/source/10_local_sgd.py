@@ -376,7 +376,7 @@ guess.answer("the fastest H at 100 Mbit/s", fastest["H"])
 # %% [markdown]
 # The slower the link, the larger the best $H$: compare the circles at 1 Gbit/s and at 10 Mbit/s. At 100 Mbit/s an average takes longer than a gradient, and yet meeting in every step is fastest: with $H=2$ training needs over 1.5 times as many steps. (If the runs were disturbed, picture and answer are predictions.)
 #
-# What takes longer than predicted, a step or an average? See above: from $H=1$ to $H=8$ the surplus for each step falls several times, the surplus for each average does not. So it comes with the averages (the formula leaves out the wait for the slowest replica), and the formula flatters a small $H$.
+# What takes longer than predicted, a step or an average? See above: from $H=1$ to $H=8$ the surplus for each step falls several times; the surplus for each average changes far less. So it comes mostly with the averages (the formula leaves out the wait for the slowest replica), and the formula flatters a small $H$.
 #
 # ### Other ways to meet
 #
