@@ -512,14 +512,14 @@ style.doubt(ax.figure, others)
 plt.show()
 
 # %% [markdown] claims="12-real-backup 12-backup-bias"
-# Here a late worker has to finish its gradient, so the prediction may be too optimistic. Is the backup worker worth it? Look at the right panel. Two tests with five seeds ask whether steps are shorter, and what is lost. In the second, only the slow worker, 6 or 3 times slower than the others, has images of eights and nines; the accuracy is on these:
+# Here a late worker has to finish its gradient, so the prediction may be too optimistic. Is the backup worker worth it (right panel)? Two tests with five seeds ask whether steps are shorter, and what is lost. In the second, only the slow worker, 6 or 3 times slower than the others, has images of eights and nines; the accuracy is on these:
 
 # %%
 for name in ("real-backup", "backup-bias"):
     display(claims.evidence(f"12-{name}"))
 
 # %% [markdown]
-# Steps are shorter, but not short enough: two gradients in 0.82 (or 0.70) of the time of three are 0.81 (or 0.95) times as many per second. And always dropping the same worker's gradients loses what only that worker has seen. (Dropping at random leaves the mean gradient unbiased.)
+# Steps are shorter, but not short enough: two gradients in 0.82 (or 0.70) of the time of three are 0.81 (or 0.95) times as many per second. And always dropping the same worker's gradients loses what only that worker has seen.
 #
 # **Answer.** Compression shortens an exchange on links slower than $8\,(\text{bytes saved}) / (\text{seconds of coding})$ bit/s. It shortens the training if it saves more than its additional steps take. A backup worker shortens a step by the difference of two order statistics, less if late workers must finish. It is worth it if more gradients are used per second: yes with our random delays, no beside our real processes. *Evidence: predicted and measured exchanges and steps, and the records above.*
 

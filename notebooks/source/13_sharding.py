@@ -420,7 +420,7 @@ if check.vocabulary_loss.passed(my_vocabulary_loss, cluster=cluster):
 # %% [markdown]
 # ### Between the matrices: sequence parallelism
 #
-# Between two pairs of matrices, all ranks do the same work: each normalizes the whole residual stream, and keeps a copy for the backward pass. Cut the allreduce into its halves: a reduce-scatter ends a pair, each rank normalizes and keeps only $T/N$ positions, and an all-gather begins the next pair. The activations between pairs shrink to $1/N$, for as many bytes sent as before (Korthikanti et al., 2022).
+# Between two pairs of matrices, all ranks do the same work: each normalizes the whole residual stream, and keeps a copy for the backward pass. Cut the allreduce into its halves: a reduce-scatter ends a pair, each rank normalizes and keeps only $T/N$ positions, and an all-gather begins the next pair. The activations that a rank keeps between pairs shrink to $1/N$; the bytes that it sends for them stay the same (Korthikanti et al., 2022).
 #
 # ### Cut the sequence: ring attention
 #
