@@ -1,4 +1,4 @@
-"""Checks behind the exercises of 09, second half: memory, recomputation, state."""
+"""Checks behind the exercises of 09, second half, and of A5: memory, recomputation, state."""
 
 from __future__ import annotations
 
@@ -177,3 +177,37 @@ def momentum(answer, keep=0.9):
             weight = weight - rate * speed
             close(v.value, speed, f"v after step {number}, at a rate of {rate}")
             close(w.value, weight, f"w after step {number}, at a rate of {rate}")
+
+
+@exercise
+def attention_block(answer):
+    """answer(Q, K, V, g, out, log_sum) -> what a block adds to the gradients of Q, K and V."""
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    Q, K = rng.normal(size=(5, 4)), rng.normal(size=(7, 4))
+    V, g = rng.normal(size=(7, 3)), rng.normal(size=(5, 3))
+    for what, b, k, far in (
+        ("all queries, all keys", slice(None), slice(None), 0.0),
+        ("2 of 5 queries, 4 of 7 keys", slice(1, 3), slice(2, 6), 0.0),
+        ("products of 800 and more", slice(1, 3), slice(2, 6), 800.0),
+    ):
+        near = np.hstack([Q, np.ones((5, 1))]), np.hstack([K, np.full((7, 1), far)])
+        S = near[0] @ near[1].T
+        log_sum = S.max(axis=1, keepdims=True)
+        log_sum += np.log(np.exp(S - log_sum).sum(axis=1, keepdims=True))
+        A = np.exp(S - log_sum)
+        slopes = A * (g @ V.T - (A * (g @ V.T)).sum(axis=1, keepdims=True))
+        given = near[0][b], near[1][k], V[k], g[b], (A @ V)[b], log_sum[b]
+        lent = [each.copy() for each in given]
+        with np.errstate(all="ignore"):
+            found = several(call(answer, *lent), 3, f"{what}: expected three arrays, dQ, dK and dV")
+        for name, before, after in zip(
+            ("Q", "K", "V", "g", "out", "log_sum"), given, lent, strict=True
+        ):
+            if not np.array_equal(before, after):
+                wrong(f"{what}: it has changed its argument {name}, which other blocks read")
+        dS = slopes[b, k]
+        wanted = dS @ given[1], dS.T @ given[0], A[b, k].T @ given[3]
+        for name, got, want in zip(("dQ", "dK", "dV"), found, wanted, strict=True):
+            close(got, want, f"{what}: {name}", rtol=1e-7)

@@ -92,7 +92,7 @@ def overlap(ranks: Sequence[Sequence[tuple[str, str, float, float]]]) -> Axes:
     ax.legend(handles=[marks, *patches], ncols=4, loc="lower left", bbox_to_anchor=(-0.14, 1.04))
     names = [name for rank in range(len(ranks)) for name in (f"rank {rank}", "allreduces")]
     ax.set_yticks([2.4 * rank + lane for rank in range(len(ranks)) for lane in (0, 1)], names)
-    ax.figure.set_label("Allreduces begin while gradients are still computed")
+    ax.figure.set_label("When gradients are ready, and when their allreduces run")
     ax.set(xlabel="time of a step [ms]", ylim=(2.4 * len(ranks) - 0.9, -0.9))
     ax.grid(False, axis="y")
     return ax

@@ -7,10 +7,10 @@
 #
 # - put a graph in order, and find what it computes twice;
 # - differentiate a loop in two ways;
-# - say what FlashAttention recomputes, and what that saves;
+# - recompute attention's table block by block, and say what that saves;
 # - average gradients over ranks by rewriting a graph.
 #
-# **You need** [notebook 09](09_computation_graphs.ipynb). *Time:* 62 minutes, exercises included. Each section needs only the set-up. *Cores:* two. *GPU:* none.
+# **You need** [notebook 09](09_computation_graphs.ipynb). *Time:* 74 minutes, exercises included. Each section needs only the set-up. *Cores:* two. *GPU:* none.
 #
 # ## Set-up
 
@@ -26,6 +26,7 @@ from helpers import autodiff
 from helpers.autodiff import passes
 from helpers.cluster import Cluster
 from helpers.exercises import autodiff as check
+from helpers.exercises import autodiff_runs as check_runs
 from helpers.plots import graph as draw
 from helpers.plots import style
 from helpers.predictions import Prediction
@@ -240,12 +241,41 @@ for name, matrix in (("the recorded matrix", A.value), ("a harder matrix", harde
 #
 # ## What does FlashAttention recompute?
 #
-# Attention, $O=\operatorname{softmax}(QK^\top)V$ for $n$ queries, makes an $n\times n$ table, far larger than $Q$, $K$ and $V$ for large $n$. *FlashAttention* (Dao et al. 2022) never stores the table. The forward pass computes a few rows, uses them, discards them, and keeps one number for each row: the logarithm of the sum of its exponentials. With this number the backward pass recomputes the row from $Q$ and $K$. So FlashAttention combines fusion and recomputation. Forward and backward together need seven matrix products instead of six:
+# Attention, $O=\operatorname{softmax}(QK^\top)V$ for $n$ queries, makes an $n\times n$ table, far larger than $Q$, $K$ and $V$ for large $n$. *FlashAttention* (Dao et al. 2022) never stores the table. The forward pass computes a few rows, uses them, discards them, and keeps one number for each row: the logarithm of the sum of its exponentials. With this number the backward pass recomputes any piece of the table from $Q$ and $K$. So FlashAttention combines fusion and recomputation. Forward and backward together need seven matrix products instead of six.
+#
+# ### Exercise 3: a block, computed again
+#
+# *Difficulty ●●○, 12 minutes.* Write the backward pass of one block: some queries meet some keys. `Q`, `g` (the gradient with respect to the output), `out` (the output) and the column `log_sum` have a row for each query of the block, `K` and `V` for each key. But `out` and `log_sum` were computed with *all* keys. Return `(dQ, dK, dV)`: what this block adds to the three gradients. With $A$ the block's piece of the table after softmax, and $S=QK^\top$:
+#
+# $$dA = gV^\top,\qquad dS = A\odot(dA - d),\qquad d = \text{sum of each row of } g\odot O.$$
+#
+# <details><summary>Hint</summary>
+#
+# Softmax divides $e^S$ by the sum over the row. Subtract something from $S$ before `np.exp` instead: then nothing overflows, and the block need not know the other keys. Of a product $C=AB$, the gradients are $dA=dC\,B^\top$ and $dB=A^\top dC$. Keep $d$ a column: `keepdims=True`.
+#
+# </details>
+
+
+# %% exercise="attention-block"
+def my_block(Q, K, V, g, out, log_sum):
+    """Return what a block adds to the gradients: (dQ, dK, dV)."""
+    # BEGIN SOLUTION
+    A = np.exp(Q @ K.T - log_sum)  # computed again
+    dS = A * (g @ V.T - (g * out).sum(axis=1, keepdims=True))
+    return dS @ K, dS.T @ Q, A.T @ g
+    # END SOLUTION
+
+
+# %% check="attention-block" points=2
+check_runs.attention_block(my_block)
+
+# %% [markdown]
+# Now attention in blocks of `rows` queries against the graph, which keeps the table (until your block is right, the graph alone):
 
 
 # %%
 def attention(Q, K, V, g, rows):
-    """The output and three gradients; `rows` queries at a time, nothing of size n² is kept."""
+    """The output and three gradients; nothing of size n² is kept."""
     out, dQ, dK, dV = (np.zeros_like(each) for each in (Q, Q, K, V))
     log_sum = np.empty((len(Q), 1))
     blocks = [slice(i, i + rows) for i in range(0, len(Q), rows)]
@@ -255,11 +285,9 @@ def attention(Q, K, V, g, rows):
         log_sum[b] = top + np.log(np.exp(S - top).sum(axis=1, keepdims=True))
         out[b] = np.exp(S - log_sum[b]) @ V
     for b in blocks:
-        A = np.exp(Q[b] @ K.T - log_sum[b])  # computed again
-        dS = A * (g[b] @ V.T - (g[b] * out[b]).sum(axis=1, keepdims=True))
-        dQ[b] = dS @ K
-        dK += dS.T @ Q[b]
-        dV += A.T @ g[b]
+        dQ[b], more_K, more_V = my_block(Q[b], K, V, g[b], out[b], log_sum[b])
+        dK += more_K
+        dV += more_V
     return out, dQ, dK, dV
 
 
@@ -270,7 +298,7 @@ out = autodiff.softmax(Q @ K.T) @ V
 plan = autodiff.plan([Q, K, V, g], [out, *autodiff.gradients(out, [Q, K, V], seed=g)])
 arrays = [rng.normal(size=(size, width)) / width**0.25 for _ in range(4)]
 ways = {"the graph, all kept": lambda: plan(*arrays)}
-for rows in (size, 64):
+for rows in (size, 64) if check_runs.attention_block.passed(my_block) else ():
     ways[f"recomputed, {rows} rows"] = lambda rows=rows: attention(*arrays, rows)
 expected, others = plan(*arrays), Others()
 print(f"the four results together: {4 * arrays[0].nbytes / 1e6:.1f} MB")
@@ -286,7 +314,7 @@ for name, way in ways.items():
 others.say()
 
 # %% [markdown]
-# One block of all 1024 rows *is* the whole table: recomputed at once, it takes more memory and time than the graph. Blocks of 64 rows cut the peak to a fifth of the graph's. (FlashAttention also cuts each row into blocks, with a running maximum. A block then fits into a GPU's fast memory, which saves time, too.)
+# One block of all 1024 rows *is* the whole table, and needs more memory than the graph. Blocks of 64 rows cut the peak to less than a quarter of the graph's. They save memory; whether they save time varies from run to run. (FlashAttention also cuts each row into blocks, with a running maximum. A block then fits into a GPU's fast memory, which saves time, too.)
 #
 # ## How does a graph train on several ranks?
 #
@@ -350,7 +378,7 @@ equal = all(
 print("weights of both ranks equal to one process, bit for bit:", equal)
 
 # %% [markdown]
-# Each triangle marks a gradient that is ready; its allreduce, with the same number, is queued. An allreduce lasts until both ranks have taken part, and the next one waits for it. The slivers after *waits* are the updates. Which overlap with computation?
+# Each triangle marks a gradient that is ready; its allreduce, with the same number, is queued. An allreduce lasts until both ranks have taken part, and the next one waits for it. The slivers after *waits* are the updates. Which allreduces overlap with computation?
 
 # %%
 style.doubt(draw.overlap([events for _, events in ranks]).figure, others)
@@ -358,15 +386,15 @@ plt.show()
 for rank, (_, events) in enumerate(ranks):
     last = max(stop for label, _, _, stop in events if label == "matmul")  # the last product
     sent = [(start, stop) for _, lane, start, stop in events if lane == "network"]
-    total = sum(stop - start for start, stop in sent)
-    hidden = sum(max(0, min(stop, last) - start) for start, stop in sent)
-    print(f"rank {rank}: allreduces took {1e3 * total:.1f} ms,", end=" ")
-    print(f"{1e3 * hidden:.1f} ms of them while gradients were computed")
+    for number, (start, stop) in enumerate(sent, 1):
+        early_part = 1e3 * max(0, min(stop, last) - start)
+        print(f"rank {rank}, allreduce {number}: {1e3 * (stop - start):4.1f} ms,", end=" ")
+        print(f"{early_part:4.1f} ms of it while gradients are computed")
     queued = [start for label, _, start, _ in events if label == "begin all-reduce"]
 early.answer(sum(start < last for start in queued))
 
 # %% [markdown]
-# Allreduces 1 and 2, of the last two layers, are queued early; each can overlap with computation once the other rank is ready, too. The first layer's gradient is ready last: while allreduce 3 runs, no gradient is left to compute. The weights agree bit for bit: one process and two ranks add the same two gradients, and halve the sum.
+# Allreduces 1 and 2, of the last two layers, are queued early, and may overlap. Where two ranks and their two threads share two cores, allreduce 1 takes long, and often 2 begins too late. Allreduce 3 never overlaps: once the first layer's gradient is ready, no gradient is left to compute. The weights agree bit for bit: one process and two ranks add the same two gradients, and halve the sum.
 #
 # **In practice.** JAX's loop operator is `jax.lax.scan`. PyTorch's `scaled_dot_product_attention` can use FlashAttention, and its `DistributedDataParallel` begins an allreduce for each group of gradients (notebook [02](02_sgd_sync_async.ipynb)).
 #

@@ -2,6 +2,8 @@
 
 from collections import Counter
 
+import numpy as np
+
 from helpers import autodiff
 from helpers.autodiff import checkpoint
 from helpers.autodiff.checkpoint import Action
@@ -66,12 +68,55 @@ def by_one_update(w, v, g, rate):
     return autodiff.update(w, w - rate * faster), autodiff.add_update(v, faster - v)
 
 
+def block(Q, K, V, g, out, log_sum, weights=lambda S, logs: np.exp(S - logs), keep=True, d=None):
+    A = weights(Q @ K.T, log_sum)
+    dA = g @ V.T
+    sums = (g * out if d is None else d(A, dA)).sum(axis=1, keepdims=keep)
+    dS = A * (dA - sums)
+    return dS @ K, dS.T @ Q, A.T @ g
+
+
+def by_einsum(Q, K, V, g, out, log_sum):
+    """Right: the weights by a quotient of safe exponentials, sums by einsum, in a list."""
+    S = np.einsum("id,jd->ij", Q, K)
+    top = S.max(axis=1, keepdims=True)
+    A = np.exp(S - top) / np.exp(log_sum - top)
+    dS = A * np.einsum("ic,ijc->ij", g, V[None] - out[:, None])
+    return [dS @ K, np.einsum("ij,id->jd", dS, Q), np.einsum("ij,ic->jc", A, g)]
+
+
+def anew(S, logs):
+    """Wrong with some of the keys: a softmax over those of the block."""
+    weights = np.exp(S - S.max(axis=1, keepdims=True))
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def over_its_argument(Q, K, V, g, out, log_sum):
+    found = block(Q, K, V, g, out, log_sum)
+    out *= g
+    return found
+
+
 def first_operands_alone(order, inputs, outputs):
     found = forward(order, inputs, outputs)
     return {node: over for node, over in found.items() if over is node.inputs[0]}
 
 
 CASES = {
+    "attention_block": Case(
+        right=block,
+        also=[by_einsum],
+        wrong=[
+            lambda *a: block(*a, weights=anew),
+            lambda *a: block(*a, weights=lambda S, logs: np.exp(S) / np.exp(logs)),  # overflows
+            lambda *a: block(*a, d=lambda A, dA: A * dA),  # right with all keys
+            lambda *a: block(*a, d=lambda A, dA: 0 * A),  # no softmax's gradient
+            lambda *a: block(*a, keep=False),
+            lambda *a: [block(*a)[k] for k in (0, 2, 1)],
+            lambda *a: block(*a)[0],
+        ],
+        told={"its argument out": over_its_argument},
+    ),
     "forwarding": Case(
         right=forward,
         also=[last_by_position],
