@@ -1,7 +1,8 @@
 """Time messages and collectives on the ranks, to fit the cost model and to check it.
 
 Run these on every rank of ``comm``: ``cluster.run(allreduce_times, ...)`` in a notebook. Times are
-medians, in seconds; every repetition counts the slowest rank.
+medians, in seconds; every repetition counts the slowest rank. With ``best=True`` they are the
+shortest of the repeats instead, which other programs disturb least.
 """
 
 from __future__ import annotations
@@ -34,10 +35,15 @@ def world() -> MPI.Intracomm:
     return MPI.COMM_WORLD
 
 
+def _typical(times: Sequence[float], best: bool) -> float:
+    return min(times) if best else statistics.median(times)
+
+
 def ping_pong(
     sizes: Sequence[int] = SIZES,
     repeats: int = 20,
     partner: int = 1,
+    best: bool = False,
 ) -> list[tuple[int, float]] | None:
     """Time messages of each size between rank 0 and ``partner``, the median of the repeats.
 
@@ -64,12 +70,14 @@ def ping_pong(
                 comm.Recv(buffer, 0, FIRST_TAG)
                 comm.Send(buffer, 0, FIRST_TAG)
             times.append((time.perf_counter() - begin) / 2)
-        samples.append((size, statistics.median(times[2:])))
+        samples.append((size, _typical(times[2:], best)))
     doze(comm)
     return samples if plays else None
 
 
-def ring_steps(sizes: Sequence[int] = SIZES, repeats: int = 9) -> list[tuple[int, float]]:
+def ring_steps(
+    sizes: Sequence[int] = SIZES, repeats: int = 9, best: bool = False
+) -> list[tuple[int, float]]:
     """Time a step in which all ranks send to the right at the same time; every rank calls.
 
     Where ranks share cores, or links, this is what a message costs inside a collective.
@@ -95,7 +103,7 @@ def ring_steps(sizes: Sequence[int] = SIZES, repeats: int = 9) -> list[tuple[int
             for _ in range(steps):
                 comm.Sendrecv(give, right, FIRST_TAG, take, left, FIRST_TAG)
 
-        samples.append((size, slowest(step, comm, repeats) / steps))
+        samples.append((size, slowest(step, comm, repeats, best=best) / steps))
     return samples
 
 
@@ -111,7 +119,11 @@ def addition(size: int = 1 << 20, repeats: int = 20) -> float:
 
 
 def slowest(
-    function: Callable[[], object], comm: MPI.Intracomm, repeats: int, warmup: int = 1
+    function: Callable[[], object],
+    comm: MPI.Intracomm,
+    repeats: int,
+    warmup: int = 1,
+    best: bool = False,
 ) -> float:
     """Time a call that all ranks make together: the median of the slowest rank's seconds."""
     mine = []
@@ -120,7 +132,7 @@ def slowest(
         begin = time.perf_counter()
         function()
         mine.append(time.perf_counter() - begin)
-    return float(np.median(np.max(comm.allgather(mine[warmup:]), axis=0)))
+    return float(_typical(np.max(comm.allgather(mine[warmup:]), axis=0), best))
 
 
 def allreduce_times(
@@ -128,6 +140,7 @@ def allreduce_times(
     sizes: Sequence[int],
     repeats: int = 7,
     ranks: int | None = None,
+    best: bool = False,
 ) -> dict[str, list[float]] | None:
     """Time allreduces of float32 arrays, in place.
 
@@ -153,7 +166,7 @@ def allreduce_times(
     if taking_part:
         hosts = hosts_of(part)  # once, as a program would: to ask takes messages
         calls = {name: _allreduce(name, hosts) for name in algorithms}
-        times = function_times(calls, sizes, repeats, part)
+        times = function_times(calls, sizes, repeats, part, best)
     if ranks is not None:
         part.Free()
         doze(whole)
@@ -174,6 +187,7 @@ def function_times(
     sizes: Sequence[int],
     repeats: int = 7,
     comm: MPI.Intracomm | None = None,
+    best: bool = False,
 ) -> dict[str, list[float]]:
     """Time allreduces that somebody has written, in turns; every rank calls.
 
@@ -201,5 +215,5 @@ def function_times(
                 if repeat:  # the first round warms up
                     samples[name].append(seconds)
         for name, taken in samples.items():
-            times[name].append(statistics.median(taken))
+            times[name].append(_typical(taken, best))
     return times
