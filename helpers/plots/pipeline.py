@@ -83,8 +83,6 @@ def _factor(timeline: Timeline) -> float:
 
 def _boxes(ax: Axes, timeline: Timeline, points: float) -> None:
     """Draw one timeline's boxes and its title; ``points`` of the paper are one unit of its time."""
-    from matplotlib.patheffects import Normal, Stroke
-
     ranks, factor = timeline.schedule.ranks, _factor(timeline)
     halves = any(box.action.kind in "IW" for box in timeline.boxes)
     shortest: dict[tuple[int, str], float] = {}
@@ -106,13 +104,10 @@ def _boxes(ax: Axes, timeline: Timeline, points: float) -> None:
             # a margin; all boxes of a kind in a lane bear a number, or none
             size = (shortest[box.rank, kind] * points - 5) / wide
             if size > 7:
-                shade = ink(COLOURS[kind])
-                # a dark theme thins white letters' edges as it makes them black
-                wider = [Stroke(linewidth=0.3, foreground=shade), Normal()]
                 ax.text(
                     (begin + length / 2) * factor, box.rank - 0.05, text,
                     fontsize=min(11, size), weight="bold", ha="center", va="center",
-                    color=shade, clip_on=True, path_effects=wider if shade == "white" else None,
+                    color=ink(COLOURS[kind]), clip_on=True,
                 )  # fmt: skip
                 break
     where = "recorded" if timeline.recorded else "model, not recorded"

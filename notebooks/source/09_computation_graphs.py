@@ -665,12 +665,12 @@ for c in (140, 108):
 guess.answer("forward passes at 173 MiB", forward)
 
 # %% [markdown]
-# So 173 MiB in place of 15 GiB cost at least 2.4 forward passes. Tian explains them by blocks, our segments, of $\sqrt n$ steps. Equal segments cannot get there: they need at least $2\sqrt n-1=199$ results, 311 MiB. From 311 MiB on, both curves agree. With about two forward passes, the best places need only 222 MiB.
+# So 173 MiB in place of 15 GiB cost at least 2.4 forward passes. Tian explains the 173 MiB by blocks (our segments) of $\sqrt n$ steps. But equal segments need at least $2\sqrt n-1=199$ results, 311 MiB. From 311 MiB on, both curves agree. With about two forward passes, the best places need only 222 MiB.
 
 # %% [markdown] claims="09-segments-time"
 # ### The clock
 #
-# The backward pass of a convolution computes two gradients, each about as expensive as its forward pass. With everything kept, a training step costs as much as three forward passes; with each step run forward twice, four. So $\sqrt n$ segments should take up to a third longer. They do: on both recorded chains they take less than a third longer. Only on the chain of 16 × 16 images do they take more than a tenth longer, our margin.
+# The backward pass of a convolution computes two gradients, each about as expensive as its forward pass. With everything kept, a training step costs as much as three forward passes. If each step runs forward twice, it costs as much as four: a third more. Both recorded chains need less than that: 32 × 32 images 4 to 9 % more time, 16 × 16 images 18 to 23 %. Our margin is a tenth:
 
 # %%
 claims.evidence("09-segments-time")
@@ -696,7 +696,7 @@ for text, y in (("x + 1 - 2 + x", x + 1 - 2 + x), ("X + a + Y + b", X + a + Y + 
         print(f"{what:14}", *(node.operator for node in autodiff.topological(each)))
 
 # %% [markdown]
-# $x+1-2+x$ became $2x-1$, and the numbers $a$ and $b$ are added to each other first, so only two additions of matrices are left of three. In floating point, the values can change: as written, $x+10^{20}-10^{20}$ is 0 at $x=1$; collected, it is 1. That is why this pass is in `passes.fast_math`, and why GCC does the same only under `-ffast-math`.
+# $x+1-2+x$ became $2x-1$. In the second sum the numbers $a$ and $b$ are added first, which leaves two additions of matrices instead of three. In floating point, the values can change: as written, $x+10^{20}-10^{20}$ is 0 at $x=1$; collected, it is 1. That is why this pass is in `passes.fast_math`, and why GCC does the same only under `-ffast-math`.
 #
 # > **Predict.** $A$ and $B$ are 1000 × 1000, $v$ is 1000 × 1. How many times as many multiplications does $(AB)v$ need as $A(Bv)$?
 
@@ -782,7 +782,7 @@ others.say()
 # %% [markdown]
 # - *400 numbers*: the fused loop loses. The row for one number shows why: most of the time is the call's.
 # - *40 000 numbers*, which fit into a cache: blocks gain nothing over one array.
-# - *Two million*, which do not fit: blocks gain, because they save traffic with main memory. The fused loop is faster still, although it moves no more bytes from main memory. NumPy also writes seven intermediate results to the cache and reads them again, and makes nine calls for each block; we did not separate these two costs.
+# - *Two million*, which do not fit: blocks gain, because they save traffic with main memory. The fused loop is faster still, although both move the same bytes to and from main memory. NumPy also writes seven intermediate results to the cache and reads them again, and makes nine calls for each block; we did not separate these two costs.
 #
 # Ten recorded runs compare loop and blocks:
 
@@ -866,7 +866,7 @@ print(f"loss {losses[0]:.3f} -> {losses[-1]:.3f}; {right.mean():.1%} of the poin
       f"{max(labels.mean(), 1 - labels.mean()):.1%} by always saying the same")  # fmt: skip
 
 # %% [markdown]
-# Our graphs have no loops. The [appendix](A5_more_of_graphs.ipynb) adds and differentiates them, shows FlashAttention as fusion plus recomputation, and runs a graph on several ranks.
+# Our graphs have no loops. The [appendix](A5_more_of_graphs.ipynb) adds loops and differentiates them, shows FlashAttention as fusion plus recomputation, and runs a graph on several ranks.
 #
 # **Answer.** A compiler may make any change that keeps each value bit for bit: fusion does, and so do planned buffers. A change that is exact only in mathematics needs your consent. The order of updates must be *in* the graph, or the compiler cannot respect it. *Evidence: equal bits after fusion, different bits after reordering a product, 20 in place of 10 without a control dependency.*
 

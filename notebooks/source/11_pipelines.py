@@ -62,7 +62,7 @@ draw.lanes(*lines.values(), label="What each rank does when, in two orders of th
 plt.show()
 
 # %% [markdown]
-# Each row is a rank. Each box is a forward or backward pass of one piece (a *micro-batch*), with its number if it fits. *Paced* means that a rank does its real arithmetic and then sleeps until its stated time has passed: your machine may have fewer cores than ranks. "Took longer" in a title counts the boxes whose arithmetic alone exceeded the stated time. Messages, waiting and order are real.
+# Each row is a rank. Each box is a forward or backward pass of one piece (a *micro-batch*), with its number if it fits. *Paced* means that a rank does its real arithmetic and then sleeps until its stated time has passed: your machine may have fewer cores than ranks. *3 of 64 took longer* in a title means that 3 of the 64 boxes are too long: their arithmetic alone took more than the stated time. Messages, waiting and order are real.
 #
 # **You will be able to**
 #
