@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import html
 import re
-import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
@@ -17,7 +16,6 @@ from helpers.paths import ROOT
 from tools.site.ratios import GOOD, picture, times
 
 BENCH, BENCHES = ROOT / "data" / "bench", ROOT / "bench"
-LONGEST = 80  # characters of a command
 # Of the suites, in the order of the page; others follow under their own names.
 TITLES = {
     "allreduce": "Allreduce by hand",
@@ -38,13 +36,12 @@ TITLES = {
 }
 DROPPED = {"import torch, preloaded"}  # what is there already takes no time
 LEFT_OUT = {"gates"}  # a map, which notebook 03 draws
-SHOWN = 8  # rows of a suite that all stand open; of more, the best and the worst beside each other
 MOST = 120  # rows of one suite on the page; the record has all
 LIMITS = re.compile(r"the |reading |computation |copy |by ")  # no program of others
 PLAIN = {"limit", "reported", "dense", "2K"}  # peers beside which nothing is better or worse
 NOTHING = "all_reduce that does nothing"  # no code of ours
 WORSE = "▼"
-BEGIN = f"""Each row has two figures of one run on one machine. *Ours* is code of this course. The *other* is another library, a plainer way, or a limit that nothing can beat. *Times as good* says how many times as fast (or as small, for memory and bytes) ours is: above 1 ours is better, and {WORSE} marks where it is worse. Below each table stands the reason, if we know it. Of many rows, the best and the worst beside each other stand open. `make bench` measures your machine."""  # noqa: E501
+BEGIN = f"""Each row has two figures of one run on one machine. *Ours* is code of this course. The *other* is another library, a plainer way, or a limit that nothing can beat. *Times as good* says how many times as fast (or as small, for memory and bytes) ours is: above 1 ours is better, and {WORSE} marks where it is worse. Below each table stands the reason, if we know it. The best row beside each *other* stands open, and the worst, unless they are within a tenth. `make bench` measures your machine."""  # noqa: E501
 WHY = {
     "allreduce": "Our algorithms are Python functions that call MPI at least once in each step; "
     "`MPI_Allreduce` is one call of compiled code. How much of the gap at 4 KiB this explains was "
@@ -77,7 +74,7 @@ WHY = {
     "(notebooks/07_roofline.ipynb) asks why; its last product, `tiled`, is as fast as OpenBLAS. A "
     "convolution computes more than the copy beside it. Why SSE does not reach the computed peak "
     "is not known.",
-    "sgd": "Of four ranks a server computes no gradients (*asynchronous* has one, too). An "
+    "sgd": "With a server, also in *asynchronous*, one rank of four computes no gradients. An "
     "asynchronous step uses one rank's gradient, a synchronous one all ranks': more steps are not "
     "more progress. `torch` sends a message for each tensor of the model, the others one for all.",
     "torch_mpi": "An `all_reduce` that does nothing shows what the call itself takes; the rest at "
@@ -114,11 +111,16 @@ def page() -> str:
         lines += [f"## {TITLES.get(suite, suite)}", "", _about(suite), ""]
         ordered = sorted(tables[suite].values(), key=lambda one: one[0].command)
         for record, rows in ordered:
-            short = textwrap.shorten(record.command, LONGEST, placeholder=" ...")
             first = _first(rows)
             shared = _shared(first)
             where = ", ".join([record.machine["name"], day(record.date), *map(_cell, shared)])
-            lines += [f"`{short}`, {where}:", "", *_table(first, shared), "", *_failures(rows)]
+            lines += [
+                f"`{record.command}`, {where}:",
+                "",
+                *_table(first, shared),
+                "",
+                *_failures(rows),
+            ]
             asked = any(map(_worse, every[suite])) or not any(map(_better, every[suite]))
             if asked and record is ordered[-1][0]:
                 lines += [WHY.get(suite, ""), ""]
@@ -133,8 +135,16 @@ def _pictures(every: Mapping[str, Sequence[records.Row]]) -> list[str]:
     """Return a picture of all factors beside other programs, and one of those beside limits."""
     lines = []
     for limits, ends, caption in (
-        (False, ("other is better", "ours is better"), "Beside other programs, or a plainer way."),
-        (True, ("short of it", "beyond it"), "Beside a limit or a prediction: 1 is the best."),
+        (
+            False,
+            ("other is better", "ours is better"),
+            "How many times as good ours is beside other programs or a plainer way.",
+        ),
+        (
+            True,
+            ("short of it", "beyond it"),
+            "The same beside a limit or a prediction, where 1 is the best.",
+        ),
     ):
         rows = {}
         for suite, found in every.items():
@@ -147,7 +157,7 @@ def _pictures(every: Mapping[str, Sequence[records.Row]]) -> list[str]:
                 peers = ", ".join(dict.fromkeys(html.escape(peer) for peer, _ in factors))
                 label = f"<strong>{TITLES.get(suite, suite)}</strong><br><small>{peers}</small>"
                 rows[label] = {"": [factor for _, factor in factors]}
-        said = f"{caption} A dot is a row of a newest record, an orange square one that is worse."
+        said = f"{caption} Each dot is one row of a record; an orange square is worse."
         lines += [picture(said, ends, rows), ""] if rows else []
     return lines
 
@@ -168,7 +178,7 @@ def _first(rows: Sequence[records.Row]) -> list[records.Row]:
     """Return what stands open: how many tests passed, or beside each other the best and worst."""
     counts = [row for row in rows if row.unit == "tests"]
     factors = [(row.peer, factor, row) for row in rows if (factor := _better(row))]
-    if counts or not factors or len(rows) <= SHOWN:
+    if counts or not factors:
         return counts or [*rows]
     ends = []
     for peer in dict.fromkeys(peer for peer, _, _ in factors):
@@ -210,13 +220,12 @@ def _table(rows: Sequence[records.Row], shared: Iterable[str] = ()) -> list[str]
 
 
 SAID = {
-    "n": "{0:,} × {0:,}",
-    "size": "{0:,} × {0:,}",
-    "filter": "filter {0} × {0}",
+    "n": "{0:,}\u00a0×\u00a0{0:,}",
+    "size": "{0:,}\u00a0×\u00a0{0:,}",
+    "filter": "filter {0}\u00a0×\u00a0{0}",
     "batch": "batches of {}",
     "link": "link of {}",
     "method": "method {}",
-    "target": "up to {:g}",
     "window": "through shared memory",
     "network": "through MPI",
     "none": "",
@@ -234,7 +243,7 @@ def _case(key: str, value: Any) -> str:
     if key == "bytes" and value % 1024 == 0:
         return f"{value >> 20} MiB" if value % (1 << 20) == 0 else f"{value >> 10} KiB"
     if key.endswith("s") and isinstance(value, int):  # ranks, processes
-        return f"{value:,} {key.removesuffix('s').removesuffix('se') if value == 1 else key}"
+        return f"{value:,} {re.sub('(?<=ss)es$|s$', '', key) if value == 1 else key}"
     plain = "{}" if isinstance(value, str) else f"{key} {{:g}}"
     return SAID.get(value, SAID.get(key, plain)).format(value)
 

@@ -69,11 +69,7 @@ def page() -> str:
         told += [part(by_gpu)] if by_gpu else []
     if not told:
         return ""
-    dates = dict.fromkeys(ran.values())
-    gpus = " and on an ".join(
-        gpu if len(dates) == 1 else f"{gpu} (on {date})" for gpu, date in ran.items()
-    )
-    gpus += f" on {next(iter(dates))}" if len(dates) == 1 else ""
+    gpus = " and on an ".join(f"{gpu} ({date})" for gpu, date in ran.items())
     begin = (
         f"The notebooks run CUDA C on your processor. Here the same kernels ran on an {gpus}. "
         "`make gpu` measured and wrote the records in `data/gpu/`; with a GPU of your own, it "
@@ -249,6 +245,10 @@ To read and write {side:,} × {side:,} numbers once, {least / 1e6:.0f} MB must m
 No kernel makes the {_short(gpu)}'s memory move more than {max(row.ratio or 0 for row in moved):.2f} times the least, not even the copy along columns, for which it counted eight times the sectors of the copy along rows: its caches hold a sector until others use the rest of it."""  # noqa: E501
 
 
+def _two_digits(value: float) -> str:
+    return f"{value:.0f}" if value >= 10 else times(value)
+
+
 def _pagerank(by_gpu: ByGPU) -> str:
     gpu, rows = next(iter(by_gpu.items()))
     found = [
@@ -265,7 +265,7 @@ def _pagerank(by_gpu: ByGPU) -> str:
         body.append([version])
         for edges in graphs:
             row = there[edges]
-            body[-1] += [f"{1e3 * row.value:.0f}", times(1e3 * row.peer_value)]
+            body[-1] += [f"{1e3 * row.value:.0f}", _two_digits(1e3 * row.peer_value)]
     first = [min(lines, key=lambda name, e=edges: lines[name][e].value) for edges in graphs]
     fastest = " or ".join(dict.fromkeys(first))
     on = "both graphs" if len(graphs) == 2 else "these graphs"
