@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import claims
-from helpers.claims.claim import PROCESSOR, Claim
-from helpers.claims.recorded import Recorded, recorded
+from helpers.claims.claim import Claim
+from helpers.claims.recorded import recorded
 from helpers.paths import CLAIM_RECORDS
 
 
@@ -20,8 +20,8 @@ def faults(
     """Return a sentence for each disagreement of notebook ``topic``.
 
     ``named`` are the claims that its cells name; ``known`` those of ``claims/TOPIC.py``, unless
-    given. A name must have a claim, a claim a cell, and the newest record of each processor the
-    verdict that it states; of one that depends on the processor, records must differ.
+    given. A name must have a claim, a claim a cell, and the newest records of all processors
+    together the verdict that it states.
     """
     if known is None:
         known = claims.of(topic) if topic in claims.topics() else {}
@@ -37,23 +37,10 @@ def faults(
         if name not in measured:
             command = f"make claims NB={topic[:2]}"
             found.append(f"no record in {folder} holds claim {name!r}: `{command}` makes it")
-        else:
-            found += _disagreements(claim, measured[name])
-    return found
-
-
-def _disagreements(claim: Claim, measured: Recorded) -> list[str]:
-    if claim.verdict == PROCESSOR:
-        if measured.verdict == PROCESSOR:
-            return []
-        where = ", ".join(one.processor for one in measured.by_processor)
-        return [f"claim {claim.id!r} states {PROCESSOR!r}, all its records say the same ({where})"]
-    found = [
-        f"claim {claim.id!r} states {claim.verdict!r}, its record on {one.processor} says "
-        f"{one.here!r}"
-        for one in measured.by_processor
-        if one.here != claim.verdict
-    ]
-    if not found and measured.verdict == PROCESSOR:
-        found = [f"claim {claim.id!r} states {claim.verdict!r}, a setting of it {PROCESSOR}"]
+        elif (said := measured[name]).verdict != claim.verdict:
+            each = "; ".join(f"{one.processor}: {one.here}" for one in said.by_processor)
+            found.append(
+                f"claim {name!r} states {claim.verdict!r}, "
+                f"its record says {said.verdict!r} ({each})"
+            )
     return found

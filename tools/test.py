@@ -24,7 +24,6 @@ from pathlib import Path
 from helpers.machine import usable_cores
 from helpers.paths import ROOT
 
-TOGETHER = "side by side"
 # OpenMP's threads and MPI's ranks wait by spinning: three workers on two cores take each other's
 # time. Here the ones sleep, and the others do between looks.
 PASSIVE = {"OMP_WAIT_POLICY": "PASSIVE", "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}
@@ -91,7 +90,7 @@ def again(folder: Path, first: Results, arguments: Sequence[str]) -> tuple[Resul
 def side_by_side(folder: Path, marks: str, arguments: Sequence[str], at_once: int) -> Results:
     """Run the selected tests, so many at once; pytest's report stays in the folder."""
     options = ["-m", marks, "-n", str(at_once), "--dist", "worksteal", "--durations=15"]
-    return session(folder, TOGETHER, [*options, *arguments])
+    return session(folder, "side by side", [*options, *arguments])
 
 
 def session(folder: Path, name: str, options: Sequence[str]) -> Results:

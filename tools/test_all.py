@@ -14,17 +14,15 @@ import argparse
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from helpers import records
 from helpers.machine import usable_cores
 from helpers.paths import BENCH_RECORDS, ROOT
-from tools import reach
-from tools.test import FAILED, TOGETHER, Results, session, side_by_side, takes_ctrl_c, workers
+from tools.test import FAILED, Results, session, side_by_side, takes_ctrl_c, workers
 
-SUITE = reach.SUITE
+SUITE = "test-all"
 LINT = ("sh", "tools/lint.sh")
 OPENMPI = ("sh", "tools/setup.sh", "openmpi")
 MOST = 20  # of the tests that failed, by name in a record
@@ -36,17 +34,11 @@ class Part:
 
     about: str
     before: tuple[str, ...] = ()
-    workers: Callable[[int], int] = workers
-
-
-def one(cores: int) -> int:
-    """Return 1: each of these tests fills the machine."""
-    return 1
+    fills: bool = False  # each of its tests fills the machine
 
 
 PARTS = {
     "quick": Part("what make test runs, without a second try", LINT),
-    "claims": Part("each experiment behind a claim, once, at its smallest"),
     "exercises": Part("more answers to exercises than make test tries"),
     "notebooks": Part("the readers' notebooks, and each section of them twice"),
     "site": Part("every page in Chromium, and the pages in one file each"),
@@ -54,8 +46,8 @@ PARTS = {
     "cluster": Part("ranks started in every way, killed at any moment; Open MPI", OPENMPI),
     "slurm": Part("a Slurm with three nodes, and ssh; takes root"),
     "grading": Part("each notebook through nbgrader, solved and untouched"),
-    "hub": Part("a class on JupyterHub; takes root and Node.js", workers=one),
-    "bare-machine": Part("a Debian with nothing on it; takes root and mmdebstrap", workers=one),
+    "hub": Part("a class on JupyterHub; takes root and Node.js", fills=True),
+    "bare-machine": Part("a Debian with nothing on it; takes root and mmdebstrap", fills=True),
 }
 
 
@@ -82,7 +74,7 @@ def _all(parts: list[str], asked: bool, arguments: list[str], folder: Path) -> i
     status, rows, written = 0, [], None
     for name in parts:
         print(f"\nPart {name}: {PARTS[name].about}", flush=True)
-        results, more = run_part(name, arguments)
+        results = run_part(name, arguments)
         print("\n".join(results.lines()), flush=True)
         cannot = not results.passed and not results.failed
         if cannot:
@@ -94,7 +86,7 @@ def _all(parts: list[str], asked: bool, arguments: list[str], folder: Path) -> i
             break
         if cannot or arguments:  # what was narrowed is not the part
             continue
-        rows += [row(name, results), *more]
+        rows.append(row(name, results))
         if written:
             written.unlink()
         command = " ".join(["python -m tools.test_all", *parts])
@@ -102,24 +94,21 @@ def _all(parts: list[str], asked: bool, arguments: list[str], folder: Path) -> i
     return status
 
 
-def run_part(name: str, arguments: list[str]) -> tuple[Results, list[records.Row]]:
-    """Run a part; return what came out, and the rows of its own that it adds to the record."""
+def run_part(name: str, arguments: list[str]) -> Results:
+    """Run a part; return what came out."""
     part = PARTS[name]
     if part.before and subprocess.run(part.before, cwd=ROOT).returncode:
-        return Results(FAILED, failed={" ".join(part.before): "failed (above)"}), []
-    at_once = part.workers(usable_cores())
+        return Results(FAILED, failed={" ".join(part.before): "failed (above)"})
+    at_once = 1 if part.fills else workers(usable_cores())
     with tempfile.TemporaryDirectory(prefix="tests-") as folder:
         if name == "quick":
-            results = side_by_side(Path(folder), "not part", arguments, at_once)
-        else:
-            marks = f"part(of={name!r})"
-            results = side_by_side(Path(folder), f"{marks} and not alone", arguments, at_once)
-            if not results.over:
-                options = ["-m", f"{marks} and alone", "-p", "no:xdist", *arguments]
-                results.add(session(Path(folder), "one after the other", options))
-        report = Path(folder, f"{TOGETHER}.xml")
-        more = reach.rows(report) if name == "claims" and report.exists() else []
-    return results, more
+            return side_by_side(Path(folder), "not part", arguments, at_once)
+        marks = f"part(of={name!r})"
+        results = side_by_side(Path(folder), f"{marks} and not alone", arguments, at_once)
+        if not results.over:
+            options = ["-m", f"{marks} and alone", "-p", "no:xdist", *arguments]
+            results.add(session(Path(folder), "one after the other", options))
+    return results
 
 
 def row(name: str, results: Results) -> records.Row:

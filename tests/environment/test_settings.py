@@ -98,7 +98,7 @@ def test_a_notebook_that_is_not_there_is_named(tool, capsys):
         ("deploy/jupyterhub/settings.py STATE=/etc/passwd", "STATE=/etc/passwd: expected a folder"),
         ("deploy/jupyterhub/settings.py EXCHANGE=here", "EXCHANGE=here: expected a folder, from /"),
         ("deploy/jupyterhub/settings.py MEMBERS=nobodys", "this machine has no group nobodys, so"),
-        ("-m tools.test_all slrum", "there is no part 'slrum'; there are quick, claims"),
+        ("-m tools.test_all slrum", "there is no part 'slrum'; there are quick, exercises"),
     ],
 )
 def test_a_wrong_value_is_repeated_with_what_was_expected(tmp_path, words, answer):

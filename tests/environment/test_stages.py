@@ -130,7 +130,7 @@ def part(monkeypatch, tmp_path):
 
     def run(*names, results, arguments=()):
         waiting = list(results)
-        monkeypatch.setattr(test_all, "run_part", lambda name, arguments: (waiting.pop(0), []))
+        monkeypatch.setattr(test_all, "run_part", lambda name, arguments: waiting.pop(0))
         return test_all.main([*names, "--out", str(tmp_path), *arguments])
 
     run.folder = tmp_path
@@ -182,7 +182,7 @@ def test_a_part_runs_alone_what_asks_for_it(monkeypatch):
 
     for module in (quick, test_all):
         monkeypatch.setattr(module, "session", session)
-    results, _ = test_all.run_part("site", [])
+    results = test_all.run_part("site", [])
     assert results.passed == ["side by side", "one after the other"]
     assert selected == [
         ("part(of='site') and not alone", False),
