@@ -106,7 +106,8 @@ hub: setup-hub ## Start a class on JupyterHub, as root: make hub MEMORY=5G CORES
 	@exec env $(HUB_SETTINGS) .venv-hub/bin/python -m jupyterhub -f deploy/jupyterhub/jupyterhub_config.py $(HUB_ARGS)
 
 hosts: setup ## Check whether this machine can emulate several hosts, then open JupyterLab
-	@$(PY) -m tools.hosts
+	@$(PY) -c 'import sys; from helpers.checkup import FAILS, hosts; found = hosts(); \
+	    print(found, flush=True); sys.exit(found.status == FAILS)'
 	@exec $(PY) -m tools.work lab $(LAB_ARGS)
 
 reset: setup ## Put a fresh copy of a notebook in work/ and keep a backup: make reset NB=01

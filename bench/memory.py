@@ -36,7 +36,7 @@ def notebook(path: Path) -> Row:
         "processes": done.use.processes,
         "processor s": round(done.use.busy, 1),
         "seconds": round(done.seconds, 1),
-        "silent": silent,  # number, first line, seconds to the first that is shown, longest
+        "silent": silent,  # number, first line, seconds
     }
     return Row(f"notebook {path.stem[:2]}", round(done.use.peak / 1e6, 1), "MB", parameters=case)
 

@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+DEFINED = ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef
 HEADING = re.compile(r"^\s*-{3,}\s*$", re.MULTILINE)
 
 
@@ -94,31 +95,20 @@ def _taken(node: ast.AST) -> set[str]:
         made = [each for each in node.body if getattr(each, "name", "") == "__init__"]
         fields = {ast.unparse(each.target) for each in node.body if isinstance(each, ast.AnnAssign)}
         return fields.union(*map(_taken, made))
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+    if isinstance(node, DEFINED):
         given = node.args
         every = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
         return {each.arg for each in every if each}
     return set()
 
 
-def described(tree: ast.Module, module: str) -> Iterator[tuple[ast.AST, str]]:
+def described(node: ast.AST, name: str) -> Iterator[tuple[ast.AST, str]]:
     """Yield each module, class and function that has a docstring, with its full name."""
-    if ast.get_docstring(tree, clean=False) is not None:
-        yield tree, module
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            yield from described(node, f"{module}.{node.name}")
-        elif not isinstance(node, ast.expr):
-            yield from _nested(node, module)
-
-
-def _nested(node: ast.AST, module: str) -> Iterator[tuple[ast.AST, str]]:
-    """Yield what is defined below a statement, such as an ``if``."""
+    if isinstance(node, (ast.Module, *DEFINED)) and ast.get_docstring(node, False) is not None:
+        yield node, name
     for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            yield from described(child, f"{module}.{child.name}")
-        elif isinstance(child, ast.stmt):
-            yield from _nested(child, module)
+        own = f"{name}.{child.name}" if isinstance(child, DEFINED) else name
+        yield from described(child, own)
 
 
 def _room(module: str) -> str:

@@ -21,7 +21,7 @@ import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 
-from packaging.markers import Marker, default_environment
+from packaging.markers import default_environment
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -35,9 +35,8 @@ SYSTEMS = {
     "macos-arm64": ("darwin", "Darwin", "arm64"),
 }
 TARGETS = tuple(itertools.product(SYSTEMS, PYTHONS))
-CUDA = re.compile(
-    "nvidia-(?!cuda-nvrtc)|cuda-toolkit|triton"
-)  # what PyTorch's build with CUDA pins
+# What PyTorch's build with CUDA pins.
+CUDA = re.compile("nvidia-(?!cuda-nvrtc)|cuda-toolkit|triton")
 GPU = re.compile("cuda-|nvidia-")  # what needs a GPU from NVIDIA to be of use
 READER = ("mpi", "dgl", "lab")  # the extras of everybody who reads a notebook
 HEADER = """\
@@ -113,22 +112,6 @@ def lines_for(pins: Iterable[Requirement], system: str, python: str) -> list[str
     ]
 
 
-def marker(targets: set[tuple[str, str]]) -> str:
-    """Return the shortest marker that holds on exactly these systems and Pythons."""
-    if targets == set(TARGETS):
-        return ""
-    atoms = [f"python_version {sign} '{one}'" for sign in ("<", ">=") for one in PYTHONS[1:]]
-    atoms += [f"sys_platform == '{one}'" for one in ("linux", "darwin")]
-    atoms += [f"platform_machine == '{one}'" for one in ("x86_64", "aarch64", "arm64")]
-    for size in (1, 2, 3):
-        for chosen in itertools.combinations(atoms, size):
-            for glue in (" and ", " or "):
-                text = glue.join(chosen)
-                if {at for at in TARGETS if Marker(text).evaluate(environment(*at))} == targets:
-                    return text
-    raise ValueError(f"no marker says {sorted(targets)}")
-
-
 def resolve(wanted: Iterable[Requirement], pinned: Iterable[str]) -> str:
     """Let uv choose versions of all that is ``wanted``, keeping to ``pinned``; return its pins."""
     command = [sys.executable, "-m", "uv", "pip", "compile", "--universal", "--only-binary=:all:"]
@@ -160,9 +143,9 @@ def lock(resolved: str, reader: Iterable[str]) -> str:
         targets = {at for at in TARGETS if not pin.marker or pin.marker.evaluate(environment(*at))}
         if targets and not CUDA.match(name):
             version = next(iter(pin.specifier)).version.split("+")[0]
-            condition = marker(targets)
+            condition = "" if targets == set(TARGETS) else f"; {pin.marker}"
             group = "gpu" if GPU.match(name) else "" if name in reader else "rest"
-            text += f"{name}=={version}{f'; {condition}' if condition else ''}"
+            text += f"{name}=={version}{condition}"
             text += f"  # {group}\n" if group else "\n"
     return text
 

@@ -18,7 +18,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -35,18 +35,8 @@ from tools.notebooks import asked_for
 
 CELL_LIMIT = 180  # seconds: no cell of the course is meant to take half of it
 SLOW = 2.0  # seconds: slower cells are listed with their time
+HEAD = f"{'notebook':32} {'set':6} {'time':>9} {'memory':>9}"
 EXPECTED = {"reader": "not attempted", "solved": "correct"}
-
-
-@dataclass(frozen=True)
-class Timing:
-    """What a notebook took, and its slow cells: (number, first line, seconds) of each."""
-
-    name: str
-    kind: str
-    seconds: float
-    megabytes: float  # at the peak, of the kernel and all that it started
-    slow: Sequence[tuple[int, str, float]]
 
 
 @dataclass(frozen=True)
@@ -59,12 +49,6 @@ class Execution:
     seconds: float
     problems: tuple[str, ...]
     use: Use = field(default_factory=Use)
-
-    @property
-    def timing(self) -> Timing:
-        """Its time, its memory and its slow cells."""
-        megabytes = self.use.peak / 1e6
-        return Timing(self.name, self.kind, self.seconds, megabytes, slow_cells(self.notebook))
 
 
 def location(name: str, kind: str, root: Path = ROOT) -> Path:
@@ -122,9 +106,8 @@ def execute(
             nbformat.write(_recording(nbformat.read(file, 4), states), file)
         started = time.perf_counter()
         result = None
-        with contextlib.suppress(
-            DeadKernelError
-        ):  # it leaves neither outputs nor the cell's number
+        # a dead kernel leaves neither outputs nor the cell's number
+        with contextlib.suppress(DeadKernelError):
             result = NotebookRun(file, cell_limit).execute()
         seconds = time.perf_counter() - started
     if result is None:
@@ -143,7 +126,7 @@ def _recording(notebook: NotebookNode, seconds: float) -> NotebookNode:
     """Return the notebook such that nbmake, after its first code, starts ``tools.states``."""
     start = (
         f"__import__('sys').path.append({str(ROOT)!r}); "
-        f"__import__('tools.states', fromlist=['record']).record({seconds})"
+        f"__import__('tools.states', fromlist=['install']).install({seconds})"
     )
     first = next((cell for cell in notebook.cells if cell.cell_type == "code"), None)
     if first is not None:
@@ -192,15 +175,14 @@ def problems(notebook: NotebookNode, kind: str, ran: int | None = None) -> list[
     return found
 
 
-def table(timings: list[Timing]) -> str:
-    """Return a line for each execution, with its time and memory, and under it its slow cells."""
-    lines = [f"{'notebook':32} {'set':6} {'time':>9} {'memory':>9}"]
-    for item in sorted(timings, key=lambda item: (item.name, item.kind)):
-        lines.append(f"{item.name:32} {item.kind:6} {item.seconds:7.1f} s {item.megabytes:6.0f} MB")
-        lines += [
-            f"    cell {number:3} {seconds:7.1f} s  {first[:60]}"
-            for number, first, seconds in item.slow
-        ]
+def told(done: Execution) -> str:
+    """Return a line for an execution, with its time and memory, and under it its slow cells."""
+    megabytes = done.use.peak / 1e6
+    lines = [f"{done.name:32} {done.kind:6} {done.seconds:7.1f} s {megabytes:6.0f} MB"]
+    lines += [
+        f"    cell {number:3} {seconds:7.1f} s  {first[:60]}"
+        for number, first, seconds in slow_cells(done.notebook)
+    ]
     return "\n".join(lines)
 
 
@@ -232,7 +214,7 @@ def main(arguments: list[str] | None = None) -> int:
             done.append(execute(location(name, kind), kind, twice=options.twice))
             for problem in done[-1].problems:
                 print(f"{name}, {kind}: {problem}")
-    print(table([item.timing for item in done]))
+    print("\n".join([HEAD, *map(told, done)]))
     return 1 if any(item.problems for item in done) else 0
 
 

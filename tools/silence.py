@@ -1,7 +1,7 @@
 """How long each cell says nothing while it runs: a reader who sees nothing thinks that it hangs.
 
-``install`` has each notebook that this process executes tell of its cells, in their metadata: the
-seconds from the start to the first that is shown, and the longest time without anything new.
+``install`` has each notebook that this process executes tell of its cells, in their metadata, the
+longest time without anything new.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from nbformat import NotebookNode
 from nbmake import nb_run
 
 LIMIT = 5.0  # seconds after which a reader should see that something goes on
-MARK = "silence"  # metadata: [until the first that is shown, the longest], in seconds
+MARK = "silence"  # metadata: the longest, in seconds
 SHOWN = ("stream", "error", "execute_result", "display_data", "update_display_data", "comm_msg")
 
 
@@ -25,8 +25,7 @@ class Silence(NamedTuple):
 
     number: int
     line: str
-    first: float  # until something was shown, or the end of the cell
-    longest: float  # without anything new
+    longest: float
 
 
 class Watched(NotebookClient):
@@ -46,15 +45,14 @@ class Watched(NotebookClient):
         now = extract_dates(msg["header"]["date"])  # text, where ipyparallel has been imported
         if kind == "execute_input":
             self.since = now
-            cell.metadata[MARK] = []
+            cell.metadata[MARK] = 0.0
         elif MARK in cell.metadata and (
             kind in SHOWN or (kind == "status" and msg["content"]["execution_state"] == "idle")
         ):
             now = max(now, self.since)  # a cell's value has the time before it was formatted
             silent = round((now - self.since).total_seconds(), 3)
+            cell.metadata[MARK] = max(cell.metadata[MARK], silent)
             self.since = now
-            first, longest = cell.metadata[MARK] or (silent, 0.0)
-            cell.metadata[MARK] = [first, max(longest, silent)]
         return super().process_message(msg, cell, cell_index)
 
 
@@ -66,7 +64,7 @@ def install() -> None:
 def silent_cells(notebook: NotebookNode, limit: float = LIMIT) -> list[Silence]:
     """Return the cells of an executed notebook that showed nothing for longer than a limit."""
     return [
-        Silence(number, cell.source.strip().partition("\n")[0], *cell.metadata[MARK])
+        Silence(number, cell.source.strip().partition("\n")[0], cell.metadata[MARK])
         for number, cell in enumerate(notebook.cells, 1)
-        if cell.metadata.get(MARK) and cell.metadata[MARK][1] > limit
+        if cell.metadata.get(MARK, 0.0) > limit
     ]

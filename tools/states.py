@@ -1,8 +1,8 @@
 """The states of ``interact``, computed while a notebook is executed for the site.
 
-``record`` runs in that notebook's kernel. Each ``interactive`` then shows, beside its widgets, what
-its function showed at chosen values of its controls: a page without a kernel switches between them
-(``tools/site/players.py``). A reader's notebook never loads this module.
+``install`` runs in that notebook's kernel. Each ``interactive`` then shows, beside its widgets,
+what its function showed at chosen values of its controls: a page without a kernel switches between
+them (``tools/site/players.py``). A reader's notebook never loads this module.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Control:
     start: int
 
 
-def record(seconds: float) -> None:
+def install(seconds: float) -> None:
     """Let every ``interactive`` of this kernel show its states too, computed in so many seconds."""
     from ipywidgets.widgets.interaction import interactive
 
@@ -92,9 +92,7 @@ def control(widget: Any) -> Control | None:
     kind = type(widget).__name__
     if hasattr(widget, "_options_full"):  # a selection of any kind
         values, words = [one[1] for one in widget._options_full], list(widget._options_labels)
-    elif kind == "Checkbox":
-        values, words = [False, True], ["no", "yes"]
-    elif kind in ("IntSlider", "FloatSlider", "FloatLogSlider", "BoundedIntText"):
+    elif kind in ("IntSlider", "FloatSlider", "FloatLogSlider"):
         count = 1 + math.floor((widget.max - widget.min) / widget.step + 1e-9)
         values = [round(widget.min + i * widget.step, 10) for i in range(count)]
         values = [widget.base**x for x in values] if kind == "FloatLogSlider" else values

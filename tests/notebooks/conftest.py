@@ -5,7 +5,6 @@ import fcntl
 import os
 import pickle
 from collections.abc import Iterator
-from dataclasses import astuple
 from pathlib import Path
 
 import nbformat
@@ -50,7 +49,7 @@ def executed(place, record_property, request):
                 states = STATES if kind == "solved" else 0
                 done = run.execute(run.location(name, kind), kind, states=states)
                 path.write_bytes(pickle.dumps(done))
-                record_property("execution", astuple(done.timing))
+                record_property("execution", run.told(done))
         return pickle.loads(path.read_bytes())
 
     return get
@@ -98,7 +97,7 @@ def pytest_terminal_summary(terminalreporter):
     ]
     if found:
         terminalreporter.section("time per notebook")
-        terminalreporter.write_line(run.table([run.Timing(*value) for value in found]))
+        terminalreporter.write_line("\n".join([run.HEAD, *sorted(found)]))
 
 
 @pytest.hookimpl(trylast=True)

@@ -34,9 +34,8 @@ from tools.work import work_folder
 
 cloudpickle.register_pickle_by_value(trials)  # ranks need not be able to import it
 STARTERS = Path(__file__).with_name("starters")
-KINDS: dict[
-    str, tuple[str, dict[str, str | None]]
-] = {  # what a file defines: what it is, and the course's own
+# What a file defines: what it is, and the course's own.
+KINDS: dict[str, tuple[str, dict[str, str | None]]] = {
     "product": (f"matrix product, n = {trials.N}", {"course's loop ikj": None}),
     "allreduce": (
         f"allreduce of {4 * trials.NUMBERS >> 20} MB on 4 ranks",
@@ -85,16 +84,8 @@ def apart(kind: str, path: str, seed: int, timed: bool, limit: float) -> dict:
     with tempfile.TemporaryDirectory(prefix="contest-") as place:
         result = Path(place, "result.json")
         how = "timed" if timed else "right"
-        command = [
-            sys.executable,
-            "-m",
-            "tools.contest.trials",
-            kind,
-            path,
-            str(seed),
-            how,
-            str(result),
-        ]
+        command = [sys.executable, "-m", "tools.contest.trials", kind, path]
+        command += [str(seed), how, str(result)]
         environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
         environment |= {"TMPDIR": place}  # a compiler that is killed leaves its files
         process = subprocess.Popen(
@@ -176,9 +167,8 @@ def offer(found: dict[str, list[Entry]]) -> bool:
                     min(e.times) for e in rivals if e.path != "MPI" and e.times and not e.trouble
                 ]
                 if mine and own.times:
-                    board.offer(
-                        f"contest: {kind}", **{"× the course's": min(own.times) / min(mine)}
-                    )
+                    best = {"× the course's": min(own.times) / min(mine)}
+                    board.offer(f"contest: {kind}", **best)
             return board.flush(5.0) == 0
     return False
 
