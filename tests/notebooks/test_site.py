@@ -419,9 +419,9 @@ def test_of_many_figures_the_best_and_the_worst_beside_each_other_stand_open(tmp
     ]
     text = figures_of(rows, "links", tmp_path, monkeypatch)
     shown, folded = text.split("<details", 1)
-    ends = [("1,000 bytes", "2.0"), ("8,000 bytes", "0.25 ▼")]
+    ends = [("2.0", "1,000 bytes"), ("0.25\u00a0▼", "8,000 bytes")]
     assert re.findall(r"^\| send \| (.*?) \|.* \| (.*?) \|$", shown, re.M) == [*ends, *ends]
-    assert re.search(r"^\| rate .* 0.75 ▼ \|$", shown, re.M), "of a rate more is better"
+    assert re.search(r"^\| rate \| 0.75\s▼ \|", shown, re.M), "of a rate more is better"
     assert ", 4 ranks:" in shown, "what all have is said once"
     assert folded.count("| send |") == 8
     assert "All figures: 10 rows" in folded

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from helpers import records
-from helpers.claims.recorded import day, quantity
+from helpers.claims.recorded import SPACE, day, quantity
 from helpers.paths import ROOT
 from tools.site.ratios import GOOD, picture, times
 
@@ -212,7 +212,7 @@ def _shared(rows: Sequence[records.Row]) -> list[str]:
 
 def _table(rows: Sequence[records.Row], shared: Iterable[str] = ()) -> list[str]:
     """Return a table in Markdown, without the columns that nothing stands in."""
-    head = ["what", "case", "ours", "other", "other's", "times as good"]
+    head = ["what", "times as good", "ours", "other's", "other", "case"]
     columns = zip(head, *(_figures(row, shared) for row in rows), strict=True)
     kept = [column for column in columns if any(column[1:])]
     first, *lines = (f"| {' | '.join(line)} |" for line in zip(*kept, strict=True))
@@ -229,6 +229,7 @@ SAID = {
     "window": "through shared memory",
     "network": "through MPI",
     "none": "",
+    "flags": "",
     "block": "neighbours share a host",
     "cyclic": "no neighbours share a host",
 }
@@ -271,12 +272,12 @@ def _setting(record: records.Record) -> tuple[str, ...]:
 def _figures(row: records.Row, shared: Iterable[str]) -> list[str]:
     case = ", ".join(text for text in _cases(row) if text not in shared)
     factor = _better(row)
-    good = f"{times(factor)} {WORSE * _worse(row)}".strip() if factor else ""
+    good = f"{times(factor)}{SPACE}{WORSE * _worse(row)}".rstrip(SPACE) if factor else ""
     ours, peer = (
         quantity(value, row.unit).replace("1/s", "a second")
         for value in (row.value, row.peer_value)
     )
-    return [_cell(text) for text in (row.name, case, ours, row.peer, peer, good)]
+    return [_cell(text) for text in (row.name, good, ours, peer, row.peer, case)]
 
 
 def _cases(row: records.Row) -> list[str]:
