@@ -16,8 +16,10 @@ from helpers.plots.style import (
     GREY,
     ORANGE,
     VERMILION,
+    arrow,
     colour,
     ensure_axes,
+    ink,
     marker,
     note,
     panels,
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
 PAPER = {"facecolor": "white", "edgecolor": "none", "pad": 1}  # under text that a line may cross
 
-__all__ = ["bandwidths", "cache_step", "interactive", "latency", "misses", "tiles"]
+__all__ = ["bandwidths", "cache_step", "interactive", "latency", "misses", "reuse", "tiles"]
 
 
 def latency(
@@ -160,6 +162,91 @@ def tiles(
     return ax
 
 
+def reuse(side: int, registers: tuple[int, int]) -> Sequence[Axes]:
+    """Draw which numbers of C = AB a block keeps in a cache, and a register tile in registers.
+
+    ``side`` is that of the block's tiles; ``registers`` has the rows and columns of a register
+    tile. Numbers are of fp32.
+    """
+    axes, (rows, columns) = panels(2, figsize=(10.5, 5.3)), registers
+    axes[0].figure.set_label(
+        "What stays close to the processor: a block's tiles in a cache, a register tile of C"
+    )
+    whole, third, wide = 24, 8, (24 - columns) / 2  # numbers along a matrix; where a tile begins
+    one = f"{4 * side**2 / 1024:.3g} KiB"
+    tile = (third, third, third, third)
+    _product(
+        axes[0], "A block: one tile of each matrix, in a cache", whole,
+        {"A": (*tile, f"{one}\nstays"), "B": (*tile, one), "C": (*tile, one)},
+        f"$t = {side}$, 4 bytes a number:\n4 · {side} · {side} = {one} a tile,\n"
+        f"{12 * side**2 / 1024:.3g} KiB for three.\n\nEach number serves\n{side} products.",
+    )  # fmt: skip
+    _product(
+        axes[1], "A register tile: a piece of C, in registers", whole,
+        {"A": (third, third, 1, rows, ""), "B": (wide, third, columns, 1, ""),
+         "C": (wide, third, columns, rows, f"{4 * rows * columns} bytes\nstay")},
+        f"In each step of $k$:\n{rows} numbers of A, {4 * rows} bytes,\n"
+        f"each serves {columns} products;\n{columns} numbers of B, {4 * columns} bytes,\n"
+        f"each serves {rows} products.",
+    )  # fmt: skip
+    cuts = np.array([third, 2 * third])
+    for x, y in ((0, 0), (1, 0), (1, 1)):  # the other tiles
+        left, low = _corner(whole, x, y)
+        axes[0].hlines(low + cuts, left, left + whole, color=GREY, linewidth=0.8)
+        axes[0].vlines(left + cuts, low, low + whole, color=GREY, linewidth=0.8)
+    _shade(axes[1], whole, (0, 0), (0, third, whole, rows), ORANGE, 0.35)
+    _shade(axes[1], whole, (1, 1), (wide, 0, columns, whole), GREEN, 0.35)
+    for y in (0, 1):  # B's and C's next tiles lie to the right
+        _next(axes[0], whole, (1, y), (2 * third, 1.5 * third), (5, 0))
+    _next(axes[1], whole, (0, 0), (third + 1, third + rows / 2), (5, 0))
+    _next(axes[1], whole, (1, 1), (whole / 2, third + 1), (0, 5))
+    return axes
+
+
+def _product(ax: Axes, title: str, whole: int, held: Mapping[str, tuple], words: str) -> None:
+    """Draw A left of C and B above C, what is held of each, and words where no matrix is."""
+    for (letter, (*part, said)), at, fill in zip(
+        held.items(), ((0, 0), (1, 1), (1, 0)), (ORANGE, GREEN, BLUE), strict=True
+    ):
+        _shade(ax, whole, at, (0, 0, whole, whole), "none")
+        x, y = _shade(ax, whole, at, part, fill)
+        ax.text(x, y, said, ha="center", va="center", fontsize=12, color=ink(fill))
+        left, low = _corner(whole, *at)
+        ax.text(left + whole - 1, low + 1, f"${letter}$", ha="right", va="bottom", fontsize=18)
+    end = _corner(whole, 1, 1)[0] + whole
+    ax.text(0, end, words, ha="left", va="top", linespacing=1.4)
+    ax.set_title(title, fontsize=14)
+    ax.set(xlim=(-0.5, end + 0.5), ylim=(-0.5, end + 0.5), aspect="equal")
+    ax.axis("off")
+
+
+def _corner(whole: int, right: int, up: int) -> tuple[int, int]:
+    """Return the lower left corner of one of the matrices."""
+    return right * (whole + 3), up * (whole + 3)
+
+
+def _shade(
+    ax: Axes, whole: int, at: tuple[int, int], part: Sequence[float], fill: str, alpha: float = 1
+) -> tuple[float, float]:
+    """Draw a part of a matrix (columns before, rows above, width, height); return its middle."""
+    from matplotlib.patches import Rectangle
+
+    (left, low), (before, above, wide, high) = _corner(whole, *at), part
+    x, y = left + before, low + whole - above - high
+    edge = GREY if fill == "none" else "white"
+    ax.add_patch(Rectangle((x, y), wide, high, fc=fill, ec=edge, lw=1.5, alpha=alpha))
+    return x + wide / 2, y + high / 2
+
+
+def _next(
+    ax: Axes, whole: int, at: tuple[int, int], begin: tuple[float, float], way: tuple[int, int]
+) -> None:
+    """Draw an arrow from what is held of a matrix to what is held next, x and y downwards."""
+    left, low = _corner(whole, *at)
+    x, y = left + begin[0], low + whole - begin[1]
+    arrow(ax, (x, y), (x + way[0], y - way[1]), "black", width=2)
+
+
 def misses(counts: Mapping[str, Mapping[str, int]]) -> Axes:
     """Draw the simulated misses of each loop order, stacked by matrix ``"a"``, ``"b"``, ``"c"``.
 
@@ -169,7 +256,7 @@ def misses(counts: Mapping[str, Mapping[str, int]]) -> Axes:
     orders, inner = list(counts), [order[-1] for order in counts]
     changes = np.cumsum([0, *(one != other for one, other in itertools.pairwise(inner))])
     places, base = np.arange(len(orders)) + 0.5 * changes, np.zeros(len(orders))
-    for name, fill in (("a", BLUE), ("b", ORANGE), ("c", GREEN)):
+    for name, fill in (("a", ORANGE), ("b", GREEN), ("c", BLUE)):
         values = np.array([one[name] for one in counts.values()], dtype=float)
         ax.bar(places, values, bottom=base, color=fill, label=f"of {name.upper()}",
                hatch={"a": "", "b": "//", "c": ".."}[name], edgecolor="white")  # fmt: skip

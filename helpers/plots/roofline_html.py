@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from helpers.plots.labels import beside, together
-from helpers.plots.style import BLUE, GREY
+from helpers.plots.style import BLUE, GREY, VERMILION
 from helpers.plots.web.page import embed
+from helpers.roofline import ABOVE
 
 if TYPE_CHECKING:
     from IPython.display import HTML
@@ -23,7 +24,8 @@ def interactive(
 ) -> HTML:
     """Return the roofline: point at a kernel for its figures, add your own.
 
-    ``peaks`` are in flop/s, ``bandwidths`` in bytes/s; the SVG reads without its script.
+    ``peaks`` are in flop/s, ``bandwidths`` in bytes/s; the SVG reads without its script. A kernel
+    above its roof stands in a frame, and words below the picture call it a fault of measuring.
     """
     data = [
         {
@@ -35,6 +37,7 @@ def interactive(
             "top": own_roof(peaks, p.threads),
             "memory": own_roof(bandwidths, p.threads),
             "threads": f"{p.threads} thread{'s' * (p.threads > 1)}",
+            "twice": p.twice,
         }
         for p in points
     ]
@@ -186,20 +189,42 @@ def _kernels(at: _Frame, data) -> list[str]:
         hollow = d["top"] < at.top  # held against a dashed roof
         fill, ring, wide = ("#fff", BLUE, 2) if hollow else (BLUE, "#fff", 1.5)
         parts.append(_dot(*place, 7, fill, tip_of(d), f' stroke="{ring}" stroke-width="{wide}"'))
+        if _share(d) > ABOVE:
+            parts.append(_square(*place, 10))
     return parts
 
 
 def _legend(at: _Frame, peaks, data, like) -> str:
+    """What circles, lines and frames mean."""
+    said = [*_by_threads(at, peaks, data, like), *_faults(data)]
+    return f"<small>{' '.join(said)}</small>" if said else ""
+
+
+def _faults(data) -> list[str]:
+    """What is said of kernels above their roof."""
+    above = [d for d in data if _share(d) > ABOVE]
+    if not above:
+        return []
+    names = html.escape(", ".join(d["name"] for d in above))
+    twice = ", also when both were measured again" if all(d["twice"] for d in above) else ""
+    return [
+        f"<b>In a frame: above its roof{twice} ({names}).</b> This is a fault of measuring, not a "
+        "fast kernel: the roof came out too low, or a cache delivered bytes that we count as "
+        "memory's."
+    ]
+
+
+def _by_threads(at: _Frame, peaks, data, like) -> list[str]:
     """What circles and lines mean, where they differ by threads."""
     hollow = [d["threads"] for d in data if d["top"] < at.top]
     if not hollow:
-        return ""
+        return []
     full = _threads(next(name for name, rate in peaks.items() if rate == at.top))
     said = [f"Filled circle: {full}, as the solid lines."] if len(hollow) < len(data) else []
     said.append(f"Hollow circle: {', '.join(set(hollow))}, as the dashed lines.")
     if any(dash is None for dash in like.values()):
         said.append("Dotted and dash-dotted lines: caches.")
-    return f"<small>{' '.join(said)}</small>"
+    return said
 
 
 def _threads(name: str) -> str:
@@ -235,13 +260,18 @@ def own_roof(ceilings: Mapping[str, float], threads: int) -> float:
 
 def tip_of(d: Mapping) -> str:
     """Return what shows under the pointer: intensity, performance, share of its own roof."""
-    share = d["p"] / min(d["top"], d["memory"] * d["i"])
+    share = _share(d)
     above = ", above it: a cache served the data, or the roof was measured too low"
     return (
         f"{d['name']}: {d['i']:.3g} flop/byte, {d['p'] / 1e9:.3g} Gflop/s, "
         f"{d['b'] / d['s'] / 1e9:.3g} GB/s, {100 * share:.0f} % of its roof"
-        f"{above if share > 1.05 else ''}"
+        f"{above if share > ABOVE else ''}"
     )
+
+
+def _share(d: Mapping) -> float:
+    """Return the part of its own roof that a kernel reached."""
+    return d["p"] / min(d["top"], d["memory"] * d["i"])
 
 
 def _line(x1, y1, x2, y2, stroke, width, dash="") -> str:
@@ -263,6 +293,14 @@ def _dot(x, y, r, fill, tip, extra="") -> str:
     return (
         f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{r}" fill="{fill}"{extra}>'
         f"<title>{html.escape(tip)}</title></circle>"
+    )
+
+
+def _square(x, y, half) -> str:
+    """A square around a circle: no circle, which the script would tell about."""
+    return (
+        f'<rect x="{x - half:.1f}" y="{y - half:.1f}" width="{2 * half}" height="{2 * half}" '
+        f'fill="none" stroke="{VERMILION}" stroke-width="2" pointer-events="none"/>'
     )
 
 

@@ -6,10 +6,16 @@ intensity in flop/byte (Williams, Waterman & Patterson 2009, CACM 52(4)).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-__all__ = ["Point", "place"]
+if TYPE_CHECKING:
+    from helpers.roofline.ceilings import Ceilings
+
+__all__ = ["ABOVE", "Point", "place", "under_roof"]
+
+ABOVE = 1.05  # times its roof: what reaches more is no fast kernel, but a fault of a measurement
 
 
 @dataclass(frozen=True)
@@ -27,6 +33,8 @@ class Point:
         Of the best of its runs.
     threads
         How many worked on it: it is held against the roof of as many.
+    twice
+        Whether it stayed above its roof when both were measured again.
     """
 
     name: str
@@ -34,6 +42,7 @@ class Point:
     bytes: float
     seconds: float
     threads: int = 1
+    twice: bool = False
 
     @property
     def intensity(self) -> float:
@@ -84,3 +93,52 @@ def place(
 
     timing = measure(kernel, repeats=25, warmup=1, min_time=0.002, time_limit=time_limit)
     return Point(name, flops, bytes, timing.best, threads)
+
+
+def under_roof(
+    machine: Ceilings, once: Callable[[], Sequence[Point]], rounds: int = 1
+) -> list[Point]:
+    """Time kernels in turn; measure those above their roof again, and first their roof.
+
+    No kernel is faster than its roof, so one of the two was measured wrongly, or a cache delivered
+    bytes that are counted as memory's.
+
+    Parameters
+    ----------
+    machine
+        Whose roofs count. A roof that turns out to be higher is raised in it.
+    once
+        Times each kernel once and returns their points, always in the same order.
+    rounds
+        How often ``once`` is called at least.
+
+    Returns
+    -------
+    list of Point
+        The best of each kernel's rounds. ``twice`` is set in those that stay above their roof.
+    """
+    best = list(once())
+
+    def another_round() -> None:
+        best[:] = [min(pair, key=lambda p: p.seconds) for pair in zip(best, once(), strict=True)]
+
+    def above(point: Point) -> bool:
+        return point.share(*machine.roof(point.threads)) > ABOVE
+
+    for _ in range(rounds - 1):
+        another_round()
+
+    def passed() -> set[tuple[int, str]]:
+        roofs = {p: machine.roof(p.threads) for p in best if above(p)}
+        return {
+            (p.threads, "memory" if bandwidth * p.intensity < peak else "peak")
+            for p, (peak, bandwidth) in roofs.items()
+        }
+
+    again: set[tuple[int, str]] = set()
+    while new := passed() - again:  # once each: what then still is above will stay there
+        for roof in sorted(new):
+            machine.raise_roof(*roof)
+        again |= new
+        another_round()
+    return [replace(p, twice=above(p)) for p in best]

@@ -6,16 +6,18 @@ import hashlib
 import json
 import time
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 
 from helpers import native
 from helpers.machine import usable_cores
 from helpers.machine.cache import cache_folder
 from helpers.machine.compilers import compiler_version, find_compiler
 from helpers.machine.facts import processor
-from helpers.roofline.measuring import measure
+from helpers.roofline.measuring import measure, raise_rates
 from helpers.roofline.system import instruction_sets
+from helpers.timing import Others
 
-VERSION = 10  # of what is measured: kept ceilings of another version are measured anew
+VERSION = 11  # of what is measured: kept ceilings of another version are measured anew
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,8 @@ class Ceilings:
     ``bandwidths``: level ("L1", ..., "memory"), kind, threads, bytes (of the working set, a
     thread), rate (bytes/s), spread. ``latency``: lists [bytes, seconds]. ``found``: plateaus of the
     latency curve (seconds, rise, capacity). ``reported``: caches as the system has them. ``line``,
-    ``ways`` (of L1): from the curves, None where they do not show. ``frequency`` in Hz.
+    ``ways`` (of L1): from the curves, None where they do not show. ``frequency`` in Hz. ``busy``
+    says that other programs disturbed the measurement.
     """
 
     machine: str
@@ -42,6 +45,7 @@ class Ceilings:
     ways: int | None
     seconds: float
     skipped: list[str] = field(default_factory=list)
+    busy: str = ""
 
     def peak(self, dtype: str = "float32", threads: int | None = None, isa: str = "") -> float:
         """The highest peak in flop/s with ``threads`` (default: the best number), of an ISA or any.
@@ -69,6 +73,32 @@ class Ceilings:
             if b["level"] == "memory" and b["threads"] <= max(threads, 1)
         ]
         return max(self.peak(dtype, count) for count in counted), max(rates)
+
+    def lines(self, *threads: int) -> tuple[dict[str, float], dict[str, float]]:
+        """Peaks and memory's bandwidths by name, as the picture takes them.
+
+        For each of the numbers of threads, or for one and all cores.
+        """
+        peaks, memory = {}, {}
+        for k in threads or thread_counts(self.cores):
+            words = f"{k} thread" + "s" * (k > 1)
+            peaks[f"fp32, {words}"], memory[f"memory, {words}"] = self.roof(k)
+        return peaks, memory
+
+    def raise_roof(self, threads: int, limit: str) -> None:
+        """Measure a roof again; a higher rate replaces the old one, also where it is kept.
+
+        ``limit`` says which part of the roof: "peak" (of float32) or "memory".
+        """
+        rows = [
+            *(p for p in self.peaks if (limit, p["dtype"]) == ("peak", "float32")),
+            *(b for b in self.bandwidths if limit == b["level"] == "memory"),
+        ]
+        most = max((row["threads"] for row in rows if row["threads"] <= threads), default=1)
+        raise_rates([row for row in rows if row["threads"] == most], self.cores)
+        kept = _file()
+        if kept.exists() and f'"date": "{self.date}"' in kept.read_text():
+            _keep(self, kept)
 
     def cache_roofs(self) -> dict[str, float]:
         """The bandwidth in bytes/s of each cache, with the best number of threads.
@@ -129,22 +159,32 @@ def ceilings(*, again: bool = False, progress: bool = True, quick: bool = False)
     quick
         Take fewer samples and a shorter latency curve (for tests).
     """
-    # The compiler counts too: one without OpenMP measures one thread.
-    built = f"{compiler_version(find_compiler())} {native.openmp()}"
-    key = hashlib.sha256(f"{processor()} {usable_cores()} {built} {VERSION} {quick}".encode())
-    kept = cache_folder() / f"ceilings-{key.hexdigest()[:16]}.json"
+    kept = _file(quick)
     if not again and kept.exists():
         try:
             return Ceilings(**json.loads(kept.read_text()))
         except (ValueError, TypeError):  # cut off or of another version: measure
             pass
-    made = Ceilings(**measure(thread_counts(usable_cores()), progress, quick))
-    if made.skipped:  # the machine was too busy: another call may do better
-        return made
+    with Others() as others:
+        measured = measure(thread_counts(usable_cores()), progress, quick)
+    made = Ceilings(**measured | {"busy": str(others)})
+    if not made.skipped:  # else the machine was too busy: another call may do better
+        _keep(made, kept)
+    return made
+
+
+def _file(quick: bool = False) -> Path:
+    """Return where this machine's ceilings are kept."""
+    # The compiler counts too: one without OpenMP measures one thread.
+    built = f"{compiler_version(find_compiler())} {native.openmp()}"
+    key = hashlib.sha256(f"{processor()} {usable_cores()} {built} {VERSION} {quick}".encode())
+    return cache_folder() / f"ceilings-{key.hexdigest()[:16]}.json"
+
+
+def _keep(made: Ceilings, kept: Path) -> None:
     part = kept.with_suffix(f".{time.monotonic_ns()}.part")
     part.write_text(json.dumps(asdict(made)))
     part.replace(kept)
-    return made
 
 
 def thread_counts(cores: int) -> list[int]:

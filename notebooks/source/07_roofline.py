@@ -38,8 +38,8 @@ from helpers.exercises import roofline as check
 from helpers.plots import roofline as draw
 from helpers.plots import style
 from helpers.predictions import Prediction
-from helpers.roofline import Point, kernels, place
-from helpers.roofline.ceilings import ceilings, thread_counts
+from helpers.roofline import Point, kernels, place, under_roof
+from helpers.roofline.ceilings import ceilings
 from helpers.roofline.matmul import causes, flops, least_bytes, versions
 from helpers.timing import Others, measure, seconds
 
@@ -60,24 +60,26 @@ a, b = (rng.random((P.n, P.n), dtype=np.float32) for _ in range(2))
 products = versions(P.n)  # of two matrices, by name
 
 # %% [markdown]
-# The next cell measures this machine once, in less than a minute, and draws its roofline. The lines are limits of the machine, for numbers of 32 bits (fp32). Each circle is a *kernel*, a small piece of a program. Further right, a kernel does more operations for each byte; further up, it is faster. `axpy` adds a multiple of one array to another. The other two kernels multiply the same matrices with the same number of operations. (A circle may lie above its line if a cache served the kernel, or if other programs slowed the machine while it measured the line.) **Point at a circle** for its figures, and **add a kernel** of your own below the picture. Which kernel could be faster?
+# The next cell measures this machine once, in less than a minute, and draws its roofline. The lines are limits of the machine, for numbers of 32 bits (fp32). Each circle is a *kernel*, a small piece of a program. Further right, a kernel does more operations for each byte; further up, it is faster. `axpy` adds a multiple of one array to another. The other two kernels multiply the same matrices with the same number of operations. No circle can truly lie above its line. Where one does, the cell measures circle and line again; if it stays there, the picture says so. **Point at a circle** for its figures, and **add a kernel** of your own below the picture. Which kernel could be faster?
 
 # %%
 machine = ceilings()
-peaks, roofs = {}, {}
-for k in thread_counts(machine.cores):  # one alone where the compiler has no OpenMP
-    words = f"{k} thread" + "s" * (k > 1)
-    peaks[f"fp32, {words}"], roofs[f"memory, {words}"] = machine.roof(k)
 work = flops(P.n), least_bytes(P.n)
 slow, fast = (lambda f=products[name]: f(a, b) for name in ("ijk", "library"))
-with Others() as others:
-    first = [
+
+
+def first_three():
+    return [
         place(*kernels.axpy(), time_limit=1),
         place("product, three loops", slow, *work, time_limit=1),
         place("product, library", fast, *work, machine.cores, time_limit=1),
     ]
+
+
+with Others() as others:
+    first = under_roof(machine, first_three)
 others.say()
-draw.interactive(peaks, roofs, first)
+draw.interactive(*machine.lines(), first)
 
 # %% [markdown]
 # ## Lesson 1. How fast can a kernel be on this machine?
@@ -114,10 +116,8 @@ for row in machine.theory():
           f"{row['units']:19.1f}")  # fmt: skip
 per_cycle.answer(max(row["per_cycle"] for row in machine.theory() if row["dtype"] == "float32"))
 print(f"fp32, best of 1 to {machine.cores} cores: {machine.peak('float32') / 1e9:.0f} Gflop/s")
-if machine.skipped:
-    print(
-        "The machine was too busy for some of the measurements; do not believe the others too much."
-    )
+if machine.skipped or machine.busy:
+    print("Other programs disturbed these measurements. Measure again: ceilings(again=True)")
 
 # %% [markdown]
 # *Scalar* code uses one lane of a register. *theory* is the formula, with two units and FMA in every row. The last column shows how many instructions your core finishes in a cycle (operations ÷ lanes, ÷ 2 with FMA):
@@ -276,11 +276,15 @@ check.predict_point(least_seconds)
 # %%
 by_passes = Prediction("time of passes ÷ time of fused", None)  # your number for None
 
+
 # %%
+def seven():
+    return [place(*make(), time_limit=0.3) for make in kernels.standard()]
+
+
 with Others() as others:
-    rounds = [[place(*make(), time_limit=0.3) for make in kernels.standard()] for _ in range(2)]
+    points = under_roof(machine, seven, rounds=2)
 others.say()
-points = [min(one, key=lambda p: p.seconds) for one in zip(*rounds, strict=True)]
 print(f"{'':9} threads flop/byte Gflop/s   GB/s  of roof predicted  measured")
 for p in points:
     roof = machine.roof(p.threads)
@@ -293,11 +297,10 @@ took = {p.name: p.seconds for p in points}
 by_passes.answer(took["passes"] / took["fused"])
 peak, bandwidth = machine.roof(machine.cores)
 offer("the roof of all cores", **{"Gflop/s": peak / 1e9, "GB/s": bandwidth / 1e9})
+peaks, roofs = machine.lines()
 draw.interactive(peaks, roofs | machine.cache_roofs(), points)
 
 # %% [markdown] claims="07-fusion 07-softmax"
-# (A kernel may come out *above the roof* if a large last cache held part of its arrays, or if other programs slowed the machine while it measured the bandwidth.)
-#
 # **Fusion saves bytes, and so it saves time.** In the records, on one thread, four passes take 2.0 to 2.2 times as long as one pass if the arrays lie in memory, and 1.7 to 1.9 times if they lie in L2. Bytes alone predict 2.5.
 #
 # **Bytes do not explain a kernel far below memory's roof.** `softmax` moves as many bytes as `x * 2`, and takes 1.5 to 4.3 times as long in the records. One reason may be *exp*: we count it as one operation, but it takes many instructions.
@@ -460,8 +463,13 @@ evidence("07-causes-together")
 # %% [markdown]
 # ### Blocks
 #
-# A product of two $n \times n$ matrices does $2n^3$ operations on $3n^2$ numbers. In fp32 its intensity is $I = 2n^3 / 12n^2 = n/6$ flop/byte, far right of the ridge. But this counts each number as read once. Three plain loops read B $n$ times: from a cache if B fits there, from memory if it does not. **Blocked** loops work on square *tiles* of side $t$. If three tiles, one of each matrix, fit into a cache, each loaded number is used $t$ times before it leaves.
-#
+# A product of two $n \times n$ matrices does $2n^3$ operations on $3n^2$ numbers. In fp32 its intensity is $I = 2n^3 / 12n^2 = n/6$ flop/byte, far right of the ridge. But this counts each number as read once. Three plain loops read B $n$ times: from a cache if B fits there, from memory if it does not. **Blocked** loops work on square *tiles* of side $t$, at the left of the picture. If three tiles, one of each matrix, fit into a cache, each loaded number is used $t$ times before it leaves. The arrows lead to what comes next:
+
+# %%
+draw.reuse(32, (6, 16))
+plt.show()
+
+# %% [markdown]
 # ### Exercise 4: choose a tile
 #
 # *Difficulty ●●○, 10 minutes.* Return the largest side $t$ that is a multiple of `multiple` and for which three $t \times t$ tiles fit into `cache` bytes. An element has `size` bytes.
@@ -509,7 +517,7 @@ best_side.answer(max(rates, key=rates.get))
 # %% [markdown] claims="07-tile-too-large 07-register-tile"
 # The dashed line is the same program with a single tile: where the curve lies above it, blocks pay. The best side may be that of L1's tile, of L2's, or neither. In the records, tiles twice as wide as L2's take 16 to 40 % longer.
 #
-# Blocks do not change the innermost loop: it still loads and stores an element of C for each product that it adds. **Register tiles** change it: a piece of C, such as 6 × 16 numbers, stays in registers while $k$ runs. Each loaded number of B then serves 6 rows, and each number of A 16 columns. In the records, register tiles are three to four times as fast as blocks; the next picture compares them on your machine.
+# Blocks do not change the innermost loop: it still loads and stores an element of C for each product that it adds. A **register tile**, at the right of the picture above, changes it: a piece of C stays in registers while $k$ runs. In the records, register tiles are three to four times as fast as blocks. The last picture of this lesson compares them on your machine.
 
 # %%
 display(evidence("07-tile-too-large"), evidence("07-register-tile"))
@@ -556,21 +564,34 @@ check.own_product(product)
 # %%
 from helpers.roofline.own import ProductError, try_product
 
-for name in ("blocked", "tiled"):
-    call = lambda f=products[name]: f(a, b)  # noqa: E731
-    spent[name] = measure(call, repeats=5, warmup=1, time_limit=1.0).best
-placed = [Point(name, flops(P.n), least_bytes(P.n), time_) for name, time_ in spent.items()]
-if product:
-    try:
+
+def race():
+    """Each product in turn; yours and ikj take turns in a process of their own."""
+    timed = {}
+    for name in ("ijk", "ikj", "blocked", "tiled", "library"):
+        call = lambda f=products[name]: f(a, b)  # noqa: E731
+        timed[name] = measure(call, repeats=3, warmup=1, time_limit=0.5).best
+    if runs:
         mine = try_product(product, P.n)
-        placed.append(Point("yours", flops(P.n), least_bytes(P.n), mine.seconds))
-        print(f"yours takes {mine.seconds / mine.rival:.2f} of the time of ikj")
-    except ProductError as error:
-        print(error)
-draw.interactive(peaks, roofs, placed)
+        timed |= {"ikj": mine.rival, "yours": mine.seconds}
+    return [Point(name, *work, spent) for name, spent in timed.items()]
+
+
+runs = False
+try:
+    runs = bool(product and try_product(product, P.n))
+except ProductError as error:
+    print(error)
+with Others() as others, threadpool_limits(1):
+    raced = under_roof(machine, race, rounds=3)
+others.say()
+took = {point.name: point.seconds for point in raced}
+if runs:
+    print(f"yours takes {took['yours'] / took['ikj']:.2f} of the time of ikj")
+draw.interactive(*machine.lines(1), raced)
 
 # %% [markdown]
-# All programs ran on one thread. We counted the same operations and bytes for each, so all circles have the same intensity. Look how far each one is from its roof. (One may lie above it if other programs slowed the machine while it measured the peak.) At n = 384, B takes 0.6 MB: where it fits a cache, blocks may gain nothing.
+# All products took turns on one thread, and the best of three rounds counts. Their operations and bytes are the same, so all circles have the same intensity. Look how far each one is from its roof. At n = 384, B takes 0.6 MB: where it fits a cache, blocks may gain nothing.
 #
 # > **Answer.** The inner loop of `ikj` takes steps of one element, lets no addition wait, and compiles to vectors. Each of the three gains less without the others. Blocks and register tiles then use each loaded number more often.
 #

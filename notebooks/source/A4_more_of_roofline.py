@@ -34,7 +34,7 @@ from helpers.models.transformer import layer as piece
 from helpers.plots import roofline as draw
 from helpers.plots import style
 from helpers.predictions import Prediction
-from helpers.roofline import kernels, place
+from helpers.roofline import kernels, place, under_roof
 from helpers.roofline.ceilings import ceilings
 from helpers.roofline.design import Layer, shuffle, variants
 from helpers.timing import Others, measure, seconds
@@ -42,14 +42,12 @@ from helpers.timing import Others, measure, seconds
 style.use()
 torch.set_num_threads(1)  # one core, so that one roof holds for every point
 machine = ceilings()  # measured in less than a minute, once; the result is kept
-one_core, one_memory = machine.roof(1)
-peak, roof = {"peak, one core": one_core}, {"memory": one_memory}
 
 
 # %% [markdown]
 # ## How large must a batch be before arithmetic limits a layer?
 #
-# A layer multiplies a batch $x$ ($B \times n$) by weights ($n \times n$). For one sample it reads all weights and uses each once. Every further sample uses the same weights again, so operations grow faster than bytes, and the layer's intensity rises.
+# A layer multiplies a batch $x$ ($B \times n$) by weights ($n \times n$). For one sample it reads all weights and uses each once. Every further sample uses the same weights again, so the layer's intensity rises.
 #
 # ### Exercise 1: the least batch
 #
@@ -74,23 +72,38 @@ def batch(n, ridge, weight, value):
 # %% check="compute-bound-batch" points=2
 check.compute_bound_batch(batch)
 
+
 # %%
-least, layers = batch(1024, one_core / one_memory, 4, 4), []
+def layers(batches, words=""):
+    made = (kernels.layer(rows, 2048) for rows in batches)
+    return [place(name + words, *layer, time_limit=0.5) for name, *layer in made]
+
+
 with Others() as others:
-    for rows in sorted({1, 4, 16, 64, 256, least} - {None, math.inf}):
-        name, *layer = kernels.layer(rows, 1024)
-        layers.append(place(name + ", yours" * (rows == least), *layer, time_limit=0.5))
+    some = under_roof(machine, lambda: layers((1, 4, 16, 64, 128)), rounds=2)
+    one_core, one_memory = machine.roof(1)
+    least = batch(2048, one_core / one_memory, 4, 4)
+    mine = under_roof(machine, lambda: layers({least} - {None, math.inf}, ", yours"))
 others.say()
-draw.interactive(peak, roof, layers)
+meet = 128 * some[0].seconds / some[-1].seconds
+print(f"arithmetic limits the layer from B = {least or '–'} by your formula,")
+print(f"and from B = {meet:.0f} by the times of B = 1 and B = 128")
+draw.interactive(*machine.lines(1), some + mine)
 
 # %% [markdown]
-# A batch of 1 stands far left: two operations for each weight of 4 bytes. As the batch grows, the point moves right; past the ridge, arithmetic limits the layer. Your least batch, *yours*, stands just right of the ridge. If it lies below the roof, the library's kernel does not reach the peak. (A point may lie above a line if the line was measured on a busier machine, or above memory's line if a cache holds the weights.)
+# A batch of 1 stands far left: two operations for each weight of 4 bytes. Your least batch, *yours*, stands just right of the ridge. With weights of $w$ bytes, values of $v$ bytes and the ridge at $R$:
+#
+# $$I(B) = \frac{2Bn^2}{wn^2 + 2vBn} = \frac{2B}{w + 2vB/n} \qquad I(B) = R \;\text{ at }\; B = \frac{wR}{2\,(1 - vR/n)}$$
+#
+# While $B \ll n$, the intensity is about $2B/w$. So in fp32 the least batch is about twice the ridge. No batch lifts the intensity above $n/v$.
+#
+# The second printed batch uses times alone. A small batch takes as long as $B = 1$, to read the weights. In a large batch, each sample takes a 128th of the time of $B = 128$. Both give the same time at the printed batch. It differs from yours if the kernel comes closer to one roof than to the other.
 #
 # ## Fewer bytes for each number
 #
 # An fp32 number takes half the bytes of an fp64 number, and a vector register holds twice as many.
 #
-# > **Predict.** What is the least batch in fp64 ÷ the least batch in fp32? Now store each weight, but not $x$ or the result, in one byte, and convert it to fp32 before the arithmetic. By which factor does the least batch of fp32 fall?
+# > **Predict.** What is the least batch in fp64 ÷ in fp32? Now store each weight of the fp32 layer in one byte, and convert it to fp32 before the arithmetic. By which factor does the least batch fall?
 
 # %%
 falls = Prediction("least batch in fp64 ÷ in fp32", None)  # your number for None
@@ -112,9 +125,9 @@ if found[0]:
     narrow.answer(found[1] / found[3])
 
 # %% [markdown]
-# From fp64 to fp32 the intensity doubles. Where the peak doubles too, the least batch stays the same; where the peak more than doubles, the least batch grows. Narrower weights change only the intensity: weights of 2 bytes about halve the least batch, weights of 1 byte quarter it.
+# From fp64 to fp32, $w$ halves. If the peak doubles, so does $R$, and the least batch stays the same; if the peak more than doubles, the least batch grows. Narrower weights change $w$ alone: up to rounding, 2 bytes halve the least batch, and 1 byte quarters it.
 #
-# This is what the roof allows. Does a library follow? We time two layers of 34 million operations each. Memory limits the first ($B = 1$, $n = 4096$), arithmetic the second ($B = 64$, $n = 512$).
+# Does a library do what the roof allows? We time two layers of 34 million operations each. Memory limits the first ($B = 1$, $n = 4096$), arithmetic the second ($B = 64$, $n = 512$).
 #
 # > **Predict.** How many times as fast as `float32` is `bfloat16` in the second layer?
 
@@ -138,13 +151,13 @@ others.say()
 halves.answer(taken[torch.float32].seconds / taken[torch.bfloat16].seconds)
 
 # %% [markdown] claims="A4-half-the-bytes"
-# From `float64` to `float32`, half the bytes and twice as many numbers in a register each promise a factor of 2. In the records (one is folded) the factor is 1.9 where memory limits the layer, and 2.1 to 2.25 where arithmetic does:
+# In the records (one is folded), `float32` is 1.9 times as fast as `float64` where memory limits the layer, and 2.1 to 2.25 times where arithmetic does:
 
 # %%
 evidence("A4-half-the-bytes")
 
 # %% [markdown]
-# Now compare `bfloat16` and `float16` with `float32` in your run. Both have half its bytes, so in the first layer the roof promises half its time. A kernel may save less, or take longer. In the second layer `bfloat16` may be far faster, and pass the peak drawn above: some processors have fast instructions for `bfloat16` alone. **Fewer bytes raise the roof; measure whether a kernel follows.** Fewer bits cost accuracy: the line *errors* shows the largest error of the second layer ÷ its largest result. `bfloat16` has the range of `float32` and only 8 significant bits; `float16` has 11.
+# Now compare `bfloat16` and `float16` with `float32` in your run. Both have half its bytes, so in the first layer the roof promises half its time. A kernel may save less, or take longer. In the second layer `bfloat16` may even pass the peak of `float32`: some processors have fast instructions for it. **Fewer bytes raise the roof; measure whether a kernel follows.** Fewer bits cost accuracy: the line *errors* shows the second layer's largest error ÷ its largest result. `bfloat16` has the range of `float32` but only 8 significant bits; `float16` has 11.
 #
 # ## Prefill and decode
 #
@@ -160,7 +173,7 @@ evidence("A4-half-the-bytes")
 at_most = Prediction("intensity of decode with any number of requests, T = C", None)  # your number
 
 # %% [markdown]
-# The next cell takes a block of the course's transformer. `decode` runs it for one new token of each request. The last line compares the result with what the whole block computes at its last position:
+# Here `decode` runs a block of the course's transformer for one new token of each request. The last line compares the result with the whole block's last position:
 
 
 # %%
@@ -188,26 +201,30 @@ keys, values = (split(part(h), 8) for part in (block.attention.key, block.attent
 last = decode(block, prompt[:, -1:], keys.clone(), values.clone())
 print(f"largest difference: {(last - block(prompt)[:, -1:]).abs().max():.0e}")
 
+
 # %%
-work, others = T * (24 * C**2 + 2 * T * C), Others()  # causal: half of the T × T pairs
-with others:
-    least = 4 * (12 * C**2 + 2 * T * C)
-    phases = [place("prefill", lambda: block(prompt), work, least, time_limit=1)]
-for B in (1, 4, 16, 64):
-    x, cache = torch.randn(B, 1, C), [one.repeat(B, 1, 1, 1) for one in (keys, values)]
-    work, moved = B * (24 * C**2 + 4 * T * C), 4 * (12 * C**2 + 2 * T * C * B)
-    call = lambda x=x, cache=cache: decode(block, x, *cache)  # noqa: E731
-    with others:
-        phases.append(place(f"decode, B = {B}", call, work, moved, time_limit=1))
+def prefill_and_decode():
+    work, least = T * (24 * C**2 + 2 * T * C), 4 * (12 * C**2 + 2 * T * C)  # half of T × T pairs
+    points = [place("prefill", lambda: block(prompt), work, least, time_limit=1)]
+    for B in (1, 4, 16, 64):
+        x, cache = torch.randn(B, 1, C), [one.repeat(B, 1, 1, 1) for one in (keys, values)]
+        work, moved = B * (24 * C**2 + 4 * T * C), 4 * (12 * C**2 + 2 * T * C * B)
+        call = lambda x=x, cache=cache: decode(block, x, *cache)  # noqa: E731
+        points.append(place(f"decode, B = {B}", call, work, moved, time_limit=1))
+    return points
+
+
+with Others() as others:
+    phases = under_roof(machine, prefill_and_decode)
 others.say()
 for p, tokens in zip(phases, (T, 1, 4, 16, 64), strict=True):
     print(f"{p.name:14} {p.intensity:6.2f} flop/byte {p.performance / 1e9:6.1f} Gflop/s"
           f" {seconds(p.seconds / tokens):>8} a token")  # fmt: skip
 at_most.answer((24 * C**2 + 4 * T * C) / (8 * T * C))
-draw.interactive(peak, roof, phases)
+draw.interactive(*machine.lines(1), phases)
 
 # %% [markdown]
-# Prefill stands right of the ridge: it reads the weights once for all $T$ tokens. Decode for one request reads them for every token, and stands far left. **So for one request, writing a token takes longer than reading one** (last column). More requests at a time move decode to the right, but only up to 3.5 flop/byte here: requests share the weights, but each has its own KV cache. So servers collect requests, and models shrink the cache: they use fewer heads for keys and values, or fewer bytes for each number.
+# Prefill reads the weights once for all $T$ tokens, and stands right of the ridge. Decode for one request reads them for every token, and stands far left. **So for one request, writing a token takes longer than reading one** (last column). More requests move decode to the right, but only up to 3.5 flop/byte: they share the weights, but each has its own KV cache. So servers collect requests, and models shrink the cache: they use fewer heads for keys and values, or fewer bytes for each number.
 #
 # ## Designing a layer
 #
@@ -237,29 +254,44 @@ def factors(k1, k2, stride, groups):
 check.layer_factors(factors)
 
 # %% [markdown]
-# We count operations, parameters, outputs and bytes of four changes, and measure the time, each as new ÷ old. The column *source* is the source's formula for the operations:
+# Here a layer and four changes of it stand under the roof:
 
 # %%
 base = Layer()
-print(f"base: 128 channels in and out, 56 × 56 positions, kernel of side 3, "
-      f"{base.flops / 1e6:.0f} Mflop, {base.bytes / 1e6:.1f} MB, "
-      f"{base.flops / base.bytes:.1f} flop/byte")  # fmt: skip
-module, x = base.build()
+shapes = {"base": base} | {name: layer for name, (layer, _, _) in variants(base).items()}
+built = {name: layer.build() for name, layer in shapes.items()}
+
+
+def convolutions():
+    points = []
+    for name, (module, x) in built.items():
+        call = lambda m=module, x=x: m(x)  # noqa: E731
+        points.append(place(name, call, shapes[name].flops, shapes[name].bytes, time_limit=1))
+    return points
+
+
 with Others() as others:
-    base_time = measure(lambda: module(x), repeats=25, time_limit=1.5).best
-print(f"{'':13} {'source':>8} {'flops':>8} {'params':>8} {'output':>7} {'bytes':>6} {'time':>6}"
-      "   flop/byte")  # fmt: skip
-for name, (layer, words, _) in variants(base).items():
-    module, x = layer.build()
-    with others:
-        took = measure(lambda m=module, x=x: m(x), repeats=25, time_limit=1.5).best
+    placed = under_roof(machine, convolutions, rounds=2)
+others.say()
+draw.interactive(*machine.lines(1), placed)
+
+# %% [markdown]
+# All changes move the layer to the left: they save more operations than bytes. Memory limits the depthwise layer, which lands left of the ridge.
+#
+# The next cell compares each changed layer with the base, as new ÷ old. The column *source* is the source's formula for the operations:
+
+# %%
+print(f"base: 128 channels in and out, 56 × 56 positions, kernel of side 3, "
+      f"{base.flops / 1e6:.0f} Mflop, {base.bytes / 1e6:.1f} MB")  # fmt: skip
+print(f"{'':13} {'source':>8} {'flops':>8} {'params':>8} {'output':>7} {'bytes':>6} {'time':>6}")
+for point, (layer, words, _) in zip(placed[1:], variants(base).values(), strict=True):
     print(
-        f"{name:13} {words:>8} {layer.flops / base.flops:8.3f} "
+        f"{point.name:13} {words:>8} {layer.flops / base.flops:8.3f} "
         f"{layer.parameters / base.parameters:8.3f} {layer.output / base.output:7.2f} "
-        f"{layer.bytes / base.bytes:6.2f} {took / base_time:6.2f} {layer.flops / layer.bytes:10.1f}"
+        f"{layer.bytes / base.bytes:6.2f} {point.seconds / placed[0].seconds:6.2f}"
     )
-grouped, x = variants(base)["4 groups"][0].build()
-with others:
+grouped, x = built["4 groups"]
+with Others() as others:
     served = measure(lambda: grouped(x), repeats=25, time_limit=1).best
     moved = measure(lambda: shuffle(x, 4), repeats=25, time_limit=1).best
 others.say()
@@ -278,21 +310,23 @@ for (name, (layer, _, _)), source in zip(variants(base).items(), stated, strict=
     print(f"{name:13} {show[0]:>23} {show[1]:>23}   {source}")
 
 # %% [markdown] claims="A4-time-operations A4-shuffle"
-# The source errs twice: $g$ groups leave $1/g$ of the operations, not $1/g^2$, and a smaller kernel leaves $k_2^2/k_1^2$ of the parameters, not $k_1^2/k_2^2$.
+# The source errs twice: in the operations that $g$ groups leave, and in the parameters of a smaller kernel.
 #
-# **Time does not follow operations.** A depthwise layer keeps 0.8 % of the operations, but takes 5 to 25 % of the time (all records; some are folded). It keeps 85 % of the bytes, so its intensity is low. The channel shuffle needs no operations, but adds 3 to 7 % to the time of the grouped layer before it.
+# **Time does not follow operations.** A depthwise layer keeps 0.8 % of the operations, but takes 5 to 25 % of the time (all records; some are folded). The channel shuffle needs no operations, but adds 3 to 7 % to the time of the grouped layer before it.
 
 # %%
 display(evidence("A4-time-operations"), evidence("A4-shuffle"))
 
 # %% [markdown]
+# > **Answer.** Memory slows down layers that use each loaded number only a few times: small batches, decode, depthwise convolutions. A larger batch helps: arithmetic is the limit from about $wR/2$ samples, so from fewer if weights are narrow. In decode the batch helps less, since each request reads its own KV cache.
+#
 # <details><summary>What the sources say, what we measured</summary>
 #
 # | the source says | here |
 # |---|---|
-# | groups: computation $1/g^2$ | $1/g$, counted: each of the same $C$ output channels uses $C/g$ inputs |
-# | small kernels: memory for parameters $k_1^2/k_2^2$ | inverted: from side 3 to 1 a ninth of the parameters is left, $k_2^2/k_1^2$ |
-# | stride: computation and output $1/s^2$; shuffle: free | counted: right; the shuffle takes time |
+# | groups: computation $1/g^2$ | $1/g$: each output channel uses $C/g$ inputs |
+# | small kernels: memory for parameters $k_1^2/k_2^2$ | $k_2^2/k_1^2$: from side 3 to 1 a ninth |
+# | stride: computation and output $1/s^2$; shuffle: free | right; the shuffle takes time |
 #
 # </details>
 #

@@ -2,15 +2,18 @@
 
 import re
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgba
 from scipy.sparse import csr_array
 
 from helpers.pagerank import pagerank
 from helpers.pagerank.graphs import random_links
 from helpers.plots import pagerank as graphs
 from helpers.plots import roofline as roofs
+from helpers.plots.style import BLUE, GREEN, ORANGE
 from helpers.roofline import Point
 from helpers.roofline.cache import Cache
 
@@ -174,6 +177,32 @@ def test_a_kernel_is_held_against_the_roof_of_its_threads():
     assert "Hollow circle: 1 thread" in page
     assert "Hollow circle: 1 thread" in fast
     assert "Filled circle" not in fast  # there is none
+
+
+def test_a_kernel_above_its_roof_is_framed_and_called_a_fault_of_measuring():
+    below, above = Point("dot", 2e6, 8e6, 1e-3), Point("fast & co", 2e6, 8e6, 2e-4)
+    page = roofs.interactive(PEAKS, BANDS, [below, above]).data
+    frames = re.findall(r'<rect x="([\d.]+)" y="([\d.]+)" width="20"', page)
+    circle = re.search(r'cx="([\d.]+)" cy="([\d.]+)" r="7"[^>]*><title>fast', page)
+    assert len(frames) == 1
+    np.testing.assert_allclose(np.add(np.float64(frames[0]), 10), np.float64(circle.groups()))
+    assert "above its roof (fast &amp; co)" in page
+    page = roofs.interactive(PEAKS, BANDS, [below, replace(above, twice=True)]).data
+    assert "above its roof, also when both were measured again (fast &amp; co)" in page
+    assert "fault of measuring" in page
+    assert "fault of measuring" not in roofs.interactive(PEAKS, BANDS, [below]).data
+
+
+def test_tiles_show_their_bytes_and_lie_in_the_rows_and_columns_of_their_piece_of_c():
+    block, register = roofs.reuse(32, (6, 16))
+    said = " ".join(text.get_text() for ax in (block, register) for text in ax.texts)
+    for part in ("4 KiB a tile", "12 KiB for three", "384 bytes", "24 bytes", "64 bytes"):
+        assert part in said
+    faces = {p.get_facecolor(): p.get_bbox() for p in register.patches}
+    a, b, c = (faces[to_rgba(shade)] for shade in (ORANGE, GREEN, BLUE))
+    assert (a.y0, a.y1) == (c.y0, c.y1)
+    assert (b.x0, b.x1) == (c.x0, c.x1)
+    assert (c.width, c.height) == (16, 6)
 
 
 def test_orders_with_one_inner_loop_stand_together():

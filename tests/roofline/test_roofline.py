@@ -19,10 +19,13 @@ from helpers.roofline import (
     measuring,
     place,
     probes,
+    under_roof,
 )
+from helpers.roofline import ceilings as ceilings_module
 from helpers.roofline.ceilings import Ceilings, ceilings
 from helpers.roofline.curves import ends, implausible, implausible_peaks
 from helpers.roofline.measuring import _settled
+from helpers.roofline.system import instruction_sets
 
 
 def test_a_point_below_its_roof():
@@ -40,6 +43,56 @@ def test_place_measures_and_refuses():
     assert (point.threads, place("y", lambda: None, 1, 1, 3, time_limit=0.1).threads) == (1, 3)
     with pytest.raises(ValueError, match="bytes > 0"):
         place("x", lambda: None, 1, 0, time_limit=1)
+
+
+def slow_roof(monkeypatch, peak=1e9, memory=1e8, peaks=(), memories=()):
+    """Ceilings of one thread, too low; what each measurement made again returns: see the others."""
+    found = {"flops": iter(peaks), "bandwidth": iter(memories)}
+    for name, rates in found.items():
+        monkeypatch.setattr(probes, name, lambda *_, rates=rates, **__: [next(rates)])
+    one = {"dtype": "float32", "threads": 1, "spread": 0.0}
+    peaks = [{"isa": instruction_sets()[0].name, "flops": peak} | one]
+    rows = [{"level": "memory", "kind": "read", "threads": 1, "bytes": 4096, "rate": memory}]
+    return Ceilings("m", "never", 1, 1e9, peaks, rows, [], [], [], None, None, 1.0)
+
+
+def times(*seconds):
+    """A kernel of 1 flop/byte and one of 100, of which each measurement takes so long."""
+    left = iter(seconds)
+    return lambda: [Point(name, 1e6, moved, next(left)) for name, moved in (("a", 1e6), ("b", 1e4))]
+
+
+def test_a_kernel_above_a_roof_has_the_roof_measured_again(monkeypatch):
+    machine = slow_roof(monkeypatch, memories=[4e8])
+    low, high = under_roof(machine, times(4e-3, 2e-3, 3e-3, 3e-3))  # a reaches 2.5 times its roof
+    assert machine.roof(1) == (1e9, 4e8)
+    assert (low.seconds, high.seconds) == (3e-3, 2e-3)  # the best of two rounds
+    assert not low.twice
+    assert low.share(*machine.roof(1)) < 1
+
+
+def test_what_stays_above_its_roof_is_marked_and_the_roof_stays_as_high_as_it_was(monkeypatch):
+    machine = slow_roof(monkeypatch, peaks=[3e9], memories=[9e7])
+    points = under_roof(machine, times(*[4e-3, 4e-4] * 2))
+    assert [p.twice for p in points] == [True, False]  # b's roof was too low, a's is not known
+    assert machine.roof(1) == (3e9, 1e8)
+
+
+def test_a_kernel_below_its_roof_is_timed_as_often_as_asked(monkeypatch):
+    machine = slow_roof(monkeypatch)  # measured again it would have no rate to return
+    points = under_roof(machine, times(1, 2, 3, 1, 2, 4), rounds=3)
+    assert [p.seconds for p in points] == [1, 1]
+
+
+def test_a_raised_roof_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    machine = slow_roof(monkeypatch, memories=[3e8, 7e8])
+    machine.raise_roof(1, "memory")
+    assert not list(tmp_path.rglob("*.json"))  # it was never kept: another's is not overwritten
+    ceilings_module._keep(machine, ceilings_module._file())
+    machine.raise_roof(1, "memory")
+    assert ceilings().roof(1) == machine.roof(1) == (1e9, 7e8)
+    assert machine.lines(1) == ({"fp32, 1 thread": 1e9}, {"memory, 1 thread": 7e8})
 
 
 def test_levels_of_a_made_up_curve():
