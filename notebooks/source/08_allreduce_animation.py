@@ -271,7 +271,7 @@ with Others() as others:
 pair, busy = (cost.fit(s, n, gamma) for s, n in ((alone, "ping-pong"), (together, "ring step")))
 print(pair, busy, f"adding: 1/γ = {1 / gamma / 1e9:.3g} GB/s", sep="\n")
 sizes = [size for size, _ in alone]
-many = costs.fine(sizes)  # so many that a fit is drawn as the line that it is
+many = costs.fine(sizes)
 ax = costs.times_by_size(
     sizes,
     {"ping-pong, 2 ranks": [t for _, t in alone], "ring step, all ranks": [t for _, t in together]},
