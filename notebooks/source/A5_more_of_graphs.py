@@ -378,7 +378,7 @@ equal = all(
 print("weights of both ranks equal to one process, bit for bit:", equal)
 
 # %% [markdown]
-# Each triangle marks a gradient that is ready; its allreduce, with the same number, is queued. An allreduce lasts until both ranks have taken part, and the next one waits for it. The slivers after *waits* are the updates. Which allreduces overlap with computation?
+# Each triangle marks a gradient that is ready; its allreduce, with the same number, is queued. An allreduce lasts until both ranks have taken part, and the next one waits for it. After *waits* come the updates. Which allreduces overlap with computation?
 
 # %%
 style.doubt(draw.overlap([events for _, events in ranks]).figure, others)
