@@ -49,7 +49,7 @@ class History:
     ended: str = ""
     samples: list[int] = field(default_factory=list)
 
-    def record(self, seconds: float, loss: float, staleness: int = 0, worker: int = -1) -> None:
+    def add(self, seconds: float, loss: float, staleness: int = 0, worker: int = -1) -> None:
         """Append one update."""
         self.seconds.append(seconds)
         self.losses.append(loss)

@@ -110,7 +110,7 @@ def train(
             began += seen - moved
             computing.append(computed - ready)
             synchronizing.append(ready - start + arrived - computed + end - seen)
-            history.record(end - began, replica.last_loss, scheme.staleness, scheme.worker)
+            history.add(end - began, replica.last_loss, scheme.staleness, scheme.worker)
             history.ended = judge.verdict(history, end - began)
             end = time.perf_counter()
             for watcher in watch:
@@ -221,7 +221,7 @@ class Judge:
         told = np.array([0.0 if rank else elapsed, history.losses[-1] if rank in workers else 0.0])
         scheme.comm.Allreduce(MPI.IN_PLACE, told)
         seconds, loss = told.tolist()
-        self._together.record(seconds, loss / len(workers))
+        self._together.add(seconds, loss / len(workers))
         return self.stop.reached(self._together, seconds)
 
 

@@ -26,13 +26,10 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from helpers import board, progress
 from helpers.waiting import at_most
-
-if TYPE_CHECKING:
-    pass
 
 NOT_ATTEMPTED, WRONG, CORRECT = "not attempted", "wrong", "correct"
 TIME_LIMIT = 30.0  # seconds for one check: an endless loop in an answer must not freeze a class

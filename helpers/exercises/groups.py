@@ -229,16 +229,7 @@ def _in_group(answer: Callable, case: Case) -> RankResult | None:
     import numpy as np
     from mpi4py import MPI
 
-    from helpers.tracing.activity import (
-        BYTES,
-        DONE,
-        EXCHANGE,
-        KIND,
-        NAME,
-        PEER,
-        RECEIVE,
-        SEND,
-    )
+    from helpers.tracing.activity import BYTES, DONE, EXCHANGE, KIND, NAME, PEER, RECEIVE, SEND
     from helpers.waiting import doze
 
     world = MPI.COMM_WORLD.Dup()  # without the barrier that an interrupted attempt left over

@@ -25,7 +25,7 @@ from helpers.sharded.planner import Plan
 def history(updates, gradients):
     made = History("a run", 4, 8, gradients=gradients)
     for i in range(updates):
-        made.record(0.1 * (i + 1), 2.0 / (i + 1), staleness=i % 3, worker=1 + i % 3)
+        made.add(0.1 * (i + 1), 2.0 / (i + 1), staleness=i % 3, worker=1 + i % 3)
     return made
 
 

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -20,14 +20,13 @@ from helpers.cluster.errors import StartError
 from helpers.cluster.rank import state
 from helpers.cluster.start import folders
 from helpers.cluster.start.forkserver import handle
+from helpers.cluster.start.hosts import Hosts
 from helpers.cluster.start.network import Network
-from helpers.cluster.start.network.keeper import Told
 from helpers.cluster.start.processes import Processes, close, how
 
 if TYPE_CHECKING:
     import ipyparallel
 
-KEEPER = "helpers.cluster.start.network.keeper"
 STOP_SECONDS = 5.0
 CONNECT_SECONDS = 60.0
 LONGEST_PLACE = 76  # bytes: the path of a Unix socket has 103 (macOS) or 107 at most
@@ -125,7 +124,7 @@ class ForkedProcesses(Processes):
         self._adopted = self._server.send("adopt", folder=str(folder))
         super().__init__(n, threads, folder)
         self._modules = modules
-        self._network = ForkedNetwork(network, n, self.folder) if network else None
+        self._network = Hosts(network, n, self.folder) if network else None
         self.host_names = self._network.names if self._network else []
         self._name = self.folder.name
         self._starts = 0
@@ -296,50 +295,3 @@ class ForkedProcesses(Processes):
         shutil.rmtree(self.folder, ignore_errors=True)
         self._owned.close()
         folders.sweep()
-
-
-class ForkedNetwork:
-    """The hosts of one cluster, which a process of the fork server makes and keeps."""
-
-    def __init__(self, asked: Network, n: int, folder: Path) -> None:
-        self.asked = asked
-        self.places = asked.places(n)
-        self.names = [asked.names[place] for place in self.places]  # of each rank's host
-        self.mapping = asked.mapping(n)
-        self.status = folder / "network.json"
-        self._folder = folder
-        self._family = f"{folder.name}-network"
-
-    def begin(self, server: handle.ForkServer) -> list[int]:
-        """Ask for the hosts; return the numbers of the requests."""
-        self.status.unlink(missing_ok=True)
-        server.forget(self._family)
-        options = {"folder": str(self._folder), "network": asdict(self.asked)}
-        return [
-            server.require(KEEPER),
-            server.fork(self._family, "network", 1, options, self._folder),
-        ]
-
-    def wait(self, server: handle.ForkServer) -> None:
-        """Wait until the hosts are there; raise StartError with the reason if they cannot be."""
-        deadline = time.monotonic() + CONNECT_SECONDS
-        while not server.ready(self._family, LOOK_SECONDS):
-            if self.gone(server) or time.monotonic() > deadline:
-                told = Told.read(self.status)
-                output = handle.output_file(self._folder, "network").read_text(errors="replace")
-                why = (told and told.error) or output.strip() or "it took too long"
-                raise StartError(f"{self.asked!r} cannot be had here: {why}.")
-
-    def gone(self, server: handle.ForkServer) -> bool:
-        """Tell whether the hosts have ended, or the process that forks."""
-        return server.gone(self._family)
-
-    def kill(self, server: handle.ForkServer) -> None:
-        """End the hosts."""
-        if not self.gone(server):
-            server.call("kill", name=self._family)
-            server.wait(self._family, STOP_SECONDS)
-
-    def options(self) -> dict:
-        """Return the options by which a rank finds its host."""
-        return {"status": str(self.status), "places": list(self.places)}

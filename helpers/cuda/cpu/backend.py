@@ -15,12 +15,12 @@ from helpers.cuda.arguments import PAGE, Argument, whole_pages
 from helpers.cuda.arguments import regions as lay_out
 from helpers.cuda.c_types import macros_of, strip_comments
 from helpers.cuda.cpu import compiler, protocol, symbols
-from helpers.cuda.cpu.faults import Explainer
+from helpers.cuda.cpu.faults import Explainer, read_in_advance
 from helpers.cuda.cpu.protocol import Call
 from helpers.cuda.cpu.worker import Worker
 from helpers.cuda.errors import LaunchError
 from helpers.cuda.occupancy import BLOCK_SHARED
-from helpers.cuda.record import ATOMIC, EVENT, KINDS, READ, SPACES, Access, AccessRecord, merge
+from helpers.cuda.record import EVENT, AccessRecord, merge
 from helpers.cuda.refused import too_many_constants
 from helpers.cuda.source import Signature
 from helpers.machine import usable_cores
@@ -34,17 +34,6 @@ ORDERED = frozenset(
     ("bounds", "const", "uninitialised", "race", "index", "misaligned", "barrier", "warp", "assert")
 )
 LOCAL = ("guard", "index")  # what the program with gaps between local variables reports
-
-
-def _read_in_advance(answer: dict) -> bool:
-    """Return whether an atomic has met a plain read, which the reader's own atomic may put right.
-
-    So begins a loop of compare and swap (recorder.cpp, ``settle``): the reader's atomic had not
-    come yet when another processor's did. With one processor nothing comes between the two.
-    """
-    if answer["error"] != "race":
-        return False
-    return [KINDS[answer[one]["kind"]] for one in ("before", "now")] == [READ, ATOMIC]
 
 
 class CpuBackend:
@@ -132,14 +121,14 @@ class CpuBackend:
             watch = protocol.Watch(self._granule(arguments), arrays, variables)
         if watch is None or not record:
             self._ask(call, worker, program, watch)
-            _copy_out(call, memory)
+            call.copy_out(memory)
             return None
         with tempfile.TemporaryDirectory(prefix="cuda-on-cpu-") as folder:
             kept = Path(folder) / "events"
             watch = replace(watch, events=kept, event_limit=event_limit, blocks=blocks)
             answer = self._ask(call, worker, program, watch)
             events = np.fromfile(kept, EVENT)
-        _copy_out(call, memory)
+        call.copy_out(memory)
         return self._record(call, watch, program, answer, events)
 
     def ways(
@@ -173,7 +162,7 @@ class CpuBackend:
                 f"kernel {signature.name}: its threads pass through more than {limit} pieces of "
                 "code; launch fewer of them, or give a higher limit"
             )
-        _copy_out(call, memory)
+        call.copy_out(memory)
         return words, lambda pieces: symbols.lines(program.path, pieces, self.name)
 
     # One method for each step of a launch.
@@ -190,10 +179,7 @@ class CpuBackend:
         """Copy the arrays to where the worker sees them; return that memory, bytes as uint8."""
         size = sum(whole_pages(region.bytes) for region in call.regions)
         memory = worker.memory.bytes(max(size, PAGE))
-        for region in call.regions:
-            for at, array in region.arrays:
-                begin = region.offset + at
-                memory[begin : begin + array.nbytes] = array.reshape(-1).view(np.uint8)
+        call.copy_in(memory)
         return memory
 
     def _ask(
@@ -214,7 +200,7 @@ class CpuBackend:
         if watch and threads > 1 and answer.get("error") in ORDERED:
             self._copy_in(call, worker)
             again = self._send(call, worker, watch, 1)
-            answer = again if "error" in again or _read_in_advance(answer) else answer
+            answer = again if "error" in again or read_in_advance(answer) else answer
         if "error" in answer:
             raise self._explainer(call, program).exception(answer)
         return answer
@@ -280,27 +266,8 @@ class CpuBackend:
         events: np.ndarray,
     ) -> AccessRecord:
         """Give the answer's instructions their lines and their arrays' names."""
-        instructions: list[protocol.Instruction] = answer["instructions"]
-        lines = symbols.lines(program.path, [i["pc"] for i in instructions], self.name)
-        names = [a.name for a in call.regions]
-        names += [a.name for a in watch.shared]
-        names += [a.name for a in watch.variables]
-        accesses = [
-            Access(
-                line=line,
-                array=names[i["array"]],
-                kind=KINDS[i["kind"]],
-                space=SPACES[i["space"]],
-                size=i["size"],
-                count=i["count"],
-                requests=i["requests"],
-                sectors=i["sectors"],
-                wavefronts=i["wavefronts"],
-                ideal=i["ideal"],
-                worst=i["worst"],
-            )
-            for line, i in zip(lines, instructions, strict=True)
-        ]
+        lines = symbols.lines(program.path, [i["pc"] for i in answer["instructions"]], self.name)
+        accesses = protocol.accesses(call, watch, answer["instructions"], lines)
         merged, events = merge(accesses, events)
         touched = zip(call.regions, answer["touched"], strict=True)
         return AccessRecord(
@@ -328,10 +295,3 @@ class CpuBackend:
         for worker in self._workers.values():
             worker.close()
         self._workers.clear()
-
-
-def _copy_out(call: Call, memory: np.ndarray) -> None:
-    for region in call.regions:
-        for at, array in region.arrays if region.writable else ():
-            begin = region.offset + at
-            array.reshape(-1).view(np.uint8)[:] = memory[begin : begin + array.nbytes]

@@ -260,3 +260,15 @@ def _constants(text: str) -> dict[str, str]:
 
 def _triple(numbers: Sequence[int]) -> str:
     return f"({', '.join(map(str, numbers))})"
+
+
+def read_in_advance(answer: dict) -> bool:
+    """Return whether an atomic has met a plain read, which the reader's own atomic may put right.
+
+    So begins a loop of compare and swap (recorder.cpp, ``settle``): the reader's atomic had not
+    come yet when another processor's did. With one processor nothing comes between the two.
+    """
+    if answer["error"] != "race":
+        return False
+    said = [KINDS[answer[one]["kind"]] for one in ("before", "now")]
+    return said == ["read", "atomically updated"]

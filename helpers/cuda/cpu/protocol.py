@@ -48,11 +48,15 @@ has one method for each.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
 
+import numpy as np
+
 from helpers.cuda.arguments import Argument, Region
+from helpers.cuda.record import KINDS, SPACES, Access
 from helpers.cuda.source import Signature
 
 
@@ -140,6 +144,20 @@ class Call:
         """The arguments that are arrays."""
         return [a for a in self.arguments if a.parameter.pointer]
 
+    def copy_in(self, memory: np.ndarray) -> None:
+        """Copy the arrays to where the worker sees them."""
+        for region in self.regions:
+            for at, array in region.arrays:
+                begin = region.offset + at
+                memory[begin : begin + array.nbytes] = array.reshape(-1).view(np.uint8)
+
+    def copy_out(self, memory: np.ndarray) -> None:
+        """Copy what the kernel may have written back into the arrays."""
+        for region in self.regions:
+            for at, array in region.arrays if region.writable else ():
+                begin = region.offset + at
+                array.reshape(-1).view(np.uint8)[:] = memory[begin : begin + array.nbytes]
+
 
 def launch_request(
     call: Call, threads: int, memory: str, watch: Watch | None, ways: tuple[Path, int] | None
@@ -181,3 +199,28 @@ def token(kernel: str) -> str:
 def constant_request(name: str, data: bytes) -> str:
     """Return the request that sets a ``__constant__`` variable."""
     return f"constant {name} {len(data)} {data.hex(' ')}\n"
+
+
+def accesses(
+    call: Call, watch: Watch, instructions: Sequence[Instruction], lines: Sequence[int | None]
+) -> list[Access]:
+    """Give an answer's instructions their lines and their arrays' names."""
+    names = [region.name for region in call.regions]
+    names += [array.name for array in watch.shared]
+    names += [variable.name for variable in watch.variables]
+    return [
+        Access(
+            line=line,
+            array=names[i["array"]],
+            kind=KINDS[i["kind"]],
+            space=SPACES[i["space"]],
+            size=i["size"],
+            count=i["count"],
+            requests=i["requests"],
+            sectors=i["sectors"],
+            wavefronts=i["wavefronts"],
+            ideal=i["ideal"],
+            worst=i["worst"],
+        )
+        for line, i in zip(lines, instructions, strict=True)
+    ]

@@ -13,7 +13,7 @@ mixture, and :class:`AtTheMean`, which the loss's curvature does not pull togeth
 """
 
 from helpers.data_parallel.history import Stop
-from helpers.data_parallel.schemes.asynchronous import Asynchronous, Elastic, StalenessAware
+from helpers.data_parallel.schemes.asynchronous import Asynchronous
 from helpers.data_parallel.schemes.averaged import (
     DDP,
     ByFunction,
@@ -24,6 +24,7 @@ from helpers.data_parallel.schemes.averaged import (
 )
 from helpers.data_parallel.schemes.backup import Backup
 from helpers.data_parallel.schemes.compressed import Compressed, PowerSGD
+from helpers.data_parallel.schemes.cures import Elastic, StalenessAware
 from helpers.data_parallel.schemes.gossip import Gossip
 from helpers.data_parallel.schemes.local import (
     AtTheMean,
