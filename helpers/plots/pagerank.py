@@ -1,4 +1,4 @@
-"""Pictures of PageRank: convergence, time against bytes, and a graph to zoom into."""
+"""Pictures of PageRank: convergence, time against bytes, a few nodes, and a graph to zoom into."""
 
 from __future__ import annotations
 
