@@ -98,21 +98,33 @@ NUMBERS: dict[str, Numbers] = {
         ],
     ),
     "01 life": Numbers(
+        [{"reach": 2, "others": 24, "out": 5}, {"reach": 3, "others": 48, "out": 3}],
+        ["reach"],
         [
-            {"born": b, "stays": s}
-            for b in (2, 3, 4)
-            for s in (1, 2, 3, 4)
-            if b != s and (b, s) != (3, 2)
-        ],
-        ["born", "stays"],
-        [
-            ("Conway's *Game of Life*:", "A relative of Conway's *Game of Life*:"),
-            ("exactly three of", "exactly {born:word} of"),
-            ("exactly two neighbours live", "exactly {stays:word} of them live"),
             (
-                "(around == 3) | (rows & (around == 2))",
-                "(around == {born}) | (rows & (around == {stays}))",
+                "Conway's *Game of Life*:",
+                "A relative of Conway's *Game of Life*, in which a cell has {others} neighbours, "
+                "up to {reach:word} rows and columns away:",
             ),
+            ("three of its eight neighbours", "three of its neighbours"),
+            ("the first and the last one", "the first {reach:word} and the last {reach:word}"),
+            (
+                "a bar of three cells turns; five rows go in, three come out",
+                "see what becomes of a bar of three cells; nine rows go in, {out:word} come out",
+            ),
+            ("(-1, 0, 1)", "range(-{reach}, {reach} + 1)"),
+            ("[1:-1]", "[{reach}:-{reach}]"),
+            ("(5, 5)", "(9, 9)"),
+            ("bar[2, 1:4]", "bar[4, 3:6]"),
+            (
+                "one row from the rank above and one from the rank below",
+                "{reach:word} rows from the rank above and {reach:word} from the rank below",
+            ),
+            ("send one row to each", "send {reach:word} rows to each"),
+            ("may have a single row", "may have only {reach:word} rows"),
+            ("sends its first row up: which row does", "sends its first rows up: which rows does"),
+            ("mine[:1]", "mine[:{reach}]"),
+            ("mine[-1:]", "mine[-{reach}:]"),
         ],
         [
             (

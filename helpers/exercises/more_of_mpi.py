@@ -1,11 +1,12 @@
-"""Checks of the appendix to notebook 01: how ranks come to life, and MapReduce."""
+"""Checks of the appendix to notebook 01: how ranks come to life, a queue, and MapReduce."""
 
 from __future__ import annotations
 
 import functools
 from collections import Counter, defaultdict
 
-from helpers.exercises.core import NotAttempted, call, equal, exercise, wrong
+from helpers.exercises.core import NotAttempted, call, equal, exercise, short, wrong
+from helpers.exercises.groups import in_case, on_ranks
 
 
 @exercise
@@ -116,3 +117,56 @@ def serve(answer):
     born = start(3, answer, hosts=3)
     if born.trouble and born.trouble != SILENT:  # the answers are right, whoever asks for them
         wrong(f"three ranks were started, and did not come to life with it: {born.trouble}")
+
+
+def _queue(answer, tasks: list, ranks: int) -> tuple | None:
+    """On the first ranks: rank 0 hands out by the answer; the others work, rank 1 slowly."""
+    import time
+
+    from mpi4py import MPI
+
+    inside = MPI.COMM_WORLD.rank < ranks  # split: without what an earlier attempt left over
+    comm = MPI.COMM_WORLD.Split(0 if inside else 1, MPI.COMM_WORLD.rank)
+    if not inside:
+        return None
+    over = comm.Dup()  # so that workers end whatever the answer does
+    if comm.rank == 0:
+        results = answer(list(tasks), comm)
+        for worker in range(1, comm.size):
+            over.send(None, worker)
+        return results, None
+    done, result = 0, None
+    while True:
+        comm.send(result, dest=0)
+        while not comm.iprobe(source=0):
+            if over.iprobe(source=0) and not comm.iprobe(source=0):
+                return done, False
+            time.sleep(0.001)
+        task = comm.recv(source=0)
+        if task is None:
+            return done, True
+        time.sleep(0.15 if comm.rank == 1 else 0.005)
+        done, result = done + 1, (task, task**2)
+
+
+@exercise(time_limit=60.0)
+def hand_out(answer, cluster):
+    """answer(tasks, comm) -> on rank 0 {task: result}, each task given to whoever asks."""
+    for tasks, ranks in ((list(range(20)), 4), ([7, 3], 4), ([], 4), ([5, 0, 6], 3)):
+        with in_case(f"{len(tasks)} tasks, {ranks} ranks", first=len(tasks) == 20):
+            (results, _), *workers = on_ranks(cluster, _queue, answer, tasks, ranks)[:ranks]
+        if results != {task: task**2 for task in tasks}:
+            if not isinstance(results, dict):
+                wrong(f"{len(tasks)} tasks: expected {{task: result}}, got {short(results)}")
+            missing = ", ".join(str(task) for task in tasks if task not in results)
+            if missing:
+                wrong(f"of the results of {len(tasks)} tasks, the tasks {missing} are missing")
+            wrong(f"of the tasks {tasks} it returned {dict(sorted(results.items(), key=str))}")
+        for rank, (_, told) in enumerate(workers, 1):
+            if not told:
+                wrong(f"{len(tasks)} tasks: rank {rank} was never told that there are no more")
+        if len(tasks) > 9 and workers[0][0] > len(tasks) // 5:
+            wrong(
+                f"rank 1 is slow, and was given {workers[0][0]} of {len(tasks)} tasks, while "
+                "others waited"
+            )

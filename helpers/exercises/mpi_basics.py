@@ -13,15 +13,12 @@ from helpers.exercises.core import (
     exercise,
     letters,
     several,
-    short,
     wrong,
 )
 from helpers.exercises.groups import (
     Case,
-    in_case,
     more_ranks,
     nothing_begun,
-    on_ranks,
     rank_results,
     rounds,
 )
@@ -114,91 +111,46 @@ def hand_over(answer, cluster):
         nothing_begun(there)
 
 
-def _queue(answer, tasks: list, ranks: int) -> tuple | None:
-    """On the first ranks: rank 0 hands out by the answer; the others work, rank 1 slowly."""
-    import time
-
-    from mpi4py import MPI
-
-    inside = MPI.COMM_WORLD.rank < ranks  # split: without what an earlier attempt left over
-    comm = MPI.COMM_WORLD.Split(0 if inside else 1, MPI.COMM_WORLD.rank)
-    if not inside:
-        return None
-    over = comm.Dup()  # so that workers end whatever the answer does
-    if comm.rank == 0:
-        results = answer(list(tasks), comm)
-        for worker in range(1, comm.size):
-            over.send(None, worker)
-        return results, None
-    done, result = 0, None
-    while True:
-        comm.send(result, dest=0)
-        while not comm.iprobe(source=0):
-            if over.iprobe(source=0) and not comm.iprobe(source=0):
-                return done, False
-            time.sleep(0.001)
-        task = comm.recv(source=0)
-        if task is None:
-            return done, True
-        time.sleep(0.15 if comm.rank == 1 else 0.005)
-        done, result = done + 1, (task, task**2)
-
-
-@exercise(time_limit=60.0)
-def hand_out(answer, cluster):
-    """answer(tasks, comm) -> on rank 0 {task: result}, each task given to whoever asks."""
-    for tasks, ranks in ((list(range(20)), 4), ([7, 3], 4), ([], 4), ([5, 0, 6], 3)):
-        with in_case(f"{len(tasks)} tasks, {ranks} ranks", first=len(tasks) == 20):
-            (results, _), *workers = on_ranks(cluster, _queue, answer, tasks, ranks)[:ranks]
-        if results != {task: task**2 for task in tasks}:
-            if not isinstance(results, dict):
-                wrong(f"{len(tasks)} tasks: expected {{task: result}}, got {short(results)}")
-            missing = ", ".join(str(task) for task in tasks if task not in results)
-            if missing:
-                wrong(f"of the results of {len(tasks)} tasks, the tasks {missing} are missing")
-            wrong(f"of the tasks {tasks} it returned {dict(sorted(results.items(), key=str))}")
-        for rank, (_, told) in enumerate(workers, 1):
-            if not told:
-                wrong(f"{len(tasks)} tasks: rank {rank} was never told that there are no more")
-        if len(tasks) > 9 and workers[0][0] > len(tasks) // 5:
-            wrong(
-                f"rank 1 is slow, and was given {workers[0][0]} of {len(tasks)} tasks, while "
-                "others waited"
-            )
-
-
-def _generation(board, born, stays):
-    """One step of a game like Conway's on a torus."""
+def _generation(board, reach):
+    """One step of Conway's game on a torus, with neighbours up to so many rows and columns away."""
     import numpy as np
 
-    steps = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j]
+    near = range(-reach, reach + 1)
+    steps = [(i, j) for i in near for j in near if i or j]
     around = sum(np.roll(board, shift, (0, 1)).astype(int) for shift in steps)
-    return (around == born) | (board & (around == stays))
+    return (around == 3) | (board & (around == 2))
 
 
 @exercise(time_limit=60.0)
-def life(answer, cluster, born=3, stays=2):
-    """answer(board, steps, comm) -> this rank's rows of the board after so many steps."""
+def life(answer, cluster, reach=1):
+    """answer(mine, steps, comm) -> this rank's rows of the board after so many steps."""
     import numpy as np
 
+    long = 200_000  # cells: a row far above any eager limit
     trials = [(4, (10, 7), 6), (3, (8, 9), 5), (2, (5, 6), 4), (1, (6, 5), 3), (4, (12, 6), 0)]
+    trials += [(4, (4, 9), 3), (2, (2, long), 1)]  # a single row on each rank
+    trials = [(n, (reach * rows, columns), steps) for n, (rows, columns), steps in trials]
     boards = [np.random.default_rng(7).random(shape) < 0.4 for _, shape, _ in trials]
-    given = lambda board, steps, rank: (board.copy(), steps)  # noqa: E731
+    given = lambda parts, steps, rank: (parts[rank].copy(), steps)  # noqa: E731
     cases = [
-        Case(n, partial(given, board, steps), f"a board of {shape[0]} × {shape[1]}, {steps} steps")
+        Case(
+            n,
+            partial(given, np.array_split(board, n), steps),
+            f"a board of {shape[0]} × {shape[1]}, {steps} steps",
+        )
         for (n, shape, steps), board in zip(trials, boards, strict=True)
     ]
     found = rank_results(cluster, answer, cases)
     for (n, shape, steps), board, there in zip(trials, boards, found, strict=True):
         for _ in range(steps):
-            board = _generation(board, born, stays)
+            board = _generation(board, reach)
         for rank, (result, rows) in enumerate(zip(there, np.array_split(board, n), strict=True)):
             what = f"a board of {shape[0]} × {shape[1]}, {steps} steps: the rows of rank {rank}"
             close(result.returned, rows.astype(float), f"{what} of {n}")
-            most = steps * 2 * (8 * shape[1] + 256)  # numbers of 8 bytes, pickled
+            most = steps * 2 * (8 * reach * shape[1] + 256)  # numbers of 8 bytes, pickled
             if n > 1 and steps and (not result.messages or result.bytes > most):
                 used = ", ".join(sorted(result.calls)) or "no message"
-                wrong(f"right, but by {used}: send your neighbours one row each in a step")
+                wrong(f"right, but by {used}: send each neighbour only what it needs in a step")
         nothing_begun(there)
 
 

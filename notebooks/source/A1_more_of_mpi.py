@@ -1,9 +1,9 @@
 # %% [markdown]
 # # More of MPI: start ranks by hand, count by MapReduce, compute while messages travel
 #
-# In this appendix you answer the first questions of four new ranks, write two functions for a MapReduce framework, and see whether ranks can compute while their messages travel.
+# In this appendix you answer the first questions of four new ranks, hand tasks to whoever is free, write two functions for a MapReduce framework, and see whether ranks can compute while their messages travel.
 #
-# **You need** notebook [01](01_mpi_basics.ipynb). *Time:* 55 minutes, exercises included. Each section needs only the set-up. *Cores:* two or more. *GPU:* none.
+# **You need** notebook [01](01_mpi_basics.ipynb). *Time:* 75 minutes, exercises included. Each section needs only the set-up. *Cores:* two or more. *GPU:* none.
 #
 # ## Set-up
 
@@ -166,6 +166,100 @@ with TemporaryDirectory() as folder:
 print(*sorted(said.stdout.splitlines()), sep="\n")
 
 # %% [markdown]
+# ## Tasks for whoever is free
+#
+# Every row of notebook 01's picture takes 60 rounds. Where tasks differ, fixed shares leave ranks idle. A queue keeps them busy as long as tasks are left: rank 0 hands out tasks, and a worker that is done gets the next. So rank 0 must receive from whichever worker comes first. `source=MPI.ANY_SOURCE` does that, and a `Status` says who sent the message.
+#
+# > **Predict.** Ranks 1 to 3 work for different times, rank 3 for the shortest. In which order does rank 0 get their results?
+
+# %%
+guess["order of the results"] = ...
+
+# %%
+# %%ranks --trace anyone
+if rank == 0:
+    status = MPI.Status()
+    for _ in range(size - 1):
+        result = comm.recv(source=MPI.ANY_SOURCE, status=status)
+        print(f"{result} from rank {status.Get_source()}, tag {status.Get_tag()}")
+else:
+    time.sleep(0.05 * (size - rank))  # rank 3 is done first
+    comm.send(rank**2, dest=0, tag=rank)
+
+# %%
+ax = timeline(anyone, title="Rank 0 serves whoever comes first")
+ax.figure.set_label("Rank 0 receives from each rank when that rank is done")
+plt.show()
+guess.answer("order of the results", ", ".join(str(event.peer) for event in anyone.of(0)))
+
+# %% [markdown]
+# ### Exercise 2: a queue of tasks
+#
+# *Difficulty ●●○, 15 minutes.* Ranks from 1 on are workers and run `work`, below: a worker first sends `None`, later `(task, value)`, and each time receives a task; the task `None` ends it. Your `hand_out` runs on rank 0: give each task to the next worker that asks, collect the results in a dictionary `{task: value}`, and in the end send every worker `None`. No worker may wait while tasks are left, however slow another worker is.
+
+
+# %%
+def work(compute, comm):
+    result = None
+    while True:
+        comm.send(result, dest=0)
+        task = comm.recv(source=0)
+        if task is None:
+            return
+        result = (task, compute(task))
+
+
+# %% [markdown]
+# <details><summary>Hint</summary>
+#
+# How many messages will come? One for each task, and one more from each worker. Answer each at once: with a task, or with `None`.
+#
+# </details>
+
+
+# %% exercise="hand-out"
+def hand_out(tasks, comm):
+    """On rank 0: give each task to whoever asks; return {task: result}."""
+    # BEGIN SOLUTION
+    results, status, left = {}, MPI.Status(), list(tasks)
+    for _ in range(len(tasks) + comm.Get_size() - 1):
+        done = comm.recv(source=MPI.ANY_SOURCE, status=status)
+        if done is not None:
+            results[done[0]] = done[1]
+        comm.send(left.pop(0) if left else None, dest=status.Get_source())
+    return results
+    # END SOLUTION
+
+
+# %% check="hand-out" points=3
+check.hand_out(hand_out, cluster=cluster)
+
+# %% [markdown]
+# Each of twelve tasks is a pause, and every third pause is long. In fixed turns rank 1 would get all long pauses. Your queue shares them out:
+
+# %%
+import time
+
+milliseconds = [60, 10, 11, 61, 12, 13, 62, 14, 15, 63, 16, 17]
+
+
+def by_queue(server, tasks):
+    if rank == 0:
+        return server(tasks, comm)
+    done = []
+    work(lambda ms: done.append(ms) or time.sleep(ms / 1000), comm)
+    return done
+
+
+if check.hand_out.passed(hand_out, cluster=cluster):
+    _, *got = cluster.run(by_queue, hand_out, milliseconds)
+    for which, tasks in enumerate(got):
+        turns = sum(milliseconds[which::3])
+        print(f"rank {which + 1}: {sum(tasks):3} ms by queue {tasks}; {turns} ms in fixed turns")
+else:
+    print("Exercise 2 first")
+
+# %% [markdown]
 # ## MPI or MapReduce?
 #
 # In [MapReduce](glossary.md#mapreduce) you write two functions. `mapper` makes (key, value) pairs from a piece of the input; `reducer` combines all values of a key into one. A framework assigns the work, sends the messages, and repeats tasks that fail. In MPI you do all of this. We count the words of Python's language reference in both ways:
@@ -239,7 +333,7 @@ if rank == 2:
     print(f"my mapper failed {len(failures)} times, and the result is the same")
 
 # %% [markdown]
-# A worker's report of a failure is also its next request, so the scheduler gave rank 2 the same document again until its mapper succeeded. In the MPI program an exception on rank 2 would have left rank 0 waiting for its message. MapReduce fits one pass over much data. MPI fits iterations with much communication, such as training and simulation. The framework's scheduler is notebook 01's queue; it also repeats failed tasks:
+# A worker's report of a failure is also its next request, so the scheduler gave rank 2 the same document again until its mapper succeeded. In the MPI program an exception on rank 2 would have left rank 0 waiting for its message. MapReduce fits one pass over much data. MPI fits iterations with much communication, such as training and simulation. The framework's scheduler is a queue such as yours in Exercise 2; it also repeats failed tasks:
 
 # %%
 from helpers import mapreduce as framework
@@ -247,7 +341,7 @@ from helpers import mapreduce as framework
 Code(inspect.getsource(framework._schedule), language="python")
 
 # %% [markdown]
-# ### Exercise 2: in how many documents?
+# ### Exercise 3: in how many documents?
 #
 # *Difficulty ●○○, 5 minutes.* A word's *document frequency* is the number of documents that contain it, however often it occurs in each. Write `mapper_df` and `reducer_df`; words are what `text.split()` gives, such as `The` and `|`.
 #
@@ -291,7 +385,7 @@ if check.document_frequency.passed(mapper_df, reducer_df):
     found = cluster.run(most_frequent, mapper_df, reducer_df)[0]
     print(", ".join(f"{word}: {n}" for word, n in found))
 else:
-    print("Exercise 2 first")
+    print("Exercise 3 first")
 
 # %% [markdown]
 # ## At the same time
@@ -390,7 +484,7 @@ for name in ("Allreduce", "Wait"):
 #
 # ## One-sided communication
 #
-# A *window* opens a piece of a rank's memory to the other ranks. They read it with `Get`, write it with `Put`, and read and change it in one call with `Fetch_and_op`. Its owner makes no matching call. Here a counter on rank 0 replaces the server of notebook 01's queue: a rank that is done takes the next number as its task. Rank 1 is slow.
+# A *window* opens a piece of a rank's memory to the other ranks. They read it with `Get`, write it with `Put`, and read and change it in one call with `Fetch_and_op`. Its owner makes no matching call. Here a counter on rank 0 replaces the rank that hands out tasks: a rank that is done takes the next number as its task. Rank 1 is slow.
 
 # %%
 # %%ranks

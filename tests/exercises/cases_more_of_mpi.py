@@ -1,4 +1,5 @@
 """Answers to the exercises of the appendix to notebook 01."""
+# ruff: noqa: F821 - answers on the ranks find MPI among their names
 
 from tests.exercises.case import Case
 
@@ -79,7 +80,52 @@ def serves_what_is_ones_own(rank, request, words, waiting, size):
     return serves(rank, request, words, waiting, size)
 
 
+def whoever_asks(tasks, comm, workers=None, until_told=True):
+    """With three ``workers``, right for the notebook's four ranks only."""
+    results, status, left, at_home = {}, MPI.Status(), list(tasks), 0
+    while left if not until_told else at_home < (workers or comm.size - 1):
+        done = comm.recv(source=MPI.ANY_SOURCE, status=status)
+        if done is not None:
+            results[done[0]] = done[1]
+        at_home += not left
+        comm.send(left.pop(0) if left else None, dest=status.Get_source())
+    return results
+
+
+def whoever_asks_of_three(tasks, comm):
+    return whoever_asks(tasks, comm, workers=3)
+
+
+def forgets_the_last_results(tasks, comm):
+    return whoever_asks(tasks, comm, until_told=False)
+
+
+def without_the_last_two(tasks, comm):
+    results = whoever_asks(tasks, comm)
+    return {task: results[task] for task in results if task not in (18, 19)}
+
+
+def in_turns(tasks, comm):
+    results, left, working = {}, list(tasks), list(range(1, comm.size))
+    while working:
+        for worker in list(working):
+            done = comm.recv(source=worker)
+            if done is not None:
+                results[done[0]] = done[1]
+            task = left.pop(0) if left else None
+            comm.send(task, dest=worker)
+            if task is None:
+                working.remove(worker)
+    return results
+
+
 CASES = {
+    "hand_out": Case(
+        right=whoever_asks,
+        wrong=[in_turns, forgets_the_last_results],
+        told={"the tasks 18, 19 are missing": without_the_last_two},
+        hangs=[whoever_asks_of_three],
+    ),
     "document_frequency": Case(
         right=(once_a_text, add),
         wrong=[

@@ -1,5 +1,4 @@
 """Answers to the exercises of notebook 01."""
-# ruff: noqa: F821 - answers on the ranks find MPI among their names, and some use rank
 
 import math
 
@@ -138,56 +137,15 @@ def hands_over_and_everybody_listens(value, comm):
     return value if comm.size == 1 else None
 
 
-def whoever_asks(tasks, comm, workers=None, until_told=True):
-    """With three ``workers``, right for the notebook's four ranks only."""
-    results, status, left, at_home = {}, MPI.Status(), list(tasks), 0
-    while left if not until_told else at_home < (workers or comm.size - 1):
-        done = comm.recv(source=MPI.ANY_SOURCE, status=status)
-        if done is not None:
-            results[done[0]] = done[1]
-        at_home += not left
-        comm.send(left.pop(0) if left else None, dest=status.Get_source())
-    return results
-
-
-def whoever_asks_of_three(tasks, comm):
-    return whoever_asks(tasks, comm, workers=3)
-
-
-def forgets_the_last_results(tasks, comm):
-    return whoever_asks(tasks, comm, until_told=False)
-
-
-def without_the_last_two(tasks, comm):
-    results = whoever_asks(tasks, comm)
-    return {task: results[task] for task in results if task not in (18, 19)}
-
-
-def in_turns(tasks, comm):
-    results, left, working = {}, list(tasks), list(range(1, comm.size))
-    while working:
-        for worker in list(working):
-            done = comm.recv(source=worker)
-            if done is not None:
-                results[done[0]] = done[1]
-            task = left.pop(0) if left else None
-            comm.send(task, dest=worker)
-            if task is None:
-                working.remove(worker)
-    return results
-
-
-def rules(board):
-    around = sum(
-        np.roll(board, (i, j), (0, 1)).astype(int) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j
-    )
+def rules(board, reach=1):
+    near = range(-reach, reach + 1)
+    around = sum(np.roll(board, (i, j), (0, 1)).astype(int) for i in near for j in near if i or j)
     return (around == 3) | (board & (around == 2))
 
 
-def life_by_rows(board, steps, comm, ends=True):
+def life_by_rows(mine, steps, comm, ends=True):
     """Without ``ends`` the first row of the first rank has no neighbour above."""
     right, left = around(comm)
-    mine = np.array_split(board, comm.size)[comm.rank]
     for _ in range(steps):
         below = comm.sendrecv(mine[0], dest=left, source=right)
         above = comm.sendrecv(mine[-1], dest=right, source=left)
@@ -197,11 +155,44 @@ def life_by_rows(board, steps, comm, ends=True):
     return mine
 
 
-def life_on_every_rank(board, steps, comm):
-    """No message at all: everybody computes everything."""
+def life_by_requests(mine, steps, comm):
+    right, left = around(comm)
+    for _ in range(steps):
+        requests = [comm.isend(mine[0], left, tag=0), comm.isend(mine[-1], right, tag=1)]
+        below, above = comm.recv(source=right, tag=0), comm.recv(source=left, tag=1)
+        for request in requests:
+            request.wait()
+        mine = rules(np.vstack([above, mine, below]))[1:-1]
+    return mine
+
+
+def life_that_sends_first(mine, steps, comm):
+    """Right for short rows, which are sent eagerly."""
+    right, left = around(comm)
+    for _ in range(steps):
+        comm.send(mine[0], left)
+        comm.send(mine[-1], right)
+        below, above = comm.recv(source=right), comm.recv(source=left)
+        mine = rules(np.vstack([above, mine, below]))[1:-1]
+    return mine
+
+
+def life_of_everybody(mine, steps, comm):
+    """Right, but every rank gathers the board and computes all of it."""
+    board = np.vstack(comm.allgather(mine))
     for _ in range(steps):
         board = rules(board)
     return np.array_split(board, comm.size)[comm.rank]
+
+
+def life_upside_down(mine, steps, comm):
+    """The row from above stands below, as nobody notices on one rank."""
+    right, left = around(comm)
+    for _ in range(steps):
+        below = comm.sendrecv(mine[0], dest=left, source=right)
+        above = comm.sendrecv(mine[-1], dest=right, source=left)
+        mine = rules(np.vstack([below, mine, above]))[1:-1]
+    return mine
 
 
 def sums(value, comm, row=lambda me, n: me // 2, column=lambda me, n: me % 2):
@@ -297,18 +288,16 @@ CASES = {
         told={"on rank 0 it raised MPI's error: Invalid rank": to_one_too_far},
         also=[handed_over_by_request],
     ),
-    "hand_out": Case(
-        right=whoever_asks,
-        wrong=[in_turns, forgets_the_last_results],
-        told={"the tasks 18, 19 are missing": without_the_last_two},
-        hangs=[whoever_asks_of_three],
-    ),
     "life": Case(
         right=life_by_rows,
+        also=[life_by_requests],
         wrong=[
             lambda *asked: life_by_rows(*asked, ends=False),
-            life_on_every_rank,
+            life_upside_down,
+            lambda mine, steps, comm: mine,
         ],
+        told={"right, but by allgather: send each neighbour only": life_of_everybody},
+        hangs=[life_that_sends_first],
     ),
     "grid_sums": Case(
         right=sums,
