@@ -96,23 +96,6 @@ def test_products_in_the_order_of_the_textbook():
     assert passes.fast_math.best_splits(dims)[0, 5] == (15_125, 2)
 
 
-def test_a_sum_and_a_chain_of_hundreds_are_put_in_order_once(monkeypatch):
-    """Not once for each prefix, which took half a minute for 800 terms."""
-    done = []
-    for name in ("_sum", "best_splits"):
-        each = getattr(passes.fast_math, name)
-        monkeypatch.setattr(passes.fast_math, name, lambda *a, f=each: done.append(f) or f(*a))
-    v, square = (autodiff.variable(name, (2, 2)) for name in "vw")
-    total, product = v, square
-    for i in range(800):
-        total = total + v * float(i)
-    for _ in range(300):
-        product = product @ square
-    passes.fast_math.collect_terms([total])
-    passes.fast_math.order_products([product])
-    assert len(done) == 2
-
-
 def test_products_turn_to_the_vector():
     w = autodiff.variable("w", shape=(4, 4))
     v = autodiff.variable("v", shape=(4, 1))

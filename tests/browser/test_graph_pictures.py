@@ -1,7 +1,5 @@
 """The graph runs step by step, fills its memory and answers to keys; the slider of segments."""
 
-import re
-
 import pytest
 
 from helpers import autodiff
@@ -85,13 +83,3 @@ def test_the_slider_of_segments_reaches_every_schedule(page):
     page.get_by_test_id("segments-way").select_option("best")
     found = checkpoint.cost(16, ways["best"][15])
     assert f"best: 15. At most {found.peak} of 16" in said.inner_text()
-
-
-def test_few_held_results_of_many_leave_the_zero_free(page):
-    schedule = checkpoint.optimal(64, 1)
-    page.set_content(segments({"best": {1: schedule}}, 64, 1).data)
-    most, zero = (
-        page.locator(".segments svg text", has_text=re.compile(f"^{text}$")).bounding_box()
-        for text in (checkpoint.cost(64, schedule).peak, 0)
-    )
-    assert most["y"] + most["height"] <= zero["y"] + 2

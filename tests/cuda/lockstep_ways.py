@@ -9,14 +9,6 @@ kernel = KERNELS.add
 
 
 @kernel()
-def after_shuffle(k):
-    """y[t] = __shfl_down_sync(~0u, x[t], 1); y[t + 65] = 3;"""
-    k.x(k.t, k.all)
-    k.y(k.t, k.all)
-    k.y(k.t + 65, k.all)
-
-
-@kernel()
 def pairs_after_syncwarp(k):
     """__syncwarp(); int2 p = ((const int2 *)x)[t]; y[t] = p.x + p.y;"""
     k.x(k.t, k.all, 8)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from helpers import cuda
-from helpers.cuda.cpu import backend
 
 
 def run(source, x, threads=32):
@@ -80,22 +79,6 @@ def test_the_neighbour_of_a_local_variable_is_not_taken_for_it(what, line, size,
         module["k"][1, 1](x, what, 0, check=True)
         assert capsys.readouterr().out == "once"  # though two programs ran
         module["k"][1, 1].record(x, what, size - 1)
-
-
-def test_an_endless_kernel_with_local_variables_is_waited_for_once(monkeypatch):
-    source = """__global__ void k(volatile int *x) {
-        int s[2] = {1, 2};
-        while (x[0] == 0) s[x[0]]++;
-        x[1] = s[x[0]];
-    }"""
-    with cuda.Module(source, device="cpu", verify=False) as module:
-        module["k"][1, 1](np.ones(2, np.int32), check=True)  # which compiles what it takes
-        send, sent = backend.CpuBackend._send, []
-        counted = lambda *given: sent.append(given) or send(*given)  # noqa: E731
-        monkeypatch.setattr(backend.CpuBackend, "_send", counted)
-        with pytest.raises(cuda.KernelTimeoutError):
-            module["k"][1, 1](np.zeros(2, np.int32), check=True, timeout=0.5)
-        assert len(sent) == 1
 
 
 def test_a_function_that_calls_itself_and_a_pointer_to_a_pointer():

@@ -27,7 +27,7 @@ def on(n):
 def everything():
     from mpi4py import MPI
 
-    patterns = [chain, star, ring, ring_by_requests, scatter_by_hand]
+    patterns = [chain, star, ring, scatter_by_hand]
     others = {
         2: [
             errors,
@@ -78,15 +78,6 @@ def ring(comm):
         comm.Sendrecv(out, right, recvbuf=box, source=left)
 
 
-def ring_by_requests(comm):
-    right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
-    out, box = np.zeros(1200 // comm.size, "u1"), np.zeros(1200 // comm.size, "u1")
-    for _ in range(2 * (comm.size - 1)):
-        request = comm.Irecv(box, left)
-        comm.Isend(out, right).Wait()
-        request.Wait()
-
-
 def scatter_by_hand(comm):
     if comm.rank == 0:
         for peer in range(1, comm.size):
@@ -127,9 +118,8 @@ def test_receives_from_anyone_find_their_senders(n):
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("n", RANKS)
-@pytest.mark.parametrize("name", ["ring", "ring_by_requests"])
-def test_ring_sends_the_formulas_bytes_in_the_formulas_rounds(n, name):
-    trace = on(n)[0][name]
+def test_ring_sends_the_formulas_bytes_in_the_formulas_rounds(n):
+    trace = on(n)[0]["ring"]
     assert trace.steps() == 2 * (n - 1)
     assert set(trace.bytes_sent().values()) == {2 * (n - 1) * 1200 // n}
     assert len(trace.messages) == 2 * n * (n - 1)
