@@ -37,11 +37,11 @@ TITLES = {
 DROPPED = {"import torch, preloaded"}  # what is there already takes no time
 LEFT_OUT = {"gates"}  # a map, which notebook 03 draws
 MOST = 120  # rows of one suite on the page; the record has all
-LIMITS = re.compile(r"the |reading |computation |copy |by ")  # no program of others
+LIMITS = re.compile(r"the |reading |copy ")  # and predictions
 PLAIN = {"limit", "reported", "dense", "2K"}  # peers beside which nothing is better or worse
 NOTHING = "all_reduce that does nothing"  # no code of ours
 WORSE = "▼"
-BEGIN = f"""Each row has two figures of one run on one machine. *Ours* is code of this course. The *other* is another library, a plainer way, or a limit that nothing can beat. *Times as good* says how many times as fast (or as small, for memory and bytes) ours is: above 1 ours is better, and {WORSE} marks where it is worse. Below each table stands the reason, if we know it. The best row beside each *other* stands open, and the worst, unless they are within a tenth. `make bench` measures your machine."""  # noqa: E501
+BEGIN = f"""Each row has two figures of one run on one machine. *Ours* is code of this course. The *other* is another library, a plainer way, a limit that nothing can beat, or a prediction. *Times as good* says how many times as fast (or as small, for memory and bytes) ours is: above 1 ours is better, and {WORSE} marks where it is worse. Below each table stands the reason, if we know it. The best row beside each *other* stands open, and the worst, unless they are within a tenth. `make bench` measures your machine."""  # noqa: E501
 WHY = {
     "allreduce": "Our algorithms are Python functions that call MPI at least once in each step; "
     "`MPI_Allreduce` is one call of compiled code. How much of the gap at 4 KiB this explains was "
@@ -135,29 +135,17 @@ def _pictures(every: Mapping[str, Sequence[records.Row]]) -> list[str]:
     """Return a picture of all factors beside other programs, and one of those beside limits."""
     lines = []
     for limits, ends, caption in (
-        (
-            False,
-            ("other is better", "ours is better"),
-            "How many times as good ours is beside other programs or a plainer way.",
-        ),
-        (
-            True,
-            ("short of it", "beyond it"),
-            "The same beside a limit or a prediction, where 1 is the best.",
-        ),
+        (False, ("other is better", "ours is better"), "beside other programs or a plainer way"),
+        (True, ("short of it", "beyond it"), "beside a limit or a prediction: 1 is the best"),
     ):
         rows = {}
         for suite, found in every.items():
-            factors = [
-                (row.peer, factor)
-                for row in found
-                if bool(LIMITS.match(row.peer)) == limits and (factor := _better(row))
-            ]
-            if factors:
-                peers = ", ".join(dict.fromkeys(html.escape(peer) for peer, _ in factors))
-                label = f"<strong>{TITLES.get(suite, suite)}</strong><br><small>{peers}</small>"
-                rows[label] = {"": [factor for _, factor in factors]}
-        said = f"{caption} Each dot is one row of a record; an orange square is worse."
+            shown = [row for row in found if bool(LIMITS.match(row.peer)) == limits]
+            if factors := [factor for row in shown if (factor := _better(row))]:
+                peers = dict.fromkeys(html.escape(row.peer) for row in shown if _better(row))
+                label = f"<strong>{TITLES.get(suite, suite)}</strong>"
+                rows[f"{label}<br><small>{', '.join(peers)}</small>"] = {"": factors}
+        said = f"How many times as good ours is {caption}. Each dot is one row of a record."
         lines += [picture(said, ends, rows), ""] if rows else []
     return lines
 
