@@ -30,7 +30,7 @@ def rows() -> list[Row]:
     case = {"ranks": N}
     cold, warm, plain = _in_turn([(_cold,), (_warm,), (_plain,)])
     forked, launched = _in_turn([(_life, "mpi"), (_life, "mpiexec")])
-    many, many_launched = _in_turn([(_many, "mpi"), (_many, "mpiexec")], repeats=1)
+    many, many_launched = _in_turn([(_cold, MANY, "mpi"), (_cold, MANY, "mpiexec")], repeats=1)
     torch, torch_launched = _in_turn([(_torch, "mpi"), (_torch, "mpiexec")], repeats=1)
     rows = [
         Row("new kernel to first result, import included", cold["start"], "s",
@@ -45,12 +45,8 @@ def rows() -> list[Row]:
         Row(f"{what}, to the next result", forked[what], "s", "mpiexec", launched[what], case)
         for what in ("restart", "after a deadlock", "after a kill", "after an interrupt")
     ]
-    rows += [
-        Row("import torch, preloaded", torch["import"] * 1e3, "ms", "mpiexec",
-            torch_launched["import"] * 1e3, case),
-        Row("memory of all ranks with torch, shared pages once", torch["memory"], "MB",
-            "mpiexec", torch_launched["memory"], case),
-    ]  # fmt: skip
+    name = "memory of all ranks with torch, shared pages once"
+    rows += [Row(name, torch["memory"], "MB", "mpiexec", torch_launched["memory"], case)]
     return [*rows, *_cells(case)]
 
 
@@ -64,7 +60,7 @@ def _median(taken: list[dict[str, float]]) -> dict[str, float]:
     return {name: statistics.median(times[name] for times in taken) for name in taken[0]}
 
 
-def _of_new_process(function, *args: str) -> dict[str, float]:
+def _of_new_process(function, *args: object) -> dict[str, float]:
     """Call one of this module's functions in a new process; return the dict that it returns."""
     code = (
         f"import time; begin = time.perf_counter(); from bench import cluster; import json; "
@@ -98,10 +94,6 @@ def _cold(begin: float, n: int = N, way: str = "mpi") -> dict[str, float]:
     started = time.perf_counter() - begin
     cluster.stop()
     return {"start": started}
-
-
-def _many(begin: float, way: str) -> dict[str, float]:
-    return _cold(begin, MANY, way)
 
 
 def _warm(begin: float) -> dict[str, float]:
@@ -157,10 +149,8 @@ def _torch(begin: float, way: str) -> dict[str, float]:
     from helpers.cluster import Cluster
 
     with Cluster(N, start=_start(way), preload=("torch",)) as cluster:
-        return {
-            "import": max(cluster.run(_import_torch, timeout=120)),
-            "memory": sum(cluster.run(_proportional)),
-        }
+        cluster.run(_import_torch, timeout=120)
+        return {"memory": sum(cluster.run(_proportional))}
 
 
 def _deadlock() -> None:
@@ -181,11 +171,8 @@ def _wait() -> None:
     time.sleep(10)
 
 
-def _import_torch() -> float:
-    begin = time.perf_counter()
+def _import_torch() -> None:
     import torch  # noqa: F401
-
-    return time.perf_counter() - begin
 
 
 def _proportional() -> float:
@@ -213,15 +200,9 @@ def _cells(case: dict) -> list[Row]:
             cells.append(middle - begin)
             calls.append(time.perf_counter() - middle)
         memory = cluster.run(_resident)
+    cell, call = (1e3 * statistics.median(taken) for taken in (cells, calls))
     return [
-        Row(
-            "empty %%ranks cell",
-            statistics.median(cells) * 1e3,
-            "ms",
-            "a call by ipyparallel",
-            statistics.median(calls) * 1e3,
-            case,
-        ),
+        Row("empty %%ranks cell", cell, "ms", "a call by ipyparallel", call, case),
         Row("resident memory of all ranks, NumPy and mpi4py imported", sum(memory), "MB", "", None,
             case),
     ]  # fmt: skip

@@ -99,12 +99,9 @@ def rows() -> list[Row]:
         ours = recorded(*call)
         for what, counter in COUNTERS.items():
             if counters[counter] or ours[what]:
-                parameters = {"launch": name, "side": SIDE}
-                made.append(
-                    Row(
-                        what, counters[counter], what.split()[0], "recorder", ours[what], parameters
-                    )
-                )
+                given = {"launch": name, "side": SIDE}
+                count, unit = counters[counter], what.split()[0]
+                made.append(Row(what, count, unit, "recorder", ours[what], given))
     counted = profile(MEMORY, "bench.counters", str(LARGE))
     for name, counters in zip(launches("gpu", LARGE), counted, strict=True):
         moved, parameters = sum(counters.values()), {"launch": name, "side": LARGE}

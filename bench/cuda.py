@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
-import statistics
-
 import numpy as np
 
+from bench.launch import gpu_time
 from helpers.cuda import Module
 from helpers.cuda.ladder import RUNGS, Convolution, flops
 from helpers.records import Row
@@ -15,7 +13,6 @@ from helpers.timing import measure
 SUITE = "cuda"
 SIZES = (4096, 8192, 16384)  # rows and columns of the image
 FILTERS = (3, 5, 7, 9, 11)
-BATCH, BATCHES, WARMUP = 10, 15, 3
 CUDNN, CUPY = "torch conv2d (cuDNN, fp32)", "CuPy ndimage.correlate"
 COPY, PEAK = "device copy", "torch matmul, fp32"
 
@@ -84,7 +81,7 @@ def gpu_rows() -> list[Row]:
             print(f"{n} × {n} left out: not enough free memory on this GPU")
             continue
         buffers = _buffers(torch, n)
-        copy = _time(torch, lambda image, out: out.copy_(image), buffers)
+        copy = gpu_time(lambda image, out: out.copy_(image), buffers)
         rate = 2 * 4 * n * n / copy / 1e3  # bytes per µs → GB/s
         found.append(Row(COPY, copy, "µs", parameters={"size": n}))
         found.append(Row(f"{COPY}, read and write", rate, "GB/s", parameters={"size": n}))
@@ -99,7 +96,7 @@ def _peak(torch, n: int = 8192) -> Row:
     """The arithmetic that this GPU is seen to reach in fp32: a large matrix product."""
     torch.backends.cuda.matmul.allow_tf32 = False
     a, b = (torch.rand((n, n), device="cuda") for _ in range(2))
-    time = _time(torch, lambda out: torch.matmul(a, b, out=out), [(torch.empty_like(a),)])
+    time = gpu_time(lambda out: torch.matmul(a, b, out=out), [(torch.empty_like(a),)])
     return Row(PEAK, 2 * n**3 / time / 1e3, "GFLOP/s", parameters={"size": n})
 
 
@@ -127,7 +124,7 @@ def _filter_rows(torch, n: int, k: int, buffers: list[tuple], copy: float) -> li
     peers = {COPY: copy, CUDNN: None, CUPY: None}
     try:
         want = cudnn(image)[0, 0]
-        peers[CUDNN] = _time(torch, cudnn, buffers)
+        peers[CUDNN] = gpu_time(cudnn, buffers)
     except torch.cuda.OutOfMemoryError:
         print(f"cuDNN has not enough memory for {n} × {n}, {k} × {k}")
         want = None
@@ -143,7 +140,7 @@ def _filter_rows(torch, n: int, k: int, buffers: list[tuple], copy: float) -> li
         ):  # cuDNN may choose FFT or Winograd
             error = (out - want).abs().max().item()
             raise AssertionError(f"convolve_{rung}, {shape}: differs from cuDNN by {error}")
-        ours = _time(torch, run, buffers)
+        ours = gpu_time(run, buffers)
         for peer, value in peers.items():
             if value is not None:
                 found.append(Row(f"convolve_{rung}", ours, "µs", peer, value, shape))
@@ -165,27 +162,4 @@ def _cupy(torch, weights: np.ndarray, buffers: list[tuple]) -> float | None:
         with stream:
             ndimage.correlate(cupy.asarray(image), kernel, cupy.asarray(out), mode="constant")
 
-    return _time(torch, run, buffers)
-
-
-def _time(torch, run, buffers: list[tuple]) -> float:
-    """Return the median time of one call, in µs, from events around batches of calls.
-
-    The device first sleeps while the CPU puts every call into its queue: otherwise a kernel of
-    30 µs would be timed by how fast Python launches it.
-    """
-    turn = itertools.cycle(buffers)
-    for _ in range(WARMUP):
-        run(*next(turn))
-    torch.cuda.synchronize()
-    samples = []
-    for _ in range(BATCHES):
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        torch.cuda._sleep(20_000_000)  # clock cycles: about 10 ms
-        begin.record()
-        for _ in range(BATCH):
-            run(*next(turn))
-        end.record()
-        end.synchronize()
-        samples.append(1e3 * begin.elapsed_time(end) / BATCH)
-    return statistics.median(samples)
+    return gpu_time(run, buffers)

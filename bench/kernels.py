@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bench.cuda import _time
+from bench.launch import gpu_time
 from helpers.cuda import Module
 from helpers.records import Row
 
@@ -29,7 +29,7 @@ def _row(name, run, given, peer, call, parameters, same) -> Row:
     run(*given[0])
     if not same():
         raise AssertionError(f"{name}, {parameters}: not what {peer} gives")
-    ours, theirs = _time(torch, run, given), _time(torch, call, given)
+    ours, theirs = gpu_time(run, given), gpu_time(call, given)
     return Row(name, ours, "µs", peer, theirs, parameters)
 
 

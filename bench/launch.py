@@ -1,14 +1,18 @@
-"""What suites share: their module on several ranks, and calls that take turns."""
+"""What suites share: their module on several ranks, calls that take turns, a GPU's time."""
 
 from __future__ import annotations
 
+import itertools
 import json
+import statistics
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from helpers.machine.mpi import run_ranks
 from helpers.paths import ROOT
+
+BATCH, BATCHES, WARMUP = 10, 15, 3  # of calls on a GPU
 
 
 def on_ranks(ranks: int, module: str, *arguments: str, timeout: float):
@@ -64,3 +68,28 @@ def in_turns(
 def best(samples: Mapping[str, list[float]]) -> dict[str, float]:
     """Return the shortest of each: whatever else runs on the cores only ever adds time."""
     return {name: min(taken) for name, taken in samples.items()}
+
+
+def gpu_time(run: Callable[..., object], given: Sequence[tuple]) -> float:
+    """Return the median time of one call, in µs, from events around batches of calls.
+
+    The device first sleeps while the CPU puts every call into its queue: otherwise a kernel of
+    30 µs would be timed by how fast Python launches it.
+    """
+    import torch
+
+    turn = itertools.cycle(given)
+    for _ in range(WARMUP):
+        run(*next(turn))
+    torch.cuda.synchronize()
+    samples = []
+    for _ in range(BATCHES):
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        torch.cuda._sleep(20_000_000)  # clock cycles: about 10 ms
+        begin.record()
+        for _ in range(BATCH):
+            run(*next(turn))
+        end.record()
+        end.synchronize()
+        samples.append(1e3 * begin.elapsed_time(end) / BATCH)
+    return statistics.median(samples)

@@ -31,21 +31,13 @@ def rows() -> list[Row]:
             between, inside = cost.fit(wire, "between hosts"), cost.fit(memory[1:], "inside")
             given = {"rate": rate}
             for link in (between, inside):
+                name = f"bandwidth fitted to messages {link.name}"
+                limit: tuple = ()
+                if link is between:
+                    limit = "the link's rate less headers", network.payload / 1e6
                 known = {"alpha": link.alpha, "beta": link.beta}
-                limit = (
-                    ("the link's rate less headers", network.payload / 1e6)
-                    if link is between
-                    else ()
-                )
-                found.append(
-                    Row(
-                        f"bandwidth fitted to messages {link.name}",
-                        link.bandwidth / 1e6,
-                        "MB/s",
-                        *limit,
-                        parameters=given | known,
-                    )
-                )
+                reached = link.bandwidth / 1e6
+                found.append(Row(name, reached, "MB/s", *limit, parameters=given | known))
             if rate in WORKING:
                 places = network.places(HOSTS * EACH)
                 found += _allreduces(ranks, places, inside, between, given | {"placement": "block"})
@@ -65,18 +57,13 @@ def _allreduces(ranks, places, inside, between, given) -> list[Row]:
     rows = []
     for algorithm, seconds in times.items():
         said = placement.seconds(algorithm, SIZES, places, inside, between)
-        rows += [
-            Row(
-                f"{algorithm} on {HOSTS} hosts",
-                1e3 * took,
-                "ms",
-                "the prediction",
-                1e3 * guess,
-                given | {"bytes": size},
-            )
-            for size, took, guess in zip(SIZES, seconds, said, strict=True)
-        ]
+        for size, took, guess in zip(SIZES, seconds, said, strict=True):
+            rows.append(_row(f"{algorithm} on {HOSTS} hosts", took, guess, given | {"bytes": size}))
     return rows
+
+
+def _row(name: str, took: float, guess: float, given: dict) -> Row:
+    return Row(name, 1e3 * took, "ms", "the prediction", 1e3 * guess, given)
 
 
 def _growing(rate, inside, between) -> list[Row]:
@@ -89,14 +76,5 @@ def _growing(rate, inside, between) -> list[Row]:
             for name, (took,) in times.items():
                 (guess,) = placement.seconds(name, [size], tuple(range(n)), inside, between)
                 given = {"rate": rate, "hosts": n, "bytes": size}
-                rows.append(
-                    Row(
-                        f"{name}, more hosts",
-                        1e3 * took,
-                        "ms",
-                        "the prediction",
-                        1e3 * guess,
-                        given,
-                    )
-                )
+                rows.append(_row(f"{name}, more hosts", took, guess, given))
     return rows

@@ -10,7 +10,7 @@ import time
 from ctypes import c_double, c_int64, c_void_p
 from functools import partial
 
-from bench.launch import best, in_turns
+from bench.launch import best, gpu_time, in_turns
 from helpers.records import Row
 
 SUITE = "roofline"
@@ -156,14 +156,14 @@ def gpu_rows() -> list[Row]:
     for name, size, rounds in (("HBM", 4 << 30, 1), ("L2", 16 << 20, 64)):
         x = torch.ones(size // 4, device="cuda")
         launch = module["read_rounds"][blocks, threads]
-        read = _best(lambda of=x, launch=launch, k=rounds: launch(of, sums, of.numel() // 4, k))
+        read = gpu_time(launch, [(x, sums, x.numel() // 4, rounds)]) / 1e6
         if sums.double().sum().item() != rounds * x.numel():  # each below 2**24: exact in fp32
             raise AssertionError(f"read_rounds missed some of {x.numel()} elements")
         parameters = {"bytes": size, "rounds": rounds}
         made.append(Row(f"read, {name}", rounds * size / read / 1e9, "GB/s", "", None, parameters))
         if name == "HBM":
             y = torch.empty_like(x)
-            copied = 2 * size / _best(lambda to=y, of=x: to.copy_(of))
+            copied = 2 * size / gpu_time(y.copy_, [(x,)]) * 1e6
             made.append(Row(f"copy, {name}", copied / 1e9, "GB/s", "", None, {"bytes": size}))
             del y
         del x
@@ -176,24 +176,6 @@ def gpu_rows() -> list[Row]:
     ):
         torch.backends.cuda.matmul.allow_tf32 = tensor_cores
         a = torch.rand(n, n, device="cuda").to(dtype)
-        rate = 2 * n**3 / _best(lambda a=a: a @ a) / 1e9
+        rate = 2 * n**3 / gpu_time(torch.matmul, [(a, a)]) / 1e3
         made.append(Row(f"matmul, {name}", rate, "Gflop/s", "", None, {"n": n}))
     return made
-
-
-def _best(call, repeats: int = 20) -> float:
-    """Best seconds of one call, five in a row, queued while the GPU sleeps for about 2 ms."""
-    import torch
-
-    call()
-    best = float("inf")
-    for _ in range(repeats):
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        torch.cuda._sleep(4_000_000)
-        begin.record()
-        for _ in range(5):
-            call()
-        end.record()
-        torch.cuda.synchronize()
-        best = min(best, begin.elapsed_time(end) / 5e3)
-    return best

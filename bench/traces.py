@@ -8,12 +8,9 @@ should stay below 5 µs.
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from functools import partial
 
-from bench.launch import best, in_turns
-from helpers.paths import ROOT
+from bench.launch import best, in_turns, on_ranks
 from helpers.records import Row
 
 SUITE = "traces"
@@ -23,12 +20,8 @@ LIMIT = 5.0  # µs
 
 def rows() -> list[Row]:
     """Measure every case, watched and recorded, in a fresh process."""
-    command = [sys.executable, "-m", "bench.traces"]
-    answer = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=ROOT)
-    if answer.returncode:
-        raise RuntimeError(f"{' '.join(command)} failed:\n{answer.stdout}{answer.stderr}")
     found = []
-    for case, times in json.loads(answer.stdout).items():
+    for case, times in on_ranks(1, "bench.traces", timeout=300).items():
         for mode in ("watched", "recorded"):
             value, plain = times[mode], times["plain"]
             name = f"{case}, {mode}"
