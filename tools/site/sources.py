@@ -154,7 +154,7 @@ def at_the_top(text: str, address: str = "") -> str:
     block = re.search(r"^```bash\n(.*?)\n```$", text, re.MULTILINE | re.DOTALL)
     commands = " and ".join(f"`{line}`" for line in block[1].split("\n")) if block else ""
     clone = f"[clone the course]({address})" if address else "clone the course"
-    start = f"**Run it:** {clone} and type {commands} ([more](#two-commands)). {instant.LINE}"
+    start = f"**Run it:** {clone} and type {commands} ([more](#two-commands)).\n\n{instant.LINE}"
     return text.replace("\n![", f"\n{start}\n\n![", 1)
 
 
