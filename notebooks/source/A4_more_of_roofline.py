@@ -75,15 +75,15 @@ check.compute_bound_batch(batch)
 
 # %%
 def layers(batches, words=""):
-    made = (kernels.layer(rows, 2048) for rows in batches)
-    return [place(name + words, *layer, time_limit=0.5) for name, *layer in made]
+    made = [kernels.layer(rows, 2048) for rows in batches]
+    return lambda: [place(name + words, *layer, time_limit=0.5) for name, *layer in made]
 
 
 with Others() as others:
-    some = under_roof(machine, lambda: layers((1, 4, 16, 64, 128)), rounds=2)
+    some = under_roof(machine, layers((1, 4, 16, 64, 128)), rounds=2)
     one_core, one_memory = machine.roof(1)
     least = batch(2048, one_core / one_memory, 4, 4)
-    mine = under_roof(machine, lambda: layers({least} - {None, math.inf}, ", yours"))
+    mine = under_roof(machine, layers({least} - {None, math.inf}, ", yours"))
 others.say()
 meet = 128 * some[0].seconds / some[-1].seconds
 print(f"arithmetic limits the layer from B = {least or '–'} by your formula,")

@@ -3,6 +3,7 @@
 import json
 import os
 from collections import Counter
+from time import sleep
 from types import SimpleNamespace
 
 import numpy as np
@@ -43,6 +44,12 @@ def test_place_measures_and_refuses():
     assert (point.threads, place("y", lambda: None, 1, 1, 3, time_limit=0.1).threads) == (1, 3)
     with pytest.raises(ValueError, match="bytes > 0"):
         place("x", lambda: None, 1, 0, time_limit=1)
+
+
+def test_one_thread_is_timed_by_what_it_computes_and_several_by_the_clock_on_the_wall():
+    one, two = (place("x", lambda: sleep(0.01), 1, 1, n, time_limit=0.1) for n in (1, 2))
+    assert one.seconds < 0.005
+    assert two.seconds > 0.009
 
 
 def slow_roof(monkeypatch, peak=1e9, memory=1e8, peaks=(), memories=()):
