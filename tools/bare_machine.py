@@ -36,7 +36,6 @@ RELEASE = "bookworm"
 USER = "student"
 NOTEBOOKS = ("00", "02", "05")
 SHARED_MEMORY = "64m"
-DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 NAMESPACES = ("unshare", "--mount", "--pid", "--ipc", "--fork", "--kill-child", "--mount-proc")
 GRACE = 5.0  # seconds in which the last processes may end
 LIMIT = 900.0  # seconds for a step
@@ -114,15 +113,8 @@ def furnish(machine: Path) -> None:
     _call("mount", "--make-rprivate", "/")
     _mount("proc", machine / "proc", "-t", "proc")
     _mount("sysfs", machine / "sys", "-t", "sysfs", "-o", "ro")
-    _mount("dev", machine / "dev", "-t", "tmpfs", "-o", "mode=755")
-    for name in DEVICES:
-        _bind(Path("/dev", name), machine)
-    for name, target in {"fd": "/proc/self/fd", "ptmx": "pts/ptmx"}.items():
-        (machine / "dev" / name).symlink_to(target)
-    for number, name in enumerate(("stdin", "stdout", "stderr")):
-        (machine / "dev" / name).symlink_to(f"fd/{number}")
+    _mount("/dev", machine / "dev", "--rbind")
     _mount("shm", machine / "dev/shm", "-t", "tmpfs", "-o", f"mode=1777,size={SHARED_MEMORY}")
-    _mount("devpts", machine / "dev/pts", "-t", "devpts", "-o", "newinstance,ptmxmode=0666")
     for name in ("resolv.conf", "hosts"):
         shutil.copy(Path("/etc", name), machine / "etc")
     settings = pip_settings()
@@ -144,13 +136,12 @@ def local_paths(values: Iterable[str]) -> list[Path]:
 
 
 def _bind(path: Path, machine: Path) -> None:
-    """Show a file or folder of this machine at the same place there, read-only unless a device."""
+    """Show a file or folder of this machine at the same place there, read-only."""
     target = machine / path.relative_to("/")
     (target if path.is_dir() else target.parent).mkdir(parents=True, exist_ok=True)
     if not path.is_dir():
         target.touch()
-    options = [] if path.is_char_device() else ["-o", "ro"]
-    _call("mount", "--bind", *options, str(path), str(target))
+    _call("mount", "--bind", "-o", "ro", str(path), str(target))
 
 
 def _mount(what: str, where: Path, *options: str) -> None:
