@@ -88,12 +88,10 @@ class Ceilings:
     def raise_roof(self, threads: int, limit: str) -> None:
         """Measure a roof again; a higher rate replaces the old one, also where it is kept.
 
-        ``limit`` says which part of the roof: "peak" (of float32) or "memory".
+        ``limit`` says which part of the roof: "peak" or "memory".
         """
-        rows = [
-            *(p for p in self.peaks if (limit, p["dtype"]) == ("peak", "float32")),
-            *(b for b in self.bandwidths if limit == b["level"] == "memory"),
-        ]
+        memory = [b for b in self.bandwidths if b["level"] == "memory"]
+        rows = self.peaks if limit == "peak" else memory
         most = max((row["threads"] for row in rows if row["threads"] <= threads), default=1)
         raise_rates([row for row in rows if row["threads"] == most], self.cores)
         kept = _file()

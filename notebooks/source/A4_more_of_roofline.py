@@ -276,7 +276,7 @@ others.say()
 draw.interactive(*machine.lines(1), placed)
 
 # %% [markdown]
-# All changes move the layer to the left: they save more operations than bytes. Memory limits the depthwise layer, which lands left of the ridge.
+# All changes move the layer to the left: they save more operations than bytes. The depthwise layer lands left of the ridge, where even a perfect kernel stays below the peak.
 #
 # The next cell compares each changed layer with the base, as new ÷ old. The column *source* is the source's formula for the operations:
 
@@ -318,7 +318,7 @@ for (name, (layer, _, _)), source in zip(variants(base).items(), stated, strict=
 display(evidence("A4-time-operations"), evidence("A4-shuffle"))
 
 # %% [markdown]
-# > **Answer.** Memory slows down layers that use each loaded number only a few times: small batches, decode, depthwise convolutions. A larger batch helps: arithmetic is the limit from about $wR/2$ samples, so from fewer if weights are narrow. In decode the batch helps less, since each request reads its own KV cache.
+# > **Answer.** Memory limits layers that use each loaded number only a few times: small batches, decode, depthwise convolutions. A larger batch helps: arithmetic is the limit from about $wR/2$ samples, so from fewer if weights are narrow. In decode it helps less, since each request reads its own KV cache.
 #
 # <details><summary>What the sources say, what we measured</summary>
 #
