@@ -1,13 +1,13 @@
-"""What tests do on the login host of a lab: each function runs in a process of its own there.
+"""What is tested on the login host of a lab: each function runs in a process of its own there.
 
-``python -m tests.cluster.on_login FUNCTION [ARGUMENTS]`` prints what it returns, as JSON, last.
+``python -m tests.cluster.on_login FUNCTION [ARGUMENTS]`` ends with an error if something fails.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,10 +15,22 @@ import threading
 import time
 from pathlib import Path
 
-from helpers.cluster import Cluster, ClusterError, Slurm, Ssh
+import pytest
+
+from helpers.cluster import (
+    Cluster,
+    RankDiedError,
+    RanksInterrupted,
+    RankTimeoutError,
+    Slurm,
+    Ssh,
+    StartError,
+)
 from helpers.cluster.kernel.starting import Progress
 from tests.cluster.test_cluster import on_ranks
 
+SIX = [(rank, 6, 15, f"host{1 + rank // 2}") for rank in range(6)]
+CONTROLLER = ["10.77.0.1", "127.0.0.1"]  # where it listens: no other network
 WORLD = "return rank, size, comm.allreduce(rank), MPI.Get_processor_name()"
 QUEUED = "waits in Slurm's queue 'normal', place 2 of 2 ("
 OFTEN = "import time\nfor _ in range(600): time.sleep(0.1)"
@@ -36,13 +48,30 @@ def later(seconds: float, function, *args) -> None:
     timer.start()
 
 
-def failure(call, *args, **options) -> tuple[str, str]:
-    """Return kind and message of what a call raises."""
-    try:
-        call(*args, **options)
-    except (ClusterError, KeyboardInterrupt, ValueError) as error:
-        return type(error).__name__, str(error)
-    return "", ""
+def same(found, expected) -> None:
+    """Assert it, and show what was found: no pytest does."""
+    assert found == expected, found
+
+
+def works(cluster) -> None:
+    """Check that all ranks are one world."""
+    same(on_ranks(cluster, "return comm.allreduce(1)"), [cluster.n] * cluster.n)
+
+
+def dies(cluster, rank: int, host: str) -> None:
+    """Kill a rank, whose host is named; the next call has ranks again."""
+    body = f"import os\nif rank == {rank}: os.kill(os.getpid(), 9)\ncomm.Barrier()"
+    with pytest.raises(RankDiedError, match=f"^Rank {rank} died, on {host}, killed by signal 9"):
+        on_ranks(cluster, body)
+    works(cluster)
+
+
+def is_stuck(cluster, rank: int, source: int, said: str) -> None:
+    """Let a rank wait for ever: both hosts are named; the next call has ranks again."""
+    body = f"return comm.recv(source={source}) if rank == {rank} else 0"
+    with pytest.raises(RankTimeoutError, match=said):
+        on_ranks(cluster, body, timeout=2)
+    works(cluster)
 
 
 def left() -> list[str]:
@@ -87,64 +116,50 @@ def listening(cluster) -> list[str]:
 # -- Slurm ---------------------------------------------------------------------------------------
 
 
-def one_world() -> dict:
+def one_world() -> None:
     """Start, ask each rank who it is, stop."""
     with slurm(partition="short", time_limit=5) as cluster:
-        told = {
-            "world": on_ranks(cluster, WORLD),
-            "hosts": cluster.hosts,
-            "listens": listening(cluster),
-            "job": asked("squeue", "--noheader", "--format=%P %l %T", f"--jobs={job_of(cluster)}"),
-            "key": oct(os.stat(folder_of(cluster)).st_mode & 0o777),
-        }
-    return told | {"left": left()}
+        same(on_ranks(cluster, WORLD), SIX)
+        same(cluster.hosts, [host for *_, host in SIX])
+        same(listening(cluster), CONTROLLER)
+        job = asked("squeue", "--noheader", "--format=%P %l %T", f"--jobs={job_of(cluster)}")
+        same(job, "short 5:00 RUNNING")
+        same(os.stat(folder_of(cluster)).st_mode & 0o777, 0o700)
 
 
-def started() -> dict:
-    """Say what starts the ranks, and which world they see, twice."""
+def by_pmix() -> None:
+    """Ranks of Open MPI see one world, twice."""
     with slurm() as cluster:
-        how = cluster._processes._launch.split()[0], cluster._processes._mpi
-        first = on_ranks(cluster, WORLD)
+        same(cluster._processes._launch.split()[0], "srun")
+        same(cluster._processes._mpi, "pmix")
+        assert "Open MPI" in repr(cluster)
+        same(on_ranks(cluster, WORLD), SIX)
         cluster.restart()
-        return {"how": how, "world": [first, on_ranks(cluster, WORLD)], "is": repr(cluster)}
+        same(on_ranks(cluster, WORLD), SIX)
 
 
-def restarts() -> dict:
+def restarts() -> None:
     """Lose the ranks in all ways that keep the job."""
     with slurm() as cluster:
         job, before = job_of(cluster), cluster.pids
         cluster.restart()
-        restarted = not set(before) & set(cluster.pids)
-        stuck = failure(
-            on_ranks, cluster, "return comm.recv(source=5) if rank == 3 else None", timeout=2
-        )
-        works = [on_ranks(cluster, "return comm.allreduce(1)")]
-        body = "import os\nif rank == 4: os.kill(os.getpid(), 9)\ncomm.Barrier()"
-        dead = failure(on_ranks, cluster, body)
-        works.append(on_ranks(cluster, "return comm.allreduce(1)"))
+        assert not set(before) & set(cluster.pids)
+        is_stuck(cluster, 3, 5, r"3 \(host2\)  recv   rank 5 \(host3\)")
+        dies(cluster, 4, "host3")
         later(2, os.kill, os.getpid(), signal.SIGINT)
-        interrupted = failure(on_ranks, cluster, OFTEN)
-        works.append(on_ranks(cluster, "return comm.allreduce(1)"))
-        same = job == job_of(cluster)
-    return {
-        "restarted": restarted,
-        "stuck": stuck,
-        "dead": dead,
-        "interrupted": interrupted,
-        "works": works,
-        "same job": same,
-        "left": left(),
-    }
+        with pytest.raises(RanksInterrupted):
+            on_ranks(cluster, OFTEN)
+        works(cluster)
+        same(job, job_of(cluster))
 
 
-def waits() -> dict:
+def waits() -> None:
     """Wait in a queue: give up once it has been shown, then wait to the end."""
     said: list[str] = []
     shown = threading.Event()
 
     def show(progress: Progress, text: str) -> None:
-        if text not in said:
-            said.append(text)
+        said.append(text)
         if QUEUED in text:
             shown.set()
 
@@ -159,44 +174,45 @@ def waits() -> dict:
     while "RUNNING" not in asked("squeue", "--noheader", "--format=%T", f"--jobs={first}"):
         time.sleep(0.1)
     once_shown(os.kill, os.getpid(), signal.SIGINT)
-    interrupted = failure(Cluster, 6, start=Slurm())
-    gave_up, after = list(said), left()
+    with pytest.raises(KeyboardInterrupt):
+        Cluster(6, start=Slurm())
+    same(left(), [])
+    assert any(QUEUED in line for line in said), said
     said.clear()
     once_shown(asked, "scancel", first)
     with Cluster(6, start=Slurm(), start_timeout=30) as cluster:
-        world = on_ranks(cluster, "return comm.allreduce(1)")
-    return {
-        "interrupted": interrupted,
-        "gave up": gave_up,
-        "after": after,
-        "said": list(said),
-        "second": asked("scontrol", "show", "job", second).count("JobState=COMPLETED"),
-        "world": world,
-        "left": left(),
-    }
+        works(cluster)
+    assert any(QUEUED in line for line in said), said
+    # what waited before it came first
+    assert "JobState=COMPLETED" in asked("scontrol", "show", "job", second)
 
 
-def ends(*how: str) -> dict:
+def ends() -> None:
     """Have somebody else end the job, while the ranks work and while they do not."""
+    said = r"(?s)^The ranks were lost: Slurm's job .*was cancelled.*the next cell asks Slurm"
     with slurm() as cluster:
-        later(2, asked, *how, job_of(cluster))
-        busy = failure(on_ranks, cluster, OFTEN, timeout=60)
-        queue = asked("squeue", "--noheader")  # no other job before somebody wants one
-        works = [on_ranks(cluster, "return comm.allreduce(1)")]
-        asked(*how, job_of(cluster))
-        idle = failure(on_ranks, cluster, WORLD)
-        works.append(on_ranks(cluster, "return comm.allreduce(1)"))
-    return {"busy": busy, "queue": queue, "idle": idle, "works": works, "left": left()}
+        later(2, asked, "scancel", job_of(cluster))
+        with pytest.raises(RankDiedError, match=said):
+            on_ranks(cluster, OFTEN, timeout=60)
+        same(asked("squeue", "--noheader"), "")  # no other job before somebody wants one
+        works(cluster)
+        asked("scancel", job_of(cluster))
+        with pytest.raises(RankDiedError, match=said):
+            on_ranks(cluster, WORLD)
+        works(cluster)
 
 
-def loses_a_node() -> dict:
-    """Say that a node may be lost now, and what was seen of it."""
+def loses_a_node() -> None:
+    """Say that a node may be lost now: it is named, and not asked for again."""
     with Cluster(8, start=Slurm()) as cluster:  # on two of the three
-        told = cluster.hosts
+        same(cluster.hosts, ["host1"] * 4 + ["host2"] * 4)
         print("now", flush=True)
-        lost = failure(on_ranks, cluster, OFTEN + "\ncomm.Barrier()", timeout=60)
+        said = "^Rank [4-7] died, on host2, .*the controller hears no more of it"
+        with pytest.raises(RankDiedError, match=said):
+            on_ranks(cluster, OFTEN + "\ncomm.Barrier()", timeout=60)
         world = on_ranks(cluster, WORLD)
-    return {"lost": lost, "world": world, "before": told}
+        same([rank for rank, *_ in world], list(range(8)))
+        same({host for *_, host in world}, {"host1", "host3"})
 
 
 def is_killed(kind: str) -> None:
@@ -207,87 +223,54 @@ def is_killed(kind: str) -> None:
         time.sleep(600)
 
 
-def refusals() -> dict:
-    """Ask for what Slurm does not give."""
-    return {
-        "partition": failure(Cluster, 2, start=Slurm(partition="none")),
-        "size": failure(Cluster, 13, start=Slurm()),
-        "time": failure(Cluster, 2, start=Slurm(partition="short", time_limit="20")),
-        "left": left(),
-    }
+def refusals() -> None:
+    """Ask for what Slurm does not give: it is said in its words."""
+    said = "^Slurm does not take the job: .*invalid partition specified: none"
+    with pytest.raises(StartError, match=f"(?s){said}"):
+        Cluster(2, start=Slurm(partition="none"))
+    # it takes these, and never begins them
+    with pytest.raises(StartError, match="it would wait for ever: PartitionConfig"):
+        Cluster(13, start=Slurm())
+    with pytest.raises(StartError, match="it would wait for ever: PartitionTimeLimit"):
+        Cluster(2, start=Slurm(partition="short", time_limit="20"))
 
 
-# -- what is built on ranks ----------------------------------------------------------------------
-
-
-def traces() -> dict:
-    """Record a chain of messages across the nodes by the magic, as a reader does."""
-    from IPython.core.interactiveshell import InteractiveShell
-
-    shell = InteractiveShell.instance()
-    with slurm() as cluster:
-        shell.push({"cluster": cluster})
-        shell.run_cell("%load_ext helpers.cluster").raise_error()
-        cell = (
-            "%%ranks --trace chain\n"
-            "if rank:\n    comm.recv(source=rank - 1)\n"
-            "if rank < size - 1:\n    comm.send(rank, dest=rank + 1)"
-        )
-        shell.run_cell(cell).raise_error()
-        chain = shell.user_ns["chain"]
-        clocks = cluster.clocks()
-    return {
-        "messages": [(m.source, m.dest, m.begin, m.end) for m in chain.messages],
-        "offsets": [(abs(clock.offset), clock.uncertainty) for clock in clocks.values()],
-    }
-
-
-def notebook(name: str) -> dict:
+def notebook(name: str) -> None:
     """Execute a reader's notebook, whose ranks the environment sends to Slurm."""
     from tools import run
 
     done = run.execute(run.location(name, "reader"), "reader")
+    assert not done.problems, done.problems
     said = [str(output.get("text", "")) for cell in done.notebook.cells
             for output in cell.get("outputs", [])]  # fmt: skip
+    if name.startswith("08"):  # its hosts: from a record
+        assert "COURSE_RANKS='slurm', and it needs a fork" in "".join(said)
     jobs = asked("squeue", "--noheader", "--states=all", "--format=%j %C %P %a %l").splitlines()
-    return {"problems": done.problems, "said": "".join(said), "jobs": jobs, "left": left()}
+    assert any(re.fullmatch(r"ranks-\w+ 4 spread me 40:00", job) for job in jobs), jobs
 
 
 # -- ssh -----------------------------------------------------------------------------------------
 
 
-def by_ssh() -> dict:
-    """Five ranks on two hosts: a world, a deadlock, a death, a restart."""
+def by_ssh() -> None:
+    """Five ranks on two hosts, in blocks: a world, a deadlock, a death, a restart."""
     with Cluster(5, start=Ssh(("host1", "host2"))) as cluster:
-        world = on_ranks(cluster, WORLD)
-        listens = listening(cluster)
-        stuck = failure(
-            on_ranks, cluster, "return comm.recv(source=1) if rank == 4 else 0", timeout=2
-        )
-        works = [on_ranks(cluster, "return comm.allreduce(1)")]
-        body = "import os\nif rank == 3: os.kill(os.getpid(), 9)\ncomm.Barrier()"
-        dead = failure(on_ranks, cluster, body)
-        works.append(on_ranks(cluster, "return comm.allreduce(1)"))
-    return {
-        "world": world,
-        "listens": listens,
-        "stuck": stuck,
-        "works": works,
-        "dead": dead,
-        "left": left(),
-    }
+        hosts = ["host1"] * 3 + ["host2"] * 2
+        same(on_ranks(cluster, WORLD), [(rank, 5, 10, hosts[rank]) for rank in range(5)])
+        same(listening(cluster), CONTROLLER)
+        is_stuck(cluster, 4, 1, r"4 \(host2\)  recv   rank 1 \(host1\)")
+        dies(cluster, 3, "host2")
 
 
-def ssh_refusals() -> dict:
+def ssh_refusals() -> None:
     """Name a host that is not there, and one without the folders."""
-    unknown = failure(Cluster, 2, start=Ssh(("host1", "host9")))
+    with pytest.raises(StartError, match=r"(?s)^ssh does not reach host9 .*Could not resolve"):
+        Cluster(2, start=Ssh(("host1", "host9")))
     os.chdir("/dev/shm")  # each host has its own
-    try:
-        own = failure(Cluster, 2, start=Ssh(("host1",)))
-        return {"own": own, "unknown": unknown, "left": left()}
-    finally:
-        os.chdir("/")
+    with pytest.raises(StartError, match=r"^host1 does not see "):
+        Cluster(2, start=Ssh(("host1",)))
 
 
 if __name__ == "__main__":
-    print(json.dumps(globals()[sys.argv[1]](*sys.argv[2:])))
+    globals()[sys.argv[1]](*sys.argv[2:])
+    assert left() == [] or sys.argv[1] == "loses_a_node"  # whose job Slurm still completes
