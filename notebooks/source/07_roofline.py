@@ -335,7 +335,7 @@ for name in 2 * (*ORDERS, "library"):  # the better of two rounds
     assert np.allclose(products[name](a, b), reference, rtol=1e-3), name
     with others, threadpool_limits(1):  # the library too works on one core
         call = lambda f=products[name]: f(a, b)  # noqa: E731
-        best = measure(call, repeats=4, warmup=1, time_limit=0.7).best
+        best = measure(call, repeats=4, warmup=1, time_limit=0.7, clock=thread_time).best
     spent[name] = min(best, spent.get(name, best))
 others.say()
 for name, best in spent.items():
@@ -440,7 +440,7 @@ rate, others = {}, Others()
 for _ in range(3):  # the best of three rounds
     for kind, call in causes(a, b).items():
         with others:
-            best = measure(call, repeats=2, warmup=1, time_limit=0.5).best
+            best = measure(call, repeats=2, warmup=1, time_limit=0.5, clock=thread_time).best
         rate[kind] = max(flops(P.n) / best / 1e9, rate.get(kind, 0))
 gain = {}
 others.say()
@@ -506,7 +506,7 @@ rates, others = dict.fromkeys(sides, 0.0), Others()
 for t in 3 * sides:  # the best of three rounds
     multiply = versions(P.large, block=t)["blocked"]
     with others:
-        timing = measure(lambda f=multiply: f(*large), repeats=1, warmup=0)
+        timing = measure(lambda f=multiply: f(*large), repeats=1, warmup=0, clock=thread_time)
     rates[t] = max(rates[t], flops(P.large) / timing.best)
 caches = {f"L{cache['level']}": tile(cache["size"], 4, 8) for cache in machine.reported[:2]}
 yours = {cache: side for cache, side in caches.items() if side}
