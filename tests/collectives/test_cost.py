@@ -36,8 +36,6 @@ def test_pieces_hide_behind_one_another_in_the_chain_only():
     assert ring[1] - ring[0] == pytest.approx(14 * 9 * 10)
 
 
-
-
 def test_crossover_is_where_both_cost_the_same():
     tree, ring = (cost.allreduce(name, 16, LINK) for name in ("tree", "ring"))
     K = crossover(tree, ring)

@@ -81,8 +81,6 @@ def test_ring_of_four_as_drawn_in_every_lecture():
     assert first == [Transfer(1, r, (r + 1) % 4, (r - 1) % 4) for r in range(4)]
 
 
-
-
 def test_double_counting_is_refused():
     held = ((frozenset({0, 1}),), (frozenset({1, 2}),))
     wrong = schedule.Schedule("wrong", 2, 1, 1, (Transfer(1, 0, 1, 0),), held, "model")
