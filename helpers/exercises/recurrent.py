@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from helpers.exercises.core import call, close, exercise, wrong
+from helpers.exercises.core import WrongAnswer, call, close, exercise, wrong
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,13 +31,25 @@ def rnn_backward_step(answer):
         (d_a,) = torch.autograd.grad(h, total, d_h)
         d_before, d_U = torch.autograd.grad(torch.tanh(a + before @ U.T), (before, U), d_h)
         given = [part.detach().clone() for part in (d_h, h, before, U)]
-        with torch.no_grad():
-            got = call(answer, *given)
+        got = _by_hand(answer, *given)
         _untouched(("d_h", "h_t", "h_before", "U"), (d_h, h, before, U), given)
         wanted, what = (d_a, d_before, d_U), f"B={B}, H={H}"
         got = _tensors(got, wanted, f"(d_a, d_before, d_U) for {what}")
         for name, mine, true in zip(("d_a", "d_before", "d_U"), got, wanted, strict=True):
             close(mine, true, f"{name} for {what}", rtol=1e-6, atol=1e-9)
+
+
+def _by_hand(answer, *given) -> object:
+    """Call a step of the backward pass with tensors that record nothing for autograd."""
+    import torch
+
+    try:
+        with torch.no_grad():
+            return call(answer, *given)
+    except WrongAnswer as error:
+        if "not require grad" in str(error):  # torch's words say nothing of this exercise
+            wrong("it asks autograd for a gradient: compute it from the equations")
+        raise
 
 
 def _tensors(got: object, like: Sequence[Tensor], what: str) -> list[Tensor]:
@@ -89,9 +101,8 @@ def gru_backward_step(answer):
         d_inputs, d_states, copied = torch.autograd.grad(gates.state, (inputs, states, before), d_h)
         wanted = (d_inputs, d_states, copied + d_states @ U)
         plain = GRUStep(*(part.detach().clone() for part in gates))
-        with torch.no_grad():
-            given = GRUStep(*(part.clone() for part in plain)), before.detach().clone(), U.clone()
-            got = call(answer, arrived := d_h.clone(), *given)
+        given = GRUStep(*(part.clone() for part in plain)), before.detach().clone(), U.clone()
+        got = _by_hand(answer, arrived := d_h.clone(), *given)
         _untouched(("gates",) * 5, plain, given[0])
         _untouched(("h_before", "U", "d_h"), (before, U, d_h), (*given[1:], arrived))
         got = _tensors(got, wanted, f"(d_inputs, d_states, d_before) for B={B}, H={H}")
@@ -104,6 +115,8 @@ def gru_from_equations(answer):
     """answer(x, h, W, U, b, c) -> h_t (B, H), with the blocks in the order reset, update, new."""
     import torch
 
+    from helpers.recurrent.steps import gru_step
+
     torch.manual_seed(0)
     for B, inputs, H in ((1, 1, 1), (2, 3, 4)):
         cell = torch.nn.GRUCell(inputs, H)
@@ -111,9 +124,16 @@ def gru_from_equations(answer):
         want, weights = cell(x, h), list(cell.parameters())
         given, what = (x.clone(), h.clone()), f"h_t for B={B}, I={inputs}, H={H}"
         got = call(answer, *given, *weights)
+        _one_tensor(got, what)
         mine = got.detach() if isinstance(got, torch.Tensor) else got
-        if isinstance(mine, (tuple, list)):
-            wrong(f"{what}: expected one tensor, got a {type(mine).__name__} of {len(mine)} parts")
+        step = gru_step(x, h, *weights)
+        swapped = (step.candidate + h - want).detach()  # z n + (1 − z) h
+        if (
+            isinstance(mine, torch.Tensor)
+            and mine.shape == h.shape
+            and mine.allclose(swapped.to(mine), rtol=1e-4, atol=1e-5)
+        ):
+            wrong(f"{what}: z and 1 − z are swapped (see *Notation*)")
         close(mine, want.detach(), what, rtol=1e-4, atol=1e-5)
         _untouched(("x", "h"), (x, h), given)
         if not getattr(got, "requires_grad", False):
@@ -121,7 +141,7 @@ def gru_from_equations(answer):
                 "no gradient comes back through the state that it returns: is it torch throughout?"
             )
         _same_type(got, h, what)
-        mine = torch.autograd.grad(got.sum(), [h, *weights], allow_unused=True)
+        mine = _back(got, [h, *weights])
         true = torch.autograd.grad(want.sum(), [h, *weights])
         for name, found, due in zip(("h", "W", "U", "b", "c"), mine, true, strict=True):
             if found is None:
@@ -148,6 +168,7 @@ def one_gate_for_both(answer):
         want = (1 - z) * torch.tanh(inputs[2] + z * states[2]) + z * h
         given = [part.clone() for part in (inputs, states, h)]
         got = call(answer, given[0].unbind(0), given[1].unbind(0), given[2])
+        _one_tensor(got, f"h_t for shares of shape {shape}")
         close(got, want, f"h_t for shares of shape {shape}")
         if isinstance(got, torch.Tensor):
             _same_type(got, h, f"h_t for shares of shape {shape}")
@@ -160,6 +181,29 @@ def _untouched(names, before, after) -> None:
     for name, was, one in zip(names, before, after, strict=True):
         if not one.equal(was):
             wrong(f"it changes `{name}` in place: leave what it is given unchanged")
+
+
+def _one_tensor(got: object, what: str) -> None:
+    """Refuse several tensors where one is asked for."""
+    if isinstance(got, (tuple, list)):
+        count = f"{len(got)} part{'s' * (len(got) != 1)}"
+        wrong(f"{what}: expected one tensor, got a {type(got).__name__} of {count}")
+
+
+def _back(got: Tensor, leaves: Sequence[Tensor], weight: Tensor | None = None) -> tuple:
+    """Return the gradients that come back to the leaves; refuse a tensor that was overwritten."""
+    import torch
+
+    weight = torch.ones_like(got) if weight is None else weight
+    try:
+        return torch.autograd.grad(got, leaves, weight, allow_unused=True)
+    except RuntimeError as error:
+        if "inplace" in str(error):  # torch's words name its own functions, no line of the reader's
+            wrong(
+                "right, but no gradient comes back: an operation in place, such as `n *= z`, has "
+                "overwritten what the gradient needs; make a new tensor"
+            )
+        raise
 
 
 def _one_gate_gradients(answer) -> None:
@@ -175,7 +219,7 @@ def _one_gate_gradients(answer) -> None:
     z = torch.sigmoid(inputs[1] + states[1])
     want = (1 - z) * torch.tanh(inputs[2] + z * states[2]) + z * h
     weight = torch.randn(2, 3).double()
-    mine = torch.autograd.grad(got, leaves, weight, allow_unused=True)
+    mine = _back(got, leaves, weight)
     true = torch.autograd.grad(want, leaves, weight)
     for name, found, due in zip(SHARES, mine, true, strict=True):
         if found is None:
@@ -195,5 +239,6 @@ def bias_for_half_life(answer, share=0.5):
         left = (1 / (1 + math.exp(min(700.0, -bias)))) ** steps
         if not math.isclose(left, share, rel_tol=1e-4):
             wrong(
-                f"with the bias {bias:.3f} a state keeps {left:.3f} of itself after {steps} steps"
+                f"with the bias {bias:.3f} a state keeps {left:.3f} of itself after {steps} "
+                f"step{'s' * (steps != 1)}"
             )

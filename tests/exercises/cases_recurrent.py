@@ -93,6 +93,42 @@ def one_gate_by_columns(inputs, states, h, of=1):
     return (1 - z) * torch.tanh(gi[:, 2 * H :] + z * gh[:, 2 * H :]) + z * h
 
 
+def one_gate_in_place(inputs, states, h):
+    """Right numbers, in a tensor of its own that is overwritten."""
+    z = torch.sigmoid(inputs[1] + states[1])
+    n = torch.tanh(inputs[2] + z * states[2])
+    n *= 1 - z
+    n += z * h
+    return n
+
+
+def gru_in_a_tensor_of_its_own(x, h, W, U, b, c):
+    i_r, i_z, i_n = (x @ W.T + b).chunk(3, 1)
+    s_r, s_z, m = (h @ U.T + c).chunk(3, 1)
+    n = torch.tanh(i_n + torch.sigmoid(i_r + s_r) * m)
+    z = torch.sigmoid(i_z + s_z)
+    n *= 1 - z
+    n += z * h
+    return n
+
+
+def gru_swapped(x, h, W, U, b, c):
+    H = h.shape[1]
+    turn = torch.ones(3 * H)
+    turn[H : 2 * H] = -1  # σ(−a) = 1 − σ(a)
+    return gru(x, h, W * turn[:, None], U * turn[:, None], b * turn, c * turn)
+
+
+def backward_by_autograd(d_h, h_t, h_before, U):
+    (d_before,) = torch.autograd.grad(h_t, h_before, d_h)
+    return d_before, d_before, d_before
+
+
+def gru_back_by_autograd(d_h, gates, before, U):
+    gates.state.backward(d_h)
+    return before.grad, before.grad, before.grad
+
+
 CASES = {
     "one_gate_for_both": Case(
         right=one_gate,
@@ -105,6 +141,10 @@ CASES = {
             lambda inputs, states, h: one_gate(inputs, states, h.detach()),
             lambda *a: one_gate_by_columns(*a, of=-1),  # right for one seed only
         ],
+        told={
+            "in place, such as `n *= z`": one_gate_in_place,
+            "expected one tensor, got a tuple of 1 part": lambda *a: (one_gate(*a),),
+        },
     ),
     "gru_backward_step": Case(
         right=gru_back,
@@ -117,6 +157,7 @@ CASES = {
             lambda *a: [part.numpy() for part in gru_back(*a)],  # the walk stacks tensors
             lambda *a: [part.float() for part in gru_back(*a)],  # and multiplies them by doubles
         ],
+        told={"it asks autograd for a gradient": gru_back_by_autograd},
     ),
     "rnn_backward_step": Case(
         right=backward_step,
@@ -124,6 +165,7 @@ CASES = {
         wrong=[
             *(transposed, backward_in_place),
         ],
+        told={"it asks autograd for a gradient": backward_by_autograd},
     ),
     "gru_from_equations": Case(
         right=gru,
@@ -135,6 +177,11 @@ CASES = {
             lambda *a: gru(*a).detach(),
             gru_in_place,
         ],
+        told={
+            "z and 1 − z are swapped": gru_swapped,
+            "in place, such as `n *= z`": gru_in_a_tensor_of_its_own,
+            "expected one tensor, got a tuple of 2 parts": lambda *a: (gru(*a), gru(*a)),
+        },
     ),
     "bias_for_half_life": Case(
         right=lambda steps: math.log(0.5 ** (1 / steps) / (1 - 0.5 ** (1 / steps))),
@@ -144,5 +191,6 @@ CASES = {
             lambda steps: torch.logit(torch.tensor([0.5 ** (1 / steps)], dtype=torch.float64)),
             lambda steps: math.log(0.5) / steps,
         ],
+        told={"after 1 step": lambda steps: 1.0},
     ),
 }
