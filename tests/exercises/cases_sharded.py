@@ -1,6 +1,7 @@
 """Answers to the exercises of notebook 13."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 
@@ -87,6 +88,13 @@ def merged_by(o1, l1, o2, l2, most=np.maximum):
     return (a[:, None] * o1 + b[:, None] * o2) / (a + b)[:, None], top + np.log(a + b)
 
 
+def writes_into_o1(o1, l1, o2, l2):
+    both = np.logaddexp(l1, l2)
+    o1 *= np.exp(l1 - both)[:, None]
+    o1 += np.exp(l2 - both)[:, None] * o2
+    return o1, both
+
+
 def looks_at_one_query(o1, l1, o2, l2):
     """Overlooks that one query may see a piece of which another sees nothing."""
     if l1[0] == -np.inf:
@@ -94,15 +102,39 @@ def looks_at_one_query(o1, l1, o2, l2):
     return merged(o1, l1, o2, l2)
 
 
-def three_messages(scores, target, comm, top=None):
-    """``top``: less than the largest score."""
+def three_messages(scores, target, comm, top=None, back=1, minus=1):
+    """``top``: less than the largest score; ``back``, ``minus``: 0 forgets a term."""
     from mpi4py import MPI
 
     top = comm.allreduce(scores.max(), op=MPI.MAX) if top is None else top
     total = comm.allreduce(np.exp(scores - top).sum())
     place = target - comm.rank * len(scores)
     found = comm.allreduce(scores[place] if 0 <= place < len(scores) else 0.0)
-    return top + np.log(total) - found
+    return back * top + np.log(total) - minus * found
+
+
+def overwrites(scores, target, comm):
+    place = target - comm.rank * len(scores)
+    from mpi4py import MPI
+
+    found = comm.allreduce(scores[place] if 0 <= place < len(scores) else 0.0)
+    top = comm.allreduce(scores.max(), op=MPI.MAX)
+    scores -= top
+    np.exp(scores, out=scores)
+    return top + np.log(comm.allreduce(scores.sum())) - found
+
+
+def each_by_its_own(scores, target, comm):
+    top = scores.max()
+    loss = three_messages(scores, target, comm)
+    whole = np.logaddexp.reduce(comm.allgather(np.logaddexp.reduce(scores)))
+    return loss - whole + top + np.log(comm.allreduce(np.exp(scores - top).sum()))
+
+
+def alone(scores, target, comm):
+    loss = three_messages(scores, target, comm)
+    whole = np.logaddexp.reduce(comm.allgather(np.logaddexp.reduce(scores)))
+    return loss - whole + np.logaddexp.reduce(scores)
 
 
 def by_logarithms(scores, target, comm):
@@ -123,8 +155,17 @@ def planned_by_its_own_name(config, machine, batch):
 
 
 def searched(
-    config, machine, batch, replicas=(1, 2, 4, 8), stages=(1, 2, 4), pieces=(1, 2, 4), zero=(1,)
+    config,
+    machine,
+    batch,
+    replicas=range(1, 9),
+    stages=(1, 2, 4),
+    pieces=(1, 2, 4),
+    zero=(1,),
+    gain=1.0,
+    tensor=8,
 ):
+    """``gain``: how many times as fast a layout must be to be taken; ``tensor``: the largest t."""
     from helpers.sharded import planner
     from helpers.sharded.mesh import Layout
 
@@ -133,14 +174,14 @@ def searched(
         for pipeline in stages:
             for shard in zero:
                 for micro in pieces:
-                    if n % (data * pipeline):
+                    if n % (data * pipeline) or n // (data * pipeline) > tensor:
                         continue
                     layout = Layout(data, pipeline, n // (data * pipeline), shard)
                     try:
                         plan = planner.predict(config, layout, machine, batch, micro)
                     except ValueError:
                         continue
-                    if plan.memory <= machine.memory and plan.seconds < best[0]:
+                    if plan.memory <= machine.memory and plan.seconds * gain < best[0]:
                         best = (plan.seconds, layout, micro)
     return best[1:]
 
@@ -159,6 +200,21 @@ def of_eight(config, machine, batch):
     from dataclasses import replace
 
     return searched(config, replace(machine, places=(machine.places * 2)[:8]), batch)
+
+
+def inside_a_host(config, machine, batch):
+    return searched(config, machine, batch, tensor=machine.places.count(0))
+
+
+def finds_none(*given):
+    """By powers of two, of which six ranks have none that fits the model."""
+    found = searched(*given, replicas=(1, 2, 4, 8))
+    return found if found[0] else None
+
+
+def stops_at_none(*given):
+    layout, micro = searched(*given, replicas=(1, 2, 4, 8))
+    return type(layout)(layout.data, layout.pipeline, layout.tensor, 1), micro
 
 
 def fastest_without_memory(config, machine, batch):
@@ -197,7 +253,7 @@ CASES = {
     ),
     "merge_pieces": Case(
         right=merged,
-        also=[merged_by],
+        also=[merged_by, writes_into_o1],
         wrong=[
             lambda *pieces: merged_by(*pieces, most=lambda l1, l2: 0.0),  # overflows
             looks_at_one_query,
@@ -206,16 +262,27 @@ CASES = {
     ),
     "vocabulary_loss": Case(
         right=three_messages,
-        also=[by_logarithms],
+        also=[by_logarithms, overwrites],
         wrong=[
             all_scores,
             lambda *given: three_messages(*given, top=0.0),
             lambda scores, *given: three_messages(scores, *given, top=scores.max()),  # its own
         ],
+        told={
+            "never added again": lambda *given: three_messages(*given, back=0),
+            "score is not subtracted": lambda *given: three_messages(*given, minus=0),
+            "this rank's scores only": alone,
+            "its own largest score": each_by_its_own,
+        },
     ),
     "equal_bytes": Case(
         right=lambda parameters, T, C, L: 1.5 * parameters / T / C / (4 * L + 2),
-        wrong=[lambda parameters, T, C, L: 1.5 * parameters / (4 * L * T * C)],
+        also=[lambda parameters, T, C, L: Fraction(3 * parameters, (8 * L + 4) * T * C)],
+        wrong=[
+            lambda parameters, T, C, L: 1.5 * parameters / (4 * L * T * C),
+            lambda parameters, T, C, L: parameters / (4 * L + 2) / T / C,
+            lambda parameters, T, C, L: 1.5 * parameters / (2 * L + 2) / T / C,
+        ],
     ),
     "place": Case(
         right=searched,
@@ -224,15 +291,26 @@ CASES = {
             lambda *a: searched(*a, zero=(0, 1)),  # finds 0 where both are as fast
         ],
         wrong=[
-            lambda *a: searched(*a, zero=(0,)),
             planned_by_its_own_name,
             lambda *a: searched(*a, replicas=(2, 4, 8)),
             lambda *a: searched(*a, stages=(1,)),
             lambda *a: searched(*a, pieces=(2, 4)),
+            lambda *a: searched(*a, pieces=(1, 4)),
+            lambda *a: searched(*a, replicas=range(1, 8)),
+            lambda *a: searched(*a, replicas=(1, 2, 4, 8)),
+            lambda *a: searched(*a, gain=1.05),
+            lambda *a: searched(*a, gain=1.05, replicas=range(8, 0, -1)),
+            lambda *a: searched(*a, gain=1.05, stages=(4, 2, 1), pieces=(4, 2, 1)),
+            inside_a_host,
             always(3, 1, 1),
             always(8, 1, 1, 0),
             fastest_without_memory,
             of_eight,
         ],
+        told={
+            "finds no layout here, but": finds_none,
+            "; your search finds no layout here": stops_at_none,
+            "which uses ZeRO 1": lambda *a: searched(*a, zero=(0,)),
+        },
     ),
 }
