@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from helpers.cluster.start.stuck import Wait
 
 
-AFTER_LOSS = "The ranks were restarted: their variables are gone, the next cell works."
+AFTER_LOSS = (
+    "The ranks were restarted. Imports and functions are there again; other variables are gone."
+)
 
 
 class ClusterError(RuntimeError):

@@ -26,6 +26,7 @@ from helpers.cluster import (
     RankTimeoutError,
     StartError,
 )
+from helpers.cluster.kernel import calls
 from helpers.cluster.start import forked
 from tests.cluster.ways import PART, WAYS
 
@@ -98,6 +99,14 @@ def test_siblings_stuck_in_mpi_are_restarted_and_the_message_says_why(cluster, s
     assert call in text
     assert "variables are gone" in text
     assert on_ranks(cluster, "return rank") == [0, 1, 2]
+
+
+def test_definitions_that_hang_on_new_ranks_are_left_out(cluster, monkeypatch):
+    monkeypatch.setattr(calls, "DEFAULT_TIMEOUT", 1.0)
+    cluster.remember("class Never:\n    one = comm.recv()")
+    cluster.restart()
+    assert on_ranks(cluster, "return rank") == [0, 1, 2]
+    assert not cluster._defining
 
 
 def test_siblings_that_compute_are_waited_for(cluster):

@@ -93,6 +93,18 @@ def test_a_deadlock_is_explained_and_the_next_cell_works(cell):
     assert not shown.error
 
 
+def test_new_ranks_import_and_define_what_the_lost_ones_had(cell):
+    cell(
+        "%%ranks\nfrom math import pi\nprint('x')\nmade = 1\n\ndef ends():\n    1 / 0\n\n"
+        "class Kept:\n    base = made"  # which new ranks do not have
+    )
+    cell("%%ranks\n@staticmethod\ndef double(x):\n    return 2 * x")
+    assert "died" in cell("%%ranks\nimport os\nif rank == 1: os._exit(3)").error
+    assert cell("%%ranks\ndouble(round(pi)), os.sep").text == "[0-2] (6, '/')\n"
+    assert "name 'made' is not defined" in cell("%%ranks\nmade").error
+    assert "> 7     1 / 0" in cell("%%ranks\nends()").error  # its own line of its cell
+
+
 @pytest.mark.parametrize(
     ("line", "expected"),
     [

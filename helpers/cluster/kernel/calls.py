@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import threading
 import weakref
 from collections.abc import Callable
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from helpers.tracing.clock import Clock
 
 DEFAULT_TIMEOUT = 30.0  # seconds
+DEFINES = re.compile(r"^(import|from|def|class|async def|@\w+)\b", re.MULTILINE)
 QUERY_SECONDS = remote.ANSWER_SECONDS + 0.2
 
 
@@ -50,6 +52,7 @@ class Calls:
         self._engine_ids: list[int] = []  # of ipyparallel, in rank order; empty: not ready
         self._pids: dict[int, int] = {}  # of each rank
         self._hosts: dict[int, str] = {}  # of each rank
+        self._defining: dict[str, None] = {}  # cells that import or define something, in order
 
     def submit(
         self,
@@ -84,6 +87,12 @@ class Calls:
                 with noted():  # an interrupt is told of already, or there is worse to tell
                     self._relaunch()
             return outcome
+
+    def remember(self, cell: str) -> None:
+        """Keep a cell of all ranks if it imports or defines something: new ranks do that again."""
+        if DEFINES.search(cell):
+            self._defining.pop(cell, None)
+            self._defining[cell] = None
 
     def query(self, function: Callable[..., dict], *args: object, rank: int = 0) -> dict | None:
         """Ask one rank for a small value; return None if it is busy, not ready or gone."""
@@ -191,3 +200,18 @@ class Calls:
         self._hosts = {hello["rank"]: hello["host"] for hello in hellos}
         if not self._processes.local:
             self._processes.host_names = [hello["host"] for hello in hellos]
+        self._define_again()
+
+    def _define_again(self) -> None:
+        """Have new ranks import and define what the lost ones had; without it, if that hangs."""
+        if not self._defining:
+            return
+        client, cells = self._processes.connect(), [*self._defining]
+        replies = client.direct_view(self._engine_ids).apply_async(remote.side, "define", cells)
+        replies.wait(DEFAULT_TIMEOUT)
+        if replies.ready():
+            client.purge_local_results(replies)
+        else:
+            self._defining.clear()
+            self._relaunch()
+            self._wait_ready()

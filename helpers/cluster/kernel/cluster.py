@@ -182,7 +182,10 @@ class Cluster(Calls):
         return [pickle.loads(reply.value) for reply in outcome.replies.values()]
 
     def restart(self) -> None:
-        """End all ranks and start as many new ones; their variables are lost."""
+        """End all ranks and start as many new ones.
+
+        Their variables are lost; what ``%%ranks`` cells imported and defined is there again.
+        """
         with self._exclusive():
             self._relaunch()
             self._wait_ready()

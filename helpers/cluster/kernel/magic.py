@@ -50,10 +50,13 @@ class RanksMagics(Magics):
         # A first line in place of the magic's: line numbers are those that the reader sees. Before
         # another cell magic IPython takes an empty line only.
         first = "" if cell.lstrip().startswith("%%") else f"# %%ranks {line}"
+        source = f"{first}\n{cell}"
+        if len(only) == cluster.n:
+            cluster.remember(source)
         outcome = cluster.submit(
             remote.side,
             "execute",
-            f"{first}\n{cell}",
+            source,
             bool(options.trace),
             timeout=timeout,
             only=only,

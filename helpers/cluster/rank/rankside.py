@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import itertools
 import linecache
@@ -127,6 +128,16 @@ class RankSide:
             reply["parts"] = [part for part in reply["parts"] if part[0] != "result"]
         return reply
 
+    def define(self, cells: list[str]) -> dict:
+        """Run again what these cells import and define, and nothing else of them."""
+        self._shell.ast_transformers.append(_Definitions())
+        try:
+            for cell in cells:
+                self.execute(cell, False)
+        finally:
+            self._shell.ast_transformers.pop()
+        return {"status": "ok"}
+
     @cached_property
     def _shell(self) -> Any:
         return make_ready()
@@ -235,6 +246,15 @@ class RankSide:
             return False
         told = (now.busy_since, now.call, now.begin_ns)
         return told == (last.busy_since, last.call, last.begin_ns)
+
+
+class _Definitions(ast.NodeTransformer):
+    """Keeps the imports, functions and classes of a cell, on their lines."""
+
+    def visit_Module(self, node: ast.Module) -> ast.Module:
+        kept = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+        node.body = [part for part in node.body if isinstance(part, kept)]
+        return node
 
 
 def _cell_line(frame: types.FrameType | None, code_file: str) -> tuple[int | None, str]:
