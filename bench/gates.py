@@ -13,7 +13,6 @@ from helpers.records import Row
 SUITE = "gates"
 RATES = (0.001, 0.003, 0.01, 0.03, 0.1)
 BUDGETS = (120, 360)
-VARIANTS = ("GRU", "PyTorch's start", "plain, orthogonal U", "plain")
 
 
 def rows(
@@ -22,7 +21,7 @@ def rows(
     """Return each variant's accuracy at each rate and budget; ``each`` holds the seeds'."""
     import torch
 
-    from helpers.recurrent.experiments import comparisons
+    from helpers.recurrent.experiments import VARIANTS, comparisons
 
     torch.set_num_threads(1)
     task = comparisons()["long copy"]

@@ -106,9 +106,9 @@ def accuracy_by_rate(
 
 
 def against_the_gru(apart: Mapping[str, tuple[float, float, float]]) -> Axes:
-    """Draw by how much each cell's accuracy differs from the GRU's: mean and interval."""
+    """Draw by how much each cell's accuracy differs from the half-life GRU's: mean and interval."""
     ax = style.ensure_axes(figsize=(10, 1.6 + 0.45 * len(apart)))
-    ax.figure.set_label("Accuracy of each cell minus that of the GRU, with its 95 % interval")
+    ax.figure.set_label("Accuracy of each cell minus the half-life GRU's, with its 95 % interval")
     ax.axvline(0, color=style.BLACK, lw=1.6)
     for row, values in enumerate(apart.values()):
         mean, low, high = (100 * value for value in values)
@@ -117,7 +117,7 @@ def against_the_gru(apart: Mapping[str, tuple[float, float, float]]) -> Axes:
     ax.set_yticks(range(len(apart)), list(apart))
     ax.set_ylim(len(apart) - 0.5, -0.5)
     ax.grid(visible=False, axis="y")
-    ax.set_xlabel("accuracy minus the GRU's [percentage points]")
+    ax.set_xlabel("accuracy minus the half-life GRU's [percentage points]")
     return ax
 
 

@@ -144,11 +144,25 @@ class Comparison:
 
 def comparisons() -> dict[str, Comparison]:
     """Return the two tasks of the notebook and the record."""
-    gap = LongCopy().length
+    cue, copy = ForgetOnCue(), LongCopy()
     return {
-        "forget on cue": Comparison(ForgetOnCue(), {"hidden": 4, "steps": 250}),
-        "long copy": Comparison(LongCopy(), {"hidden": 12, "steps": 120, "half_life": gap}),
+        "forget on cue": Comparison(cue, {"hidden": 4, "steps": 250, "half_life": cue.length}),
+        "long copy": Comparison(copy, {"hidden": 12, "steps": 120, "half_life": copy.length}),
     }
+
+
+def left_before_training(variant: str, seeds: int = 5) -> list[float]:
+    """Return ‖∂h_T/∂h_0‖ of an untrained variant on one sequence of the long copy, by seed."""
+    task, norms = LongCopy(), []
+    x, _ = task.draw(1, torch.Generator().manual_seed(0))
+    for seed in range(seeds):
+        parts = {"half_life": task.length, **VARIANTS[variant]}
+        layer = _reader(seed, task, 12, parts).layer
+        J = torch.autograd.functional.jacobian(
+            lambda h, layer=layer: layer(x, h)[1].flatten(), torch.zeros(1, 1, 12)
+        )
+        norms.append(torch.linalg.matrix_norm(J.reshape(12, 12), 2).item())
+    return norms
 
 
 def _clip_each(parameters) -> None:

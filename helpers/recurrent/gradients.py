@@ -7,11 +7,11 @@ step if the loss reads the last state only. A name ``d_a`` stands for ∂L/∂a,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from helpers.recurrent.steps import GRUStep, gru_step, rnn_step
 
@@ -179,25 +179,39 @@ def finite_difference(loss: Callable[[], Tensor], tensor: Tensor, step: float = 
     return gradient
 
 
-def clip_by_norm(gradients: Iterable[Tensor], limit: float) -> float:
-    """Scale ``gradients`` in place so that their joint norm is at most ``limit``; return the norm.
+def walk_back(
+    step: Callable, x: Tensor, h: Tensor, gates: GRUStep, W: Tensor, U: Tensor, *, output_gradient
+) -> Gradients:
+    """Do what :func:`gru_backward` does, with a reader's ``step`` (d_h, gates, h_before, U)."""
+    d_inputs, d_states, d_h = [], [], torch.zeros_like(h[0])
+    for t in reversed(range(len(x))):
+        one = GRUStep(*(part[t] for part in gates))
+        inputs, states, d_h = step(d_h + output_gradient[t], one, h[t], U)
+        d_inputs.insert(0, inputs)
+        d_states.insert(0, states)
+    return collect(x, h, W, d_h, torch.stack(d_inputs), torch.stack(d_states))
 
-    Pascanu, Mikolov & Bengio (2013), algorithm 1: the direction stays, the length is cut. Raises
-    ValueError for a limit that is not positive.
 
-    >>> long = [torch.tensor([3.0]), torch.tensor([[4.0]])]
-    >>> clip_by_norm(long, 1.0)
-    5.0
-    >>> [round(part.item(), 2) for part in long]
-    [0.6, 0.8]
+def three_checks(forward: Callable, backward: Callable, module: nn.Module) -> None:
+    """Print the largest difference of gradients by hand from those of three witnesses.
+
+    The loss is a weighted sum of all states. ``forward(tensors)`` returns them from x, h0, W, U, b
+    and c; ``backward(tensors, weight)`` returns the ``Gradients``; ``module`` is torch's
+    RNN or GRU, in float64. The witnesses are autograd, finite differences and ``module``.
     """
-    if not limit > 0:
-        raise ValueError(f"limit={limit!r}: expected a positive norm")
-    gradients = list(gradients)
-    if not gradients:
-        return 0.0
-    norm = torch.sqrt(sum((g.detach() ** 2).sum() for g in gradients)).item()
-    if norm > limit:
-        for gradient in gradients:
-            gradient.detach().mul_(limit / norm)
-    return norm
+    parameters = list(module.parameters())
+    tensors = [torch.randn(6, 2, parameters[0].shape[1]), torch.randn(2, parameters[1].shape[1])]
+    tensors = [t.double() for t in (*tensors, *map(torch.randn_like, parameters))]
+    weight = torch.randn(6, *tensors[1].shape).double()
+    hand = backward(tensors, weight)
+    leaves = [t.clone().requires_grad_() for t in tensors]
+    auto = torch.autograd.grad((forward(leaves) * weight).sum(), leaves)
+    numeric = [finite_difference(lambda: (forward(tensors) * weight).sum(), t) for t in tensors]
+    for parameter, value in zip(parameters, tensors[2:], strict=True):
+        parameter.data.copy_(value)
+    (module(tensors[0], tensors[1][None])[0] * weight).sum().backward()
+    library = [None, None, *(p.grad for p in parameters)]
+    print("     autograd  differences  torch.nn")
+    for name, *row in zip(hand._fields, hand, auto, numeric, library, strict=True):
+        off = ["-" if o is None else f"{(row[0] - o).abs().max().item():.0e}" for o in row[1:]]
+        print(f"δ{name:3} {off[0]:>8} {off[1]:>12} {off[2]:>9}")

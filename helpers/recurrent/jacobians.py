@@ -8,6 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from helpers.recurrent.gradients import gru_forward, rnn_forward
 from helpers.recurrent.steps import GRUStep
 
 
@@ -96,3 +97,39 @@ def power_bound(U: Tensor, lags: int) -> Tensor:
     [1.0, 5.0, 25.0, 125.0]
     """
     return torch.linalg.matrix_norm(U, 2) ** torch.arange(lags + 1, dtype=U.dtype)
+
+
+def random_rnn(
+    radius: float, input_size: float = 0.1, seed: int = 1, units: int = 32, steps: int = 60
+) -> tuple[Tensor, Tensor]:
+    """Return the norms by lag of a random tanh RNN of that spectral radius, and their bound.
+
+    U is drawn from a normal distribution and scaled; inputs are normal times ``input_size``, and go
+    to one unit each.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    U = with_spectral_radius(torch.randn(units, units, generator=generator).double(), radius)
+    W, zero = torch.eye(units).double(), torch.zeros(units).double()
+    x = input_size * torch.randn(steps, 1, units, generator=generator).double()
+    h = rnn_forward(x, zero[None], W, U, zero, zero)
+    return norms_by_lag(rnn_jacobians(h[:, 0], U)), power_bound(U, steps)
+
+
+def random_gru(
+    radius: float, bias: float, seed: int = 1, units: int = 32, steps: int = 60
+) -> Tensor:
+    """Return the norms by lag of a random GRU, as :func:`random_rnn` draws one.
+
+    Each of its three U has that spectral radius; ``bias`` is the update gate's.
+    """
+    generator = torch.Generator().manual_seed(seed)
+
+    def normal(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=generator).double()
+
+    U = torch.cat([with_spectral_radius(normal(units, units), radius) for _ in range(3)])
+    W, b = torch.eye(units).double().repeat(3, 1), torch.zeros(3 * units).double()
+    b[units : 2 * units] = bias
+    x = 0.1 * normal(steps, 1, units)
+    h, gates = gru_forward(x, torch.zeros(1, units).double(), W, U, b, 0 * b)
+    return norms_by_lag(gru_jacobians(h[:, 0], GRUStep(*(part[:, 0] for part in gates)), U))

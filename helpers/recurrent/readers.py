@@ -10,15 +10,12 @@ from torch import Tensor, nn
 
 from helpers.recurrent.layers import GRU
 
-# Every variant answers one of the open questions: what does each part do? All start with the
-# task's half-life, but for the one that starts as PyTorch does, with z = 1/2.
+# A GRU starts as PyTorch's does, with z near 1/2; the half-life GRU with the task's half-life.
 VARIANTS: dict[str, dict[str, Any]] = {
-    "GRU": {},
-    "PyTorch's start": {"half_life": 1},
-    "without reset": {"reset": False},
-    "without update": {"update": False},
-    "plain": {"reset": False, "update": False, "half_life": 1},
-    "plain, orthogonal U": {"reset": False, "update": False, "half_life": 1, "orthogonal": True},
+    "half-life GRU": {},
+    "GRU": {"half_life": 1},
+    "orthogonal RNN": {"reset": False, "update": False, "half_life": 1, "orthogonal": True},
+    "RNN": {"reset": False, "update": False, "half_life": 1},
 }
 
 

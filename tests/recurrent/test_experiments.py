@@ -12,6 +12,7 @@ from helpers.recurrent.experiments import (
     Comparison,
     Scores,
     half_life_bias,
+    left_before_training,
     one_that_forgets,
     train,
 )
@@ -61,7 +62,9 @@ def full_gru(inputs, states, h):
 
 def test_a_cell_of_ones_own_is_trained_as_a_named_variant_is():
     comparison = Comparison(LongCopy(length=3), {"hidden": 5, "steps": 10, "seeds": 2})
-    assert comparison.run(full_gru).values == pytest.approx(comparison.run("GRU").values, abs=0.01)
+    assert comparison.run(full_gru).values == pytest.approx(
+        comparison.run("half-life GRU").values, abs=0.01
+    )
     none = comparison.run(lambda inputs, states, h: torch.zeros_like(h))
     assert max(none.values) < 0.5  # one that forgets all guesses
     with pytest.raises(ValueError, match=r"the cell returned .*3.* expected a state"):
@@ -71,8 +74,14 @@ def test_a_cell_of_ones_own_is_trained_as_a_named_variant_is():
             comparison.run(cell)
     with pytest.raises(ValueError, match="the cell returned None"):
         comparison.run(lambda inputs, states, h: None)
-    with pytest.raises(ValueError, match="variant='gru': expected one of GRU"):
+    with pytest.raises(ValueError, match="variant='gru': expected one of half-life GRU, GRU, "):
         comparison.run("gru")
+
+
+def test_before_training_the_half_life_keeps_more_of_the_gradient():
+    patient, usual = (left_before_training(name, seeds=2) for name in ("half-life GRU", "GRU"))
+    assert len(patient) == 2
+    assert min(patient) > 0.1 > 1e-3 > max(usual)
 
 
 def test_half_life_is_where_half_is_left_and_bad_settings_are_named():

@@ -1,4 +1,6 @@
-"""Gradients by hand against torch.nn; Jacobians against autograd; clipping."""
+"""Gradients by hand against torch.nn; Jacobians against autograd."""
+
+from importlib import import_module
 
 import pytest
 import torch
@@ -8,17 +10,19 @@ from torch import nn
 
 from helpers.recurrent.gradients import (
     Gradients,
-    clip_by_norm,
     finite_difference,
     gru_backward,
     gru_forward,
     rnn_backward,
     rnn_forward,
+    three_checks,
 )
 from helpers.recurrent.jacobians import (
     gru_jacobians,
     norms_by_lag,
     power_bound,
+    random_gru,
+    random_rnn,
     rnn_jacobians,
     spectral_radius,
     with_spectral_radius,
@@ -97,23 +101,31 @@ def test_a_norm_above_one_need_not_explode():
         with_spectral_radius(U, 1.0)
 
 
-@pytest.mark.parametrize("limit", [0.1, 1.0, 1e6])
-def test_clipping_equals_torch(limit):
-    layers = nn.Linear(4, 3), nn.Linear(4, 3)
-    layers[1].load_state_dict(layers[0].state_dict())
-    x = torch.randn(5, 4)
-    for layer in layers:
-        layer(x).square().sum().backward()
-    norm = clip_by_norm([p.grad for p in layers[0].parameters()], limit)
-    expected = nn.utils.clip_grad_norm_(layers[1].parameters(), limit)
-    assert norm == pytest.approx(expected.item(), rel=1e-5)
-    for a, b in zip(layers[0].parameters(), layers[1].parameters(), strict=True):
-        torch.testing.assert_close(a.grad, b.grad, rtol=1e-4, atol=1e-6)
-
-
-def test_what_cannot_be_clipped_or_differenced_is_refused():
-    with pytest.raises(ValueError, match="limit=0"):
-        clip_by_norm([], 0)
-    assert clip_by_norm([], 1) == 0
+def test_what_cannot_be_differenced_is_refused():
     with pytest.raises(ValueError, match="float64"):
         finite_difference(lambda: torch.zeros(()), torch.zeros(2))
+
+
+def test_three_witnesses_tell_a_wrong_gradient_by_its_name(capsys):
+    def forward(tensors):
+        return gru_forward(*tensors)[0][1:]
+
+    def backward(tensors, weight):
+        found = gru_backward(
+            tensors[0], *gru_forward(*tensors), *tensors[2:4], output_gradient=weight
+        )
+        return found._replace(W=2 * found.W)
+
+    three_checks(forward, backward, nn.GRU(3, 4).double())
+    off = {name: numbers for name, *numbers in map(str.split, capsys.readouterr().out.splitlines())}
+    assert all(float(number) > 0.1 for number in off.pop("δW"))
+    for name in ("δx", "δh0", "δU", "δb", "δc"):
+        assert all(float(number) < 1e-6 for number in off[name] if number != "-")
+
+
+def test_random_networks_are_those_of_the_claims():
+    claimed = import_module("claims.03_gru_derivation")
+    norms, bound = random_rnn(2.0, 0.1, seed=3)
+    assert norms[-1].item() == claimed.gradient_left(3, radius=2.0, input_size=0.1)[0]
+    assert bound[1] > 2
+    assert random_gru(0.5, 4.0, seed=3)[-1] == claimed.kept_by_the_gate(3, 0.5, 4.0)[0]
