@@ -95,7 +95,7 @@ def _names(said: Any) -> set[str]:
 def _words(said: Any) -> str:
     """Leave out what does not change the meaning: an article, marks between words."""
     text = re.sub(r"(?<=\w)[\s,_-]+(?=\w)", " ", str(said).strip().lower())
-    return re.sub(r"^(a|an|the) ", "", text)
+    return re.sub(r"^(a|an|the|it) ", "", re.sub(r"s\b", "", text))
 
 
 def _whole(of: str) -> int:
@@ -108,10 +108,11 @@ def _whole(of: str) -> int:
 
 
 def _number(of: str, said: Any) -> Any:
-    """Read the number in "85 %", "H = 2" and, of what is in ms, "3 ms"; return what has none."""
+    """Read the number in "85 %", "10^-3", "H = 2", of what is in ms in "3 ms"; else return all."""
     unit, whole = "", _whole(of)
     if isinstance(said, str):
         text = re.sub(r"(?<=\d),(?=\d{3}\b)", "", said.replace("−", "-"))
+        text = re.sub(r"(?<![\d.])10(\^|\*\*)([-+]?\d+)", r"1e\2", text)
         read = re.fullmatch(r"(?:.*=)?\s*([-+]?\d*\.?\d+(?:e[-+]?\d+)?)\s*(\S*)\s*", text)
         if not read or read[2] not in ("", "%", "x", "×", "times", *re.findall(r"\w+", of)):
             return said
@@ -142,6 +143,4 @@ def _compared(of: str, said: Any, measured: Any) -> str:
         return ""
     if near and not (isinstance(measured, int) and abs(measured) <= 20):  # a small count is exact
         return ": right"
-    return (
-        f", {ratio:.3g} times your number" if ratio > 1 else f", 1/{1 / ratio:.3g} of your number"
-    )
+    return f", {ratio:.3g} times your number"

@@ -3,7 +3,7 @@
 >>> guess = Predictions()
 >>> guess["speed-up on 4 ranks"] = 3.5
 >>> guess.answer("speed-up on 4 ranks", 1.9)
-speed-up on 4 ranks: you predicted 3.5; it is 1.9, 1/1.84 of your number
+speed-up on 4 ranks: you predicted 3.5; it is 1.9, 0.543 times your number
 """
 
 from __future__ import annotations

@@ -191,7 +191,7 @@ def test_a_prediction_is_kept_and_answered(capsys):
     for name, result in {"speed": 1.9, "who": "rank 3", "left open": 199.8}.items():
         guess.answer(name, result)
     assert capsys.readouterr().out.splitlines() == [
-        "speed: you predicted 4; it is 1.9, 1/2.11 of your number",
+        "speed: you predicted 4; it is 1.9, 0.475 times your number",
         "who: you predicted rank 0; it is rank 3: no",
         "left open: you predicted nothing; it is 200",
     ]
