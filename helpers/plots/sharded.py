@@ -158,9 +158,9 @@ def pair(ranks: int) -> Axes:
     shades, left = RANKS[:ranks], 0.0
     for name, width, height, across, after in (
         ("$x$", 3.0, 2.0, None, "×"),
-        ("$A$", 6.0, 3.0, True, "→"),
-        ("$\\varphi(xA)$", 6.0, 2.0, True, "×"),
-        ("$B$", 3.0, 6.0, False, "→"),
+        ("$U$", 6.0, 3.0, True, "→"),
+        ("$\\varphi(xU)$", 6.0, 2.0, True, "×"),
+        ("$W$", 3.0, 6.0, False, "→"),
         ("$y$, a sum over ranks", 3.0, 2.0, None, ""),
     ):
         parts = 1 if across is None else ranks

@@ -23,7 +23,7 @@ _ = plots.stage_bytes([vars(zero.at_rest(stage, 8)) for stage in zero.STAGES])
 # - count the messages of each way to split, and predict which layout is fastest;
 # - save a model on eight ranks and continue with four.
 #
-# **You need** notebooks [01](01_mpi_basics.ipynb), [02](02_sgd_sync_async.ipynb) (gradients averaged over replicas) and [08](08_allreduce_animation.ipynb) (the ring), and what [attention](glossary.md#attention) is. *Time:* 120 minutes in three lessons; each runs after the set-up, without the others. The project takes another 30. *Cores:* 2 or more. *GPU:* none.
+# **You need** notebooks [01](01_mpi_basics.ipynb), [02](02_sgd_sync_async.ipynb) (gradients averaged over replicas) and [08](08_allreduce_animation.ipynb) (the ring), and what [attention](glossary.md#attention) is. *Time:* 150 minutes: three lessons, and 15 for the set-up and *What breaks*. Each lesson runs after the set-up, without the others. The project takes another 30. *Cores:* 2 or more. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
@@ -32,14 +32,15 @@ _ = plots.stage_bytes([vars(zero.at_rest(stage, 8)) for stage in zero.STAGES])
 # |---|---|---|
 # | $N$ | number of ranks that share what is cut | 1 |
 # | $\Psi$ | parameters of the whole model | 1 |
-# | $B$, $T$ | sequences in a batch, positions (tokens) in a sequence; with a word below it, $T$ is a time | 1; s |
+# | $B$, $T$ | sequences in a batch, positions (tokens) in a sequence | 1 |
 # | $x$ | the residual stream: the activations that pass from block to block | $(B, T, C)$ |
 # | $C$, $H$, $V$, $L$ | width of the stream $x$, attention heads, tokens in the vocabulary, blocks | 1 |
-# | $A_r$, $B_r$ | rank $r$'s parts of two matrices $A$, $B$ in sequence | for example $(C, 4C/N)$, $(4C/N, C)$ |
+# | $U_r$, $W_r$ | rank $r$'s parts of two matrices $U$, $W$ in sequence | for example $(C, 4C/N)$, $(4C/N, C)$ |
 # | $\ell$ | natural logarithm of a sum of exponentials | 1 |
-# | $d$, $p$, $t$ | replicas (data), stages of the [pipeline](glossary.md#pipeline), parts of each matrix (tensor); $d \cdot p \cdot t = N$ | 1 |
-# | $m$ | [micro-batches](glossary.md#micro-batch) of a replica | 1 |
-# | $F$, $s$ | operations of a stage's forward pass for one micro-batch; operations of a rank in a second | 1, 1/s |
+# | $d$, $p$, $t$ | replicas (data), [pipeline](glossary.md#pipeline) stages (ZeRO's stages are something else), parts of each matrix (tensor); $d \cdot p \cdot t = N$ | 1 |
+# | $m$ | [micro-batches](glossary.md#micro-batch) of a replica (`micro` in code) | 1 |
+# | $F$, $s$ | operations of a pipeline stage's forward pass for one micro-batch; operations of a rank in a second | 1, 1/s |
+# | $\tau$ | a time | s |
 # | $\alpha$, $\beta$ | a message of $b$ bytes takes $\alpha + \beta b$ | s, s/B |
 
 # %% [markdown]
@@ -54,7 +55,7 @@ from dataclasses import dataclass, replace
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
-from IPython.display import Code, Markdown
+from IPython.display import Markdown
 
 from helpers import claims
 from helpers.cluster import Cluster, Network
@@ -99,13 +100,13 @@ def start(n, network):
 # %% [markdown]
 # ## Lesson 1. Must every rank keep the whole model?
 #
-# *40 minutes.* $N$ [replicas](glossary.md#replica) keep $N$ copies of the parameters, the gradients and Adam's *moments* (its running means of the gradient and of its square). Which of these can be cut into $N$ parts, one on each rank, and how many more bytes must a rank then send?
+# *35 minutes.* $N$ [replicas](glossary.md#replica) keep $N$ copies of the parameters, the gradients and Adam's *moments* (its running means of the gradient and of its square). Which of these can be cut into $N$ parts, one on each rank, and how many more bytes must a rank then send?
 #
-# > **Predict.** In the figure at the top, each of eight ranks keeps 2 bytes for each parameter if *everything* is cut. How many bytes does each of four ranks keep? How many times a plain replica's bytes does it then send in a step?
+# > **Predict.** In the figure at the top, each of eight ranks keeps 5.5 bytes for each parameter at stage 2. How many does each of *four* ranks keep? At stage 3, a rank gathers the parameters for a pass and frees them after use. How many times a plain replica's bytes does it send in a step?
 
 # %%
-kept = Prediction("bytes for each parameter, all cut, 4 ranks", None)  # your number for None
-more_sent = Prediction("bytes sent, all cut ÷ replicas", None)
+kept = Prediction("bytes for each parameter, stage 2, 4 ranks", None)  # your number for None
+more_sent = Prediction("bytes sent, stage 3 ÷ replicas", None)
 
 # %% [markdown]
 # ### Four numbers on four ranks
@@ -130,7 +131,7 @@ print(
 )
 
 # %% [markdown]
-# $w \cdot x = 10 r$, so the gradients are $10 r^2$: 0, 10, 40 and 90. Their mean is 35, so each parameter has moved by 0.35. An allreduce would have sent all four means to all four ranks. It consists of two halves: a *reduce-scatter* (each rank gets the sum for its part) and an *all-gather* (every rank gets all parts). Here the all-gather comes before the forward pass, and the reduce-scatter after the backward pass.
+# $w \cdot x = 10 r$, so the gradients are $10 r^2$: 0, 10, 40 and 90. Their mean is 35, so each parameter has moved by 0.35. An allreduce would have sent all four means to all four ranks. It consists of two halves: a *reduce-scatter* (each rank gets the sum for its part) and an *all-gather* (every rank gets all parts). Here the all-gather comes before the computation, and the reduce-scatter after it. This model uses $w$ only once. A deep network needs its parameters in both passes, and they were freed in between.
 #
 # ### Cut the memory: ZeRO
 #
@@ -154,7 +155,7 @@ for stage, found in enumerate(zeros):
     held, sent = sum(found["held"].values()) / psi, zero.sent(stage, chosen.ranks, psi)
     lines.append(f"| {stage} | {found['loss']:.6f} | {zero.at_rest(stage, 4).total:.2f} "
                  f"| {held:.2f} | {sent / 1e6:.3f} | {found['bytes'] / 1e6:.3f} |")  # fmt: skip
-kept.answer(sum(zeros[3]["held"].values()) / psi)
+kept.answer(sum(zeros[2]["held"].values()) / psi)
 more_sent.answer(zeros[3]["bytes"] / zeros[0]["bytes"])
 Markdown("\n".join(lines))
 
@@ -166,7 +167,7 @@ ax = plots.stage_bytes(
 ax.figure.set_label("Bytes for each parameter, computed and held by four ranks")
 
 # %% [markdown]
-# The losses agree, and the counts equal the formulas. Stages 1 and 2 send as much as replicas do (stage 0): one reduce-scatter and one all-gather. Stage 3 gathers the parameters twice, for each pass once, so it sends 1.5 times as much. (ZeRO does not cut activations, so they are not counted.)
+# The losses agree, and the counts equal the formulas. Stages 1 and 2 send as much as replicas do (stage 0): one reduce-scatter and one all-gather. Stage 3 has one reduce-scatter and two all-gathers, one for each pass, so it sends 1.5 times as much. (ZeRO does not cut activations, so they are not counted.)
 #
 # ### Exercise 1: bytes in mixed precision
 #
@@ -250,7 +251,7 @@ if check.zero_step.passed(my_zero_step, cluster=cluster):
 # %% [markdown]
 # ### Gather, compute, free; and gather ahead
 #
-# At stage 3, a rank holds all parameters of a block only while the block computes: gather, compute, free (one page of code: `helpers/sharded/unit.py`). Here, four ranks run on four simulated hosts with links of 100 Mbit/s, and each pass through a block is [paced](glossary.md#paced) to 15 ms (embedding and last layer count as blocks). In the first run, communication and computation take turns. In the second run, ranks *prefetch*: they gather the next block's parameters while a block computes. The picture shows rank 0 in both runs:
+# At stage 3, a rank holds all parameters of a block only while the block computes: gather, compute, free (`helpers/sharded/unit.py`). Here, four ranks run on four simulated hosts with links of 100 Mbit/s, and each pass through a block is [paced](glossary.md#paced) to 15 ms (embedding and last layer count as blocks). In the first run, communication and computation take turns. In the second run, ranks *prefetch*: they gather the next block's parameters while a block computes. The picture shows rank 0 in both runs:
 
 # %%
 far = start(4, Network(hosts=4, rate=chosen.slow))
@@ -277,7 +278,7 @@ claims.evidence("13-prefetch")
 # %% [markdown]
 # ## Lesson 2. Where must the parts of a layer meet?
 #
-# *45 minutes.* ZeRO cuts what a rank *keeps*, but every rank still computes whole layers. Now we cut the computation. A layer then has parts on several ranks. Where must they exchange numbers, and how few suffice?
+# *50 minutes.* ZeRO cuts what a rank *keeps*, but every rank still computes whole layers. Now we cut the computation. A layer then has parts on several ranks. Where must they exchange numbers, and how few suffice?
 #
 # > **Predict.** Four ranks compute causal attention over 24 positions: rank 0 has the first six, rank 3 the last six. Each position needs one score for itself and one for each earlier position. How many times rank 0's scores does rank 3 need?
 
@@ -287,22 +288,22 @@ uneven = Prediction("scores of rank 3 ÷ scores of rank 0", None)  # your number
 # %% [markdown]
 # ### Cut the matrices: tensor parallelism
 #
-# Take two matrices with a nonlinearity between them, $y = \varphi(xA)\,B$. [Tensor parallelism](glossary.md#tensor-parallel) cuts $A$ by **columns** and $B$ by **rows**. In the picture two ranks share them:
+# Take two matrices with a nonlinearity between them, $y = \varphi(xU)\,W$. [Tensor parallelism](glossary.md#tensor-parallel) cuts $U$ by **columns** and $W$ by **rows**. In the picture two ranks share them:
 
 # %%
 _ = plots.pair(2)
 
 # %% [markdown]
-# $$A = (A_0\; A_1), \quad B = \begin{pmatrix} B_0 \\ B_1 \end{pmatrix}, \qquad y = \varphi(xA_0)\,B_0 + \varphi(xA_1)\,B_1$$
+# $$U = (U_0\; U_1), \quad W = \begin{pmatrix} W_0 \\ W_1 \end{pmatrix}, \qquad y = \varphi(xU_0)\,W_0 + \varphi(xU_1)\,W_1$$
 #
-# $\varphi$ works on each number by itself, so each rank can apply it to its own columns. The forward pass needs one communication: the sum over ranks at the end. Attention is such a pair too. $A$ makes queries, keys and values, $\varphi$ works on each *head* by itself, and $B$ is the output matrix. Each rank computes $H/N$ heads.
+# $\varphi$ works on each number by itself, so each rank can apply it to its own columns. The forward pass needs one communication: the sum over ranks at the end. Attention is such a pair too. $U$ makes queries, keys and values, $\varphi$ works on each *head* by itself, and $W$ is the output matrix. Each rank computes $H/N$ heads.
 #
 # What about the backward pass? Megatron (Shoeybi et al., 2019) calls the two ends of the pair $f$ and $g$:
 #
 # | | forward | backward |
 # |---|---|---|
-# | $f$, before $A$ | copy | ? |
-# | $g$, after $B$ | sum over ranks | ? |
+# | $f$, before $U$ | copy | ? |
+# | $g$, after $W$ | sum over ranks | ? |
 #
 # ### Exercise 3: the backward passes
 #
@@ -334,11 +335,15 @@ def my_g_backward(gradient, add):
 check.conjugate_backward(my_f_backward, my_g_backward)
 
 # %% [markdown]
-# Every rank's term depends on $x$, so the backward pass of $f$ is a *sum over ranks*. Every rank has the gradient of $y$ already, so the backward pass of $g$ is a copy. In the library (`helpers/sharded/conjugate.py`), `_Copy` is $f$ and `_Sum` is $g$; `all_reduce` is notebook 08's ring:
+# The library has both in `helpers/sharded/conjugate.py`. Open its code, and the reasons, when yours is right:
 
 # %%
 code = "\n\n".join(map(inspect.getsource, (conjugate._Copy, conjugate._Sum)))
-Code("\n".join(line.split("  #")[0] for line in code.splitlines()), language="python")
+code = "\n".join(line.split("  #")[0] for line in code.splitlines())
+why = """Every rank's term depends on $x$: the backward pass of $f$ (`_Copy`) is a *sum over ranks*.
+Every rank has the gradient of $y$ already: the backward pass of $g$ (`_Sum`) is a copy.
+`all_reduce` is notebook 08's ring."""
+Markdown(f"<details><summary>f and g</summary>\n\n{why}\n\n```python\n{code}\n```\n\n</details>")
 
 # %% [markdown]
 # Now your two functions (once they are right) replace the library's. Four ranks share two matrices, and we compare with one process:
@@ -350,17 +355,17 @@ def two_matrices(*ways_back):
 
     comm = runs.world()
     torch.manual_seed(0)
-    A, B, x = torch.randn(6, 8).double(), torch.randn(8, 3).double(), torch.randn(5, 6).double()
+    U, W, x = torch.randn(6, 8).double(), torch.randn(8, 3).double(), torch.randn(5, 6).double()
     a, b = x.clone().requires_grad_(), x.clone().requires_grad_()
-    (torch.tanh(b @ A) @ B).square().sum().backward()
+    (torch.tanh(b @ U) @ W).square().sum().backward()
     f, g = (lambda x: conjugate.f(x, comm)), (lambda x: conjugate.g(x, comm))
     if ways_back:
         f = conjugate.operator(lambda x, add: x.view_as(x), ways_back[0], comm)
         g = conjugate.operator(lambda x, add: add(x), ways_back[1], comm)
     mine = slice(2 * comm.Get_rank(), 2 * comm.Get_rank() + 2)
-    y = g(torch.tanh(f(a) @ A[:, mine]) @ B[mine])
+    y = g(torch.tanh(f(a) @ U[:, mine]) @ W[mine])
     y.square().sum().backward()
-    return (y - torch.tanh(x @ A) @ B).abs().max().item(), (a.grad - b.grad).abs().max().item()
+    return (y - torch.tanh(x @ U) @ W).abs().max().item(), (a.grad - b.grad).abs().max().item()
 
 
 both = (my_f_backward, my_g_backward)
@@ -375,11 +380,11 @@ print(f"y differs from one process by {off[0]:.0e}, the gradient by {off[1]:.0e}
 #
 # ### Exercise 4: the loss
 #
-# *Difficulty ●●○, 12 minutes.* For one position, `scores` (a NumPy array) is this rank's part of the scores. All parts have the same length and follow the order of the ranks. `target` is a token's number in the whole vocabulary. Return the loss $\ell - z_\text{target}$ on every rank. Scores may be as large as 1000. Send only a few numbers, however many scores there are.
+# *Difficulty ●●○, 12 minutes.* For one position, `scores` (a NumPy array that you may overwrite) is this rank's part of the scores. All parts have the same length and follow the order of the ranks. `target` is a token's number in the whole vocabulary. Return the loss $\ell - z_\text{target}$ on every rank. Scores may be as large as 1000. Send only a few numbers, however many scores there are.
 #
 # <details><summary>Hint</summary>
 #
-# Subtract the largest score of *all* ranks before you take any exponential: `comm.allreduce(x, op=MPI.MAX)`. The target lies in one rank's part, at `target - comm.Get_rank() * len(scores)`; the other ranks add 0.
+# Subtract the largest score of *all* ranks before you take any exponential: `comm.allreduce(x, op=MPI.MAX)`. Only one rank has the target's score. What can the others send, so that a sum finds it?
 #
 # </details>
 
@@ -420,21 +425,19 @@ if check.vocabulary_loss.passed(my_vocabulary_loss, cluster=cluster):
 # %% [markdown]
 # ### Between the matrices: sequence parallelism
 #
-# Between two pairs of matrices, all ranks do the same work: each normalizes the whole residual stream, and keeps a copy for the backward pass. Cut the allreduce into its halves: a reduce-scatter ends a pair, each rank normalizes and keeps only $T/N$ positions, and an all-gather begins the next pair. The activations that a rank keeps between pairs shrink to $1/N$; the bytes that it sends for them stay the same (Korthikanti et al., 2022).
+# Between two pairs of matrices, all ranks do the same work: each normalizes the whole residual stream, and keeps a copy for the backward pass. Cut the allreduce into its halves: a reduce-scatter ends a pair, each rank normalizes and keeps only $T/N$ positions, and an all-gather begins the next pair. The activations that a rank keeps between pairs shrink to $1/N$; the bytes that it sends for them stay the same (Korthikanti et al., 2022). Lesson 3 counts these bytes; we do not measure the memory.
 #
 # ### Cut the sequence: ring attention
 #
-# If the *sequence* does not fit, each rank takes $T/N$ positions. Only attention then needs the keys and values of other ranks, and these travel around a ring. So a rank has to compute a softmax over keys that arrive piece by piece. Attention over piece $i$ alone, with scores $z$ and values $v$, gives $\ell_i = \ln\sum e^{z}$ and the output $o_i = \sum e^{z - \ell_i}\, v$. Two pieces merge into one:
-#
-# $$\ell = \ln(e^{\ell_1} + e^{\ell_2}), \qquad o = e^{\ell_1 - \ell}\, o_1 + e^{\ell_2 - \ell}\, o_2$$
+# If the *sequence* does not fit, each rank takes $T/N$ positions. Only attention then needs the keys and values of other ranks, and these travel around a ring. So a rank has to compute a softmax over keys that arrive piece by piece. Attention over piece $i$ alone, with scores $z$ and values $v$, gives $\ell_i = \ln\sum e^{z}$ and the output $o_i = \sum e^{z - \ell_i}\, v$. The scores of a piece are then forgotten: $o_i$ and $\ell_i$ suffice to merge two pieces.
 #
 # ### Exercise 5: merge
 #
-# *Difficulty ●●○, 8 minutes.* `o1` and `o2` are NumPy arrays with a row for each query; `l1` and `l2` have one number for each query. Scores may be as large as 1000. If a query sees no key of a piece, its $\ell$ is $-\infty$ there and its $o$ is 0. Every query sees a key of at least one piece. Return $(o, \ell)$.
+# *Difficulty ●●○, 8 minutes.* Derive $o$ and $\ell$ of attention over both pieces from those of each. `o1` and `o2` are NumPy arrays (you may overwrite them) with a row for each query; `l1` and `l2` have one number for each query. Scores may be as large as 1000. If a query sees no key of a piece, its $\ell$ is $-\infty$ there and its $o$ is 0. Every query sees a key of at least one piece. Return $(o, \ell)$.
 #
 # <details><summary>Hint</summary>
 #
-# `np.logaddexp` does not overflow. $\ell_i \le \ell$, so $e^{\ell_i - \ell}$ does not overflow either.
+# What is $\sum e^{z} v$ over one piece, written with $o_i$ and $\ell_i$? `np.logaddexp` does not overflow. As $\ell_i \le \ell$, $e^{\ell_i - \ell}$ does not either.
 #
 # </details>
 
@@ -503,7 +506,7 @@ uneven.answer(each[3] / each[0])
 # %% [markdown]
 # ## Lesson 3. Which way should this model be cut?
 #
-# *35 minutes.* A *layout* divides the ranks into $d$ replicas, a replica into $p$ stages, and each matrix of a stage into $t$ parts. Eight ranks leave many choices. Can we tell the fastest layout before we run it?
+# *50 minutes.* A *layout* divides the ranks into $d$ replicas, a replica into $p$ pipeline stages, and each matrix of a stage into $t$ parts. Can we tell the fastest layout before we run it?
 #
 # > **Predict.** Two hosts with four ranks each are joined by a link of 50 Mbit/s. Two replicas have their matrices cut over four ranks each. Either each replica has a host of its own, or each is spread over both hosts. How many times as long does a step take if the replicas are spread?
 
@@ -513,7 +516,7 @@ spread = Prediction("a step, matrices cut across hosts ÷ inside hosts", None)  
 # %% [markdown]
 # ### What each way sends
 #
-# We run one forward and one backward pass on four ranks, cut in each way. The table shows what a rank sends, counted from a trace, beside the formulas of `helpers/sharded/counts.py`. *Context* is ring attention. The last row is new. A *mixture of [experts](glossary.md#expert)* has several perceptrons. For each token, a gate chooses one of them (*top-1*). An *all-to-all* sends each token to its expert's rank, and a second all-to-all returns the results.
+# We run one forward and one backward pass on four ranks, cut in each way. The table shows what a rank sends, counted from a trace, beside the formulas of `helpers/sharded/counts.py`. *Context* is ring attention. A *mixture of [experts](glossary.md#expert)* has several perceptrons. For each token, a gate chooses one of them (*top-1*). An *all-to-all* sends each token to its expert's rank, and a second all-to-all returns the results.
 
 # %%
 counted = cluster.run(ways.splits, config, 8, timeout=120)[0]
@@ -525,15 +528,15 @@ for name, found in counted.items():
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# Messages and bytes agree, except for the experts' bytes: the formula assumes that all experts are equally busy. (*context* runs only attention, *experts* only the experts, once for each block. *tensor, sequence* has more messages than *tensor* because it also adds the small gradients of norms, biases and positions.) By the formulas, ZeRO's bytes grow with the *parameters* and do not depend on the batch. Tensor parallelism's bytes grow with the *activations*: each block has two pairs of matrices, with four allreduces of the stream in a step.
+# Messages and bytes agree, except for the experts' bytes: the formula assumes that all experts are equally busy. (In the row *context*, each block runs only its attention; in *experts*, only its experts. *tensor, sequence* has more messages than *tensor* because it also adds the small gradients of norms, biases and positions.) By the formulas, ZeRO's bytes grow with the *parameters* and do not depend on the batch. Tensor parallelism's bytes grow with the *activations*: each block has two pairs of matrices, attention and the perceptron.
 #
 # ### Exercise 6: from which batch on
 #
-# *Difficulty ●○○, 6 minutes.* At stage 3 of ZeRO, a rank sends $3\frac{N-1}{N}\Psi$ numbers in a step. With tensor parallelism there are $4L + 2$ allreduces of the stream: four for each of $L$ blocks, one for the embedding, one for the last layer. In each allreduce a rank sends $2\frac{N-1}{N}\,B\,T\,C$ numbers. (The loss sends little: leave it out.) `parameters` is $\Psi$. Return the number $B$ of sequences at which both send equally many numbers. Do not round.
+# *Difficulty ●●○, 6 minutes.* In an all-gather or a reduce-scatter of $n$ numbers, a rank sends $\frac{N-1}{N}\,n$; in an allreduce, twice as many. Count these calls in a step: at ZeRO's stage 3, of $\Psi$ numbers; with tensor parallelism, of the stream $x$. Beside the pairs of its $L$ blocks, the tensor-parallel model has one $g$ after the embedding and one $f$ before the last layer. (The loss sends little: leave it out.) `parameters` is $\Psi$. Return the number $B$ of sequences at which both send equally many numbers. Do not round.
 #
 # <details><summary>Hint</summary>
 #
-# Set both numbers equal: $N$ cancels.
+# How many allreduces does one pair need in the forward pass, and how many in the backward pass? Set both numbers equal: $N$ cancels.
 #
 # </details>
 
@@ -560,20 +563,20 @@ for name, size in sizes.items() if check.equal_bytes.passed(my_batch) else ():
     print(f"which are {tokens / size.width:.1f}·C tokens")
 
 # %% [markdown]
-# A block has about $12\,C^2$ parameters. Without the embedding, ZeRO 3 and tensor parallelism therefore send equally many bytes at $\frac{3 \cdot 12\,C^2}{2 \cdot 4\,C} = 4.5\,C$ tokens in a batch. (GPT-2's vocabulary raises this to $8.3\,C$.) With fewer tokens, tensor parallelism sends fewer bytes; with more (longer sequences, or more of them), ZeRO 3.
+# A block has about $12\,C^2$ parameters, and four allreduces in a step. Without the embedding, ZeRO 3 and tensor parallelism therefore send equally many bytes at $\frac{3 \cdot 12\,C^2}{2 \cdot 4\,C} = 4.5\,C$ tokens in a batch. (GPT-2's vocabulary raises this to $8.3\,C$.) With fewer tokens, tensor parallelism sends fewer bytes; with more, ZeRO 3.
 #
 # ### All together, on eight ranks
 #
 # Arrange eight ranks in a *mesh* of $2 \times 2 \times 2$: two replicas of two pipeline stages, and each matrix cut in two. Adam's moments are cut between the replicas (ZeRO 1):
 #
-# | | stage 0 | stage 1 |
+# | | pipeline stage 0 | pipeline stage 1 |
 # |---|---|---|
 # | replica 0 | ranks 0, 1 | ranks 2, 3 |
 # | replica 1 | ranks 4, **5** | ranks 6, 7 |
 #
 # Each rank has a small communicator along each axis. Those of rank 5 are {4, 5} (parts of the same matrices), {5, 7} (stages of a replica) and {1, 5} (replicas of the same part).
 #
-# After six steps the eight ranks save the model, each part under the name of its parameter in the *whole* model, so any other mesh can cut it anew. Then four ranks continue in a mesh of $2 \times 1 \times 2$ for six steps. Does this train as one process does? All compute in float64:
+# After six steps the eight ranks save the model. Each file names its parts as the *whole* model does. A program on another mesh can therefore put a parameter together and cut it anew. Then four ranks continue in a mesh of $2 \times 1 \times 2$ for six steps. Does this train as one process does? All compute in float64:
 
 # %%
 from helpers.datasets.characters import batch as draw
@@ -612,9 +615,9 @@ print(f"largest difference in twelve steps: {max(apart):.0e}")
 #
 # ### A planner
 #
-# All layouts compute the same; they differ in time and memory. A replica's $m$ micro-batches pass through its $p$ stages one after another, which takes $m + p - 1$ slots. In a slot, each stage computes on one micro-batch, sums over its tensor ranks ($T_\text{tensor}$), and sends to the next stage ($T_\text{pipeline}$). After the slots, the replicas average their gradients ($T_\text{data}$):
+# All layouts compute the same; they differ in time and memory. Divide a step into slots. In a slot, each pipeline stage computes on one micro-batch, sums over its tensor ranks ($\tau_\text{tensor}$), and sends to the next stage ($\tau_\text{pipeline}$). The last stage ends the first micro-batch after $p$ slots, and one more in each later slot: $m + p - 1$ slots for $m$ micro-batches. Then the replicas average their gradients ($\tau_\text{data}$):
 #
-# $$T_\text{step} \approx (m + p - 1)\,\Big(\frac{3F}{t\,s} + T_\text{tensor} + T_\text{pipeline}\Big) + T_\text{data}$$
+# $$\tau_\text{step} \approx (m + p - 1)\,\Big(\frac{3F}{t\,s} + \tau_\text{tensor} + \tau_\text{pipeline}\Big) + \tau_\text{data}$$
 #
 # $F$ counts the operations of a stage's forward pass for one micro-batch (the backward pass has twice as many); a rank does $s$ in a second. `helpers/sharded/planner.py` also accounts for groups that share a host's link *at the same time*.
 #
@@ -658,7 +661,7 @@ close = [f"{a.layout} and {b.layout}" for a, b in order if b.seconds < error * a
 print("predicted closer than this factor:", "; ".join(close) or "none")
 
 # %% [markdown] claims="13-placement"
-# Replicas pay for *data*, cut matrices for *tensor*, stages for *bubble*. The ring of eight replicas $(8 \times 1 \times 1)$ sends $2 \cdot \frac78\,\Psi = 1.75\,\Psi$ numbers over the slow link. With tensor parallelism inside each host $(2 \times 1 \times 4)$, each rank averages a quarter of the gradients with one rank of the other host. An allreduce between two ranks sends as many numbers as it averages, here $\Psi/4$. Four such pairs share the link, so together they send about $\Psi$: *data* shrinks, but *tensor* comes on top. The formula ignores that ranks share your cores. Its error differs by the factor printed above: layouts whose predictions are closer (last line) can change places.
+# Replicas pay for *data*, cut matrices for *tensor*, stages for *bubble*. The ring of eight replicas $(8 \times 1 \times 1)$ sends $2 \cdot \frac78\,\Psi = 1.75\,\Psi$ numbers over the slow link. With tensor parallelism inside each host $(2 \times 1 \times 4)$, each rank averages a quarter of the gradients with one rank of the other host. An allreduce between two ranks sends as many numbers as it averages, here $\Psi/4$. Four pairs do this on the same link, so the link carries about $\Psi$ instead of $1.75\,\Psi$. The *data* part is shorter, and the *tensor* part is new. The formula ignores that ranks share your cores.
 #
 # Now to your prediction: the same $2 \times 1 \times 4$, recorded with the four parts of a matrix inside a host or across hosts:
 
@@ -669,7 +672,7 @@ spread.answer(slowest.peer_value / slowest.value)
 placed
 
 # %% [markdown]
-# **Answer.** Roughly: a formula of computation and messages predicts each layout's time, with the error printed above. It cannot rank layouts whose predictions differ by less than this error; of these, run those that fit in memory. In practice: if the model fits, try plain replicas first. If not, cut what does not fit, and put the cut that sends most on the fastest link. *Evidence: predicted and measured steps above; the record at 50 and 200 Mbit/s.*
+# **Answer.** Roughly: a formula of computation and messages predicts each layout's time, with the error printed above. It cannot rank layouts whose predictions are closer than this error (the last line names them); of these, run those that fit in memory. In practice: if the model fits, try plain replicas first. If not, cut what does not fit, and put the cut that sends most on the fastest link. *Evidence: predicted and measured steps above; the record at 50 and 200 Mbit/s.* If the picture says BUSY MACHINE, do not use its times. One conclusion remains: except for these pairs, prediction and measurement agree on which of two layouts is faster.
 #
 # ## Project: place it better
 #
@@ -679,7 +682,7 @@ placed
 # - a rank needs at most `machine.memory` bytes;
 # - the predicted time is within 2 % of the fastest layout that fits.
 #
-# (The 1 is ZeRO's stage, which sends as much as stage 0 and needs less memory.) `planner.predict(config, layout, machine, batch, m)` returns a plan with `seconds` and `memory`; it raises ValueError for sizes that do not divide. Write the search yourself, without `planner.plans`.
+# (The 1 is ZeRO's stage: it sends as much as stage 0 and needs less memory.) `planner.predict(config, layout, machine, batch, m)` returns a plan with `seconds` and `memory`; it raises ValueError for sizes that do not divide. Write the search yourself, without `planner.plans`.
 #
 # <details><summary>Hint</summary>
 #
@@ -766,18 +769,18 @@ for mistake in ("", "different", "equal"):
     print(f"{name:22s} copies differ by {apart:.2f}; two ranks' heads drop {common:.0%} in common")
 
 # %% [markdown]
-# If each rank uses its own seed everywhere, the copies of the stream differ. If all ranks use one seed everywhere, their heads drop the same places. At a rate of one half, two ranks should share about half of the dropped places, not all.
+# If each rank uses its own seed everywhere, the copies of the stream differ. With one seed everywhere, heads drop the same places; at a rate of one half, two ranks should share about half of them.
 #
 # <details><summary><b>What the sources say, what we measured</b></summary>
 #
 # | claim | here |
 # |---|---|
-# | data against model parallelism (each rank has the whole model, or a part of it) | lesson 3: both at once, 2 × 2 × 2 ranks give the losses of one process, to rounding |
+# | data against model parallelism | lesson 3: both at once, 2 × 2 × 2 ranks give the losses of one process, to rounding |
 # | ZeRO: 16 bytes for each parameter become $16/N$ | lesson 1: counted on ranks at all stages, equal to the formula where $N$ divides the sizes |
 # | ZeRO 1 and 2 send no more than replicas, stage 3 sends 1.5 times as much | lesson 1: equal to the formula, by trace |
 # | one allreduce for a pair of matrices in each pass | lesson 3: messages equal to the formula, by trace |
 # | ring attention and experts by all-to-all | lesson 2: ring attention equals one process; lesson 3: both send as many messages as the formula says |
-# | tensor parallelism belongs inside a host | lesson 3: it does where the link between hosts is slow (50 and 200 Mbit/s) |
+# | tensor parallelism belongs inside a host | lesson 3: faster there than across hosts, at 50 and 200 Mbit/s; but the layout predicted fastest, 8 × 1 × 1, cuts no matrix |
 # | layers on two devices, micro-batches through them | notebook 11 has the schedules; here it is the pipeline axis of the mesh |
 #
 # </details>
