@@ -36,6 +36,7 @@ def everything():
             late_receiver,
             late_to_a_collective,
             many,
+            own_clock,
             shifted_clock,
         ],
         4: [in_groups],
@@ -340,8 +341,17 @@ def shifted_clock():
             time.perf_counter_ns = real
 
 
+def own_clock():
+    from mpi4py import MPI
+
+    from helpers.tracing import clock
+
+    return clock.measure_offset(MPI.COMM_WORLD)
+
+
 @pytest.mark.mpi
-def test_a_shifted_clock_is_found_out():
+def test_a_shifted_clock_is_found_out_and_one_clock_is_one():
+    assert (on(2)[1]["own_clock"].offset, on(2)[1]["own_clock"].uncertainty) == (0, 0)
     clock = on(2)[1]["shifted_clock"]
     assert abs(clock.offset - SHIFT) <= clock.uncertainty
     assert abs(clock.to_root(10 * SHIFT) - 9 * SHIFT) <= clock.uncertainty
