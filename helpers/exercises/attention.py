@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from helpers.exercises.core import (
     call,
     close,
@@ -23,15 +25,33 @@ def attention_pooling(answer):
     for n, H in ((1, 2), (3, 4), (7, 3)):
         h, W = torch.randn(n, H).double(), torch.randn(H, H).double()
         b, u = torch.randn(H).double(), 3 * torch.randn(H).double()
+        leaves = [each.requires_grad_() for each in (h, W, b, u)]
         alpha = (torch.tanh(h @ W.T + b) @ u).softmax(0)
-        got = several(call(answer, h.clone(), W, b, u), 2, "expected two tensors (s, alpha)")
+        lent = [each * 1 for each in leaves]
+        got = several(call(answer, *lent), 2, "expected two tensors (s, alpha)")
         if not all(isinstance(part, torch.Tensor) for part in got):
             wrong(f"expected two tensors (s, alpha), got {[type(part).__name__ for part in got]}")
         turned = (torch.tanh(h @ W + b) @ u).softmax(0)
         if n > 1 and got[1].shape == (n,) and torch.allclose(got[1].double(), turned):
             wrong("alpha: is W applied to each state, a row of h, as a matrix to a vector?")
-        close(got[1], alpha, f"alpha of a sentence of {n} words")
-        close(got[0], alpha @ h, f"s of a sentence of {n} words")
+        sentence = f"a sentence of {n} word{'s' * (n > 1)}"
+        wanted = alpha @ h, alpha
+        for name, mine, want in reversed(list(zip(("s", "alpha"), got, wanted, strict=True))):
+            close(mine.detach(), want.detach(), f"{name} of {sentence}")
+        for name, mine, want in zip(("s", "alpha"), got, wanted, strict=True):
+            weight = torch.randn(want.shape).double()
+            true = torch.autograd.grad(want, leaves, weight, allow_unused=True, retain_graph=True)
+            found: Sequence = [None] * 4
+            if mine.requires_grad:
+                found = torch.autograd.grad(
+                    mine, leaves, weight.to(mine.dtype), allow_unused=True, retain_graph=True
+                )
+            for leaf, gradient, expected in zip("hWbu", found, true, strict=True):
+                where = f"{name} of {sentence} is right, but its gradient"
+                if gradient is None and expected.abs().max() > 1e-9:
+                    wrong(f"{where} does not flow back to {leaf}")
+                if gradient is not None:
+                    close(gradient, expected, f"{where} with respect to {leaf}", atol=1e-6)
 
 
 @exercise
@@ -58,6 +78,7 @@ def masked_softmax(answer):
     for rows, kept, what in (
         (score, keep, "the weights of three rows"),
         (score - 50 + 950 * ~keep, keep, "the weights where the padding scores 900"),
+        (score.masked_fill(~keep, 1e30), keep, "the weights where the padding scores 1e30"),
         (score[1:2] - 1000, keep[1:2], "the weights where the words score −1005 and −1006"),
     ):
         leaf, weight = rows.clone().requires_grad_(), torch.randn(rows.shape)
@@ -78,7 +99,7 @@ def held_out_sources(answer):
     import numpy as np
 
     rng = np.random.default_rng(0)
-    for many, share in ((400, 0.25), (1500, 0.1), (300, 0.5)):
+    for many, share in ((403, 0.25), (1502, 0.1), (300, 0.5)):
         names = [f"source{k}" for k in range(many)]
         sources = [name for name in names for _ in range(rng.integers(1, 5))]
         rng.shuffle(sources)
@@ -96,7 +117,10 @@ def held_out_sources(answer):
             wrong(f"{len(torn)} of {many} sources have documents on both sides: {torn[0]} has")
         out = [name for name, both in found.items() if both == {True}]
         if len(out) != round(share * many):
-            wrong(f"of {many} sources it holds out {len(out)}, which is not a share of {share}")
+            wrong(
+                f"of {many} sources it holds out {len(out)}, which is not the nearest whole number "
+                f"to a share of {share}"
+            )
         for order, where in ((list(found), "the list"), (sorted(found), "the alphabet")):
             if abs(np.mean([order.index(name) for name in out]) / many - 0.5) > 0.15:
                 wrong(f"not at random: its sources lie at one end of {where}")
@@ -133,6 +157,9 @@ def paired_comparison(answer):
         close(got[0], a, f"documents of {n} that only mine has right")
         close(got[1], b, f"documents of {n} that only theirs has right")
         p = binomtest(a, a + b, 0.5).pvalue
+        one = min(binomtest(a, a + b, 0.5, alternative=side).pvalue for side in ("less", "greater"))
+        if isinstance(got[2], float) and abs(got[2] - one) < 1e-9 < abs(p - one):
+            wrong(f"p of {a} against {b}: it counts uneven splits in one direction only")
         close(got[2], p, f"p of {a} against {b}", rtol=1e-6)
 
 
@@ -169,10 +196,14 @@ def fewest_words(answer):
             return _probabilities(hidden, pushes, bias, n)
 
         chosen = set(whole_numbers(call(answer, answers, n), f"{name}: the words to hide"))
+        greedy = _greedy(pushes, bias, n)
+        if greedy is None:
+            if chosen != set(range(n)):
+                wrong(f"{name}: no set changes the answer, and it returned {sorted(chosen)}")
+            continue
         before, after = _probabilities([set(), chosen], pushes, bias, n).argmax(1).tolist()
         if before == after:
             wrong(f"{name}: with {sorted(chosen)} hidden the answer is still the same")
-        greedy = _greedy(pushes, bias, n)
         if len(chosen) > greedy:
             wrong(f"{name}: {len(chosen)} words are hidden, {greedy} are enough")
 
@@ -194,6 +225,13 @@ _HIDDEN: tuple = (
         [({6}, (3.0, 0.0, 0.0)), ({1}, (0.0, 0.0, 2.0))],
         (0.0, 0.4, 0.2),
     ),
+    (  # whoever waits for a probability below one half stops before the second word
+        "three classes, and the answer has less than one half",
+        5,
+        [({2}, (0.3, 0.0, 0.0)), ({4}, (0.4, 0.0, 0.0))],
+        (0.0, 0.2, 0.1),
+    ),
+    ("no word matters enough", 4, [({1}, (1.0, 0.0)), ({3}, (0.5, 0.0))], (0.5, 0.0)),
     (  # whoever tries all sets of up to four words tries too many
         "a long sentence",
         16,
@@ -217,11 +255,16 @@ def _probabilities(hidden, pushes, bias, n):
     return torch.stack(rows)
 
 
-def _greedy(pushes, bias, n) -> int:
-    """Return how many words it takes if always the one is hidden that costs the answer most."""
+def _greedy(pushes, bias, n) -> int | None:
+    """Return how many words it takes if always the one is hidden that costs the answer most.
+
+    None if it is the answer with all words hidden, too.
+    """
     first = int(_probabilities([set()], pushes, bias, n).argmax())
     hidden: set[int] = set()
     while int(_probabilities([hidden], pushes, bias, n).argmax()) == first:
+        if len(hidden) == n:
+            return None
         left = [hidden | {k} for k in range(n) if k not in hidden]
         hidden = left[int(_probabilities(left, pushes, bias, n)[:, first].argmin())]
     return len(hidden)

@@ -234,6 +234,8 @@ def common_subexpressions(answer):
         ("a product of sines, three times", [twice(lambda: autodiff.sin(x) * autodiff.sin(x))]),
         ("sums over different axes", [autodiff.sum(x, axis=0) * autodiff.sum(x, axis=1)]),
         ("x − z and z − x", [(x - z) * (z - x)]),
+        ("x · z and z · x", [(x * z) - (z * x)]),
+        ("x + z and z + x", [(x + z) - (z + x)]),
         ("exp(x) and exp(z)", [autodiff.exp(x) * autodiff.exp(z)]),
         ("nothing twice", [autodiff.exp(x) * autodiff.sin(x)]),
         ("results that lie far apart", [autodiff.tanh(far) * z, autodiff.sin(autodiff.exp(x))]),
@@ -264,7 +266,10 @@ def _check_shared(what: str, found: Any, order: list) -> None:
         if earlier not in place:
             wrong(f"{what}: for {node!r} expected an application, got {earlier!r}")
         if computes[earlier] != computes[node]:
-            wrong(f"{what}: {node!r} does not compute what {earlier!r} computes")
+            wrong(
+                f"{what}: {node!r} and {earlier!r} differ in the operator, in what they read or in "
+                "the order of it"
+            )
         if place[earlier] > place[node]:
             wrong(f"{what}: {earlier!r} runs later than {node!r}, which is to use its result")
         if earlier is not next(one for one in order if computes[one] == computes[node]):

@@ -210,4 +210,6 @@ def attention_block(answer):
         dS = slopes[b, k]
         wanted = dS @ given[1], dS.T @ given[0], A[b, k].T @ given[3]
         for name, got, want in zip(("dQ", "dK", "dV"), found, wanted, strict=True):
+            if type(got) is not np.ndarray:
+                wrong(f"{what}: {name} is a {type(got).__name__}, expected an array of NumPy")
             close(got, want, f"{what}: {name}", rtol=1e-7)

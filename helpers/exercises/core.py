@@ -154,7 +154,7 @@ def call(function: Callable, *args: object, **kwargs: object) -> Any:
     if not callable(function):
         wrong(f"expected a function, got {short(function)}")
     name = getattr(function, "__name__", "your function")
-    shown = ", ".join([short(arg) for arg in args] + [f"{k}={short(v)}" for k, v in kwargs.items()])
+    shown = _given(args, kwargs)
     try:
         value = function(*args, **kwargs)
     except (NotAttempted, WrongAnswer):
@@ -226,6 +226,23 @@ def _same(got: object, want: object) -> bool:
 def short(value: object) -> str:
     text = " ".join(repr(value).split())
     return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def _given(args: Iterable, kwargs: Mapping[str, object]) -> str:
+    """Show what a function was called with; if that is long, of arrays only the shapes."""
+
+    def shown(each: Callable[[object], str]) -> str:
+        return ", ".join([*map(each, args), *(f"{k}={each(v)}" for k, v in kwargs.items())])
+
+    text = shown(short)
+    return text if len(text) <= 60 else shown(_without_numbers)
+
+
+def _without_numbers(value: object) -> str:
+    shape = getattr(value, "shape", None)
+    if not isinstance(shape, tuple) or not shape:
+        return short(value)
+    return f"{'array' if type(value).__name__ == 'ndarray' else 'tensor'} {tuple(shape)}"
 
 
 def line_of(error: Exception) -> str:

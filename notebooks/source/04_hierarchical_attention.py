@@ -142,7 +142,7 @@ print("what a model reads:", *sample.sentences[0])
 #
 # ### Exercise 1: hold out
 #
-# *Difficulty ●○○, 5 minutes.* The validation documents need the same care. `sources` has one entry for each document: the name of its source package. Choose the fraction `share` of the *distinct sources* at random, rounded to a whole number of sources, and hold out all their documents.
+# *Difficulty ●○○, 5 minutes.* The validation documents need the same care. `sources` has one entry for each document: the name of its source package. Draw `share` times the number of *distinct sources*, rounded, at random, and hold out all documents of these sources.
 #
 # <details><summary>Hint</summary>
 #
@@ -341,7 +341,7 @@ check.mask_from_lengths(make_mask)
 # %% [markdown]
 # ### Exercise 5: a softmax that does not see padding
 #
-# *Difficulty ●●○, 5 minutes.* Each row has at least one word. From scores and a mask `keep`, both $(N, L)$, make weights that in each row sum to 1 over the words and are 0 at the padding. The scores at the padding can be anything, even far above the words' scores. Gradients must flow back to the scores.
+# *Difficulty ●●○, 5 minutes.* Each row has at least one word. From scores and a mask `keep`, both $(N, L)$, make weights that in each row sum to 1 over the words and are 0 at the padding. The scores can be anything: words may score −1000, padding far more than the words. Gradients must flow back to the scores.
 #
 # <details><summary>Hint</summary>
 #
@@ -701,7 +701,7 @@ for name in ("04-attention-points", "04-gradient-explains"):
 #
 # *Difficulty ●●●, 20 minutes.* How few words, hidden together, make the model answer *something else*? A ranking scores every word once. But once a word is hidden, others may matter more or less than before: hiding one word of a phrase already destroys the phrase.
 #
-# Write a search. `answers` takes a list of $K$ sets of word numbers from 0 to $n-1$, and returns the probabilities $(K, C)$ with those words hidden. Return a set that changes the most probable class, as small as you can find (all words, if none does). The check compares with this greedy search: in each round, hide the word that lowers the original answer's probability most. Your set may not be larger, and you may ask for about $4n^2$ sets in all.
+# Write a search. `answers` takes a list of $K$ sets of word numbers from 0 to $n-1$, and returns the probabilities with those words hidden, a tensor $(K, C)$. Return a set that changes the most probable class, as small as you can find (all words, if none does). The check compares with this greedy search: in each round, hide the word that lowers the original answer's probability most. Your set may not be larger, and you may ask for about $4n^2$ sets in all.
 #
 # <details><summary>Hint</summary>
 #
@@ -726,12 +726,21 @@ def fewest(answers, n):
 # %% check="fewest" points=4
 check.fewest_words(fewest)
 
+
 # %%
+def your_search(d):
+    """Return how many words your search hides, None if the answer stays."""
+    answers, n = explain.hiding(net, d), sum(map(len, d))
+    hidden = set(fewest(answers, n))
+    before, after = answers([set(), hidden]).argmax(1)
+    return len(hidden) if after != before else None
+
+
 short = sorted(explained, key=lambda d: sum(map(len, d)))[3:11]  # a search costs its square
 needed = {name: [explain.until_it_changes(net, d, rank(net, d)) for d in short]
           for name, rank in rankings.items()}  # fmt: skip
 if check.fewest_words.passed(fewest):
-    needed["your search"] = [len(fewest(explain.hiding(net, d), sum(map(len, d)))) for d in short]
+    needed["your search"] = [your_search(d) for d in short]
 print("words hidden until the answer is another, in", len(short), "short documents (-: never)")
 for name, values in needed.items():
     print(f"{name:20}", " ".join(f"{'-' if n is None else n:>3}" for n in values))

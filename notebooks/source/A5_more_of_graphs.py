@@ -10,7 +10,7 @@
 # - recompute attention's table block by block, and say what that saves;
 # - average gradients over ranks by rewriting a graph.
 #
-# **You need** [notebook 09](09_computation_graphs.ipynb). *Time:* 74 minutes, exercises included. Each section needs only the set-up. *Cores:* two. *GPU:* none.
+# **You need** [notebook 09](09_computation_graphs.ipynb). *Time:* 90 minutes, exercises included. Each section needs only the set-up. *Cores:* two. *GPU:* none.
 #
 # ## Set-up
 
@@ -128,7 +128,7 @@ print(f"peak of the library's order:   {library:.2f} MB")
 #
 # ### Exercise 2: nothing twice
 #
-# *Difficulty ●●○, 12 minutes.* Two applications compute the same if their operators are equal (compare `node.operator` with `==`) and they read the same variables in the same order. From then on, their outputs count as one variable. `node.output` is the variable that `node` makes. Given a topological `order`, return a dictionary from each repeated application to the *first* application that computes the same.
+# *Difficulty ●●○, 10 minutes.* Two applications compute the same if their operators are equal (compare `node.operator` with `==`) and they read the same variables in the same order (so $xz$ and $zx$ differ here). Whoever reads a repeated application's output counts as reading the first one's. `node.output` is the variable that `node` makes. Given a topological `order`, return a dictionary from each repeated application to the *first* application that computes the same.
 #
 # <details><summary>Hint</summary>
 #
@@ -245,7 +245,7 @@ for name, matrix in (("the recorded matrix", A.value), ("a harder matrix", harde
 #
 # ### Exercise 3: a block, computed again
 #
-# *Difficulty ●●○, 12 minutes.* Write the backward pass of one block: some queries meet some keys. `Q`, `g` (the gradient with respect to the output), `out` (the output) and the column `log_sum` have a row for each query of the block, `K` and `V` for each key. But `out` and `log_sum` were computed with *all* keys. Return `(dQ, dK, dV)`: what this block adds to the three gradients. With $A$ the block's piece of the table after softmax, and $S=QK^\top$:
+# *Difficulty ●●○, 15 minutes.* Write the backward pass of one block: some queries meet some keys. Do not change the arguments, NumPy arrays that other blocks read. `Q`, `g` (the gradient with respect to the output), `out` (the output) and the column `log_sum` have a row for each query of the block, `K` and `V` for each key. But `out` and `log_sum` were computed with *all* keys. Return the arrays `(dQ, dK, dV)`: what this block adds to the three gradients. With $A$ the block's piece of the table after softmax, and $S=QK^\top$:
 #
 # $$dA = gV^\top,\qquad dS = A\odot(dA - d),\qquad d = \text{sum of each row of } g\odot O.$$
 #
@@ -318,7 +318,7 @@ others.say()
 #
 # ## How does a graph train on several ranks?
 #
-# Two ranks have half of a batch each, and average every gradient before the update. The pass `average_gradients` puts two operators behind each gradient. One queues the gradient, as soon as it exists, for a thread that runs the allreduces one after another. The other waits for the allreduce, once nothing else is left to compute.
+# Two ranks have half of a batch each, and average every gradient before the update. The pass `average_gradients` puts two operators behind each gradient. The first queues the gradient, as soon as it exists, for a thread that runs the allreduces one after another. The second waits for the allreduce; all waits come after the last gradient is computed.
 #
 # > **Predict.** The backward pass of three layers computes the last layer's gradient first. How many of the three allreduces are queued while the rank still has a gradient to compute?
 

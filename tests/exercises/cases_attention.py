@@ -24,9 +24,9 @@ def zeros_after(score, keep):
     return score.softmax(-1) * keep
 
 
-def by_source(sources, share):
+def by_source(sources, share, whole=round):
     different = sorted(set(sources))
-    chosen = set(random.Random(0).sample(different, round(share * len(different))))
+    chosen = set(random.Random(0).sample(different, whole(share * len(different))))
     return [s in chosen for s in sources]
 
 
@@ -69,11 +69,31 @@ def gradient_alone(p, vectors):
 
 def greedy(answers, n):
     first, hidden = int(answers([set()])[0].argmax()), set()
-    while int(answers([hidden])[0].argmax()) == first:
+    while int(answers([hidden])[0].argmax()) == first and len(hidden) < n:
         left = [k for k in range(n) if k not in hidden]
         found = answers([hidden | {k} for k in left])[:, first]
         hidden = hidden | {left[int(found.argmin())]}
     return sorted(hidden)
+
+
+def without_an_end(answers, n):
+    """Wrong if no set changes the answer."""
+    first, hidden = int(answers([set()])[0].argmax()), []
+    while int(answers([set(hidden)])[0].argmax()) == first:
+        left = [k for k in range(n) if k not in hidden]
+        found = answers([{*hidden, k} for k in left])[:, first]
+        hidden.append(left[int(found.argmin())])
+    return hidden
+
+
+def below_one_half(answers, n):
+    """Wrong for three classes."""
+    first, hidden = int(answers([set()])[0].argmax()), set()
+    while answers([hidden])[0, first] >= 0.5 and len(hidden) < n:
+        left = [k for k in range(n) if k not in hidden]
+        found = answers([hidden | {k} for k in left])[:, first]
+        hidden = hidden | {left[int(found.argmin())]}
+    return hidden
 
 
 def greedy_then_pruned(answers, n):
@@ -99,12 +119,24 @@ def too_early(answers, n):
     return {int(answers([{k} for k in range(n)])[:, first].argmin())}
 
 
+def minus_10000(score, keep):
+    return (score - 1e4 * ~keep).softmax(-1)
+
+
 def minus_100(score, keep):
     return score.masked_fill(~keep, -100.0).softmax(-1)
 
 
 def pooling_by_numpy(*given):
-    return tuple(part.numpy() for part in pooling(*given))
+    return tuple(part.detach().numpy() for part in pooling(*given))
+
+
+def detached(*given):
+    return pooling(*(part.detach() for part in given))
+
+
+def with_one_detached(h, W, b, u):
+    return pooling(h, W.detach(), b, u)
 
 
 def softmax_by_loops(score, keep):
@@ -162,7 +194,11 @@ CASES = {
             *(no_tanh, pooling_by_numpy),
             lambda *a: pooling(*a)[::-1],
         ],
-        told={"is W applied to each state": lambda h, W, b, u: pooling(h, W.T, b, u)},
+        told={
+            "is W applied to each state": lambda h, W, b, u: pooling(h, W.T, b, u),
+            "does not flow back to h": detached,
+            "does not flow back to W": with_one_detached,
+        },
     ),
     "mask_from_lengths": Case(
         right=lambda lengths, width: torch.arange(width) < lengths[:, None],
@@ -175,7 +211,7 @@ CASES = {
     "masked_softmax": Case(
         right=lambda score, keep: score.masked_fill(~keep, -torch.inf).softmax(-1),
         also=[softmax_in_place, softmax_of_each_row, by_logsumexp],
-        told={"the padding scores 900": renormalized},
+        told={"the padding scores 900": renormalized, "scores 1e30": minus_10000},
         wrong=[zeros_after, minus_100, softmax_by_loops],
     ),
     "held_out_sources": Case(
@@ -185,6 +221,10 @@ CASES = {
             lambda sources, share: [k % 4 == 0 for k in range(len(sources))],  # by document
             lambda *a: iter(by_source(*a)),  # the notebook goes through it four times
         ],
+        told={
+            "of 403 sources it holds out 100": lambda *a: by_source(*a, int),
+            "of 1502 sources it holds out 151": lambda *a: by_source(*a, math.ceil),
+        },
     ),
     "why_padding_is_wrong": Case(
         right="bce",
@@ -194,7 +234,8 @@ CASES = {
     "paired_comparison": Case(
         right=paired,
         also=[lambda *a: iter(paired(*a))],
-        wrong=[one_sided, all_right, lambda *a: paired(*a)[:2]],
+        wrong=[all_right, lambda *a: paired(*a)[:2]],
+        told={"in one direction only": one_sided},
     ),
     "gradient_times_input": Case(
         right=gradient_input,
@@ -207,6 +248,8 @@ CASES = {
         wrong=[
             *(one_ranking, too_early, all_sets),
             lambda *a: iter(greedy(*a)),  # the notebook counts them
+            without_an_end,
         ],
+        told={"three classes": below_one_half},
     ),
 }

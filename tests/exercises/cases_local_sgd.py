@@ -24,6 +24,12 @@ def changes_its_own_name(values, comm, step, period):
     return values
 
 
+def not_at_step_0(values, comm, step, period):
+    """The classic wrong condition."""
+    if step and step % period == 0:
+        meets(values, comm, 0, 1)
+
+
 def of_the_world(values, comm, step, period):
     from mpi4py import MPI
 
@@ -86,6 +92,18 @@ def outer(period, rate, momentum, sent_as=np.float32):
     return meeting
 
 
+def not_in_place(values, comm, made, state):
+    """Wrong: the parameters stay as they are."""
+    if made and made % 10 == 0:
+        values = comm.allreduce(values) / comm.size
+
+
+def not_divided(values, comm, made, state):
+    """Wrong: four times the mean."""
+    if made and made % 10 == 0:
+        values[:] = comm.allreduce(values)
+
+
 def every(period):
     """Wrong: a constant H; 6 is the soonest."""
     return lambda values, comm, made, state: meets(values, comm, made - 1, period) if made else None
@@ -106,16 +124,23 @@ CASES = {
     "meet": Case(
         right=meets,
         also=[by_objects],
-        wrong=[
-            lambda *given: by_objects(*given, meets_at=0),  # one step early
-            *(divides_alone, of_the_world),
-        ],
-        told={"are unchanged": changes_its_own_name},
+        wrong=[divides_alone, of_the_world],
+        told={
+            "only binds the name": changes_its_own_name,
+            "after 1 step are unchanged: called with step = 0, it sends nothing": not_at_step_0,
+            "called with step = 0, it should do nothing": lambda *given: by_objects(
+                *given, meets_at=0
+            ),
+        },
     ),
     "consensus_distance": Case(
         right=distance,
         also=[lambda values: np.float64(distance(values))],
-        wrong=[lambda values: float(np.square(values - values.mean(0)).mean())],
+        wrong=[lambda values: float(np.square(values - values.mean()).sum(1).mean())],
+        told={
+            "divided by the number of parameters": lambda values: values.var(0).mean(),
+            "sum over the replicas": lambda values: float(np.square(values - values.mean(0)).sum()),
+        },
     ),
     "outer_step": Case(
         right=nesterov,
@@ -139,8 +164,9 @@ CASES = {
         ],
     ),
     "slow_link": Case(
-        right=outer(6, 1.0, 0.7),
+        right=outer(10, 1.0, 0.7),
         also=[outer(6, 1.0, 0.5, np.float16)],
-        wrong=[only_notes, every(6), only_rank_0],
+        wrong=[outer(8, 0.7, 0.9), every(6), only_rank_0, only_notes],  # first: the paper's
+        told={"no call changes the numbers": not_in_place, "but grew from": not_divided},
     ),
 }

@@ -95,6 +95,22 @@ def test_what_answers_print_stays_off_stderr_and_their_line_is_named(capsys):
     assert printed.err == ""
 
 
+def test_many_numbers_do_not_stand_before_the_error():
+    @exercise
+    def total(answer):
+        call(answer, np.ones((3, 4)), np.arange(30.0), 0.5, keep=True)
+
+    def raises(*given, keep):
+        raise ValueError("no")
+
+    shown = "(array (3, 4), array (30,), 0.5, keep=True)"
+    assert total.examine(raises).message.startswith(f"raises{shown} raised ValueError: no (line")
+    assert total.examine(stub_of_all).message == f"stub_of_all{shown} returned None"
+
+
+def stub_of_all(*given, **more): ...
+
+
 def test_an_endless_answer_ends():
     @exercise(time_limit=0.2)
     def patience(answer):
