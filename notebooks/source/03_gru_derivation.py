@@ -659,7 +659,7 @@ draw.against_the_gru(apart)
 plt.show()
 
 # %% [markdown]
-# Each ± and each bar is a 95 % interval over four seeds. (It may pass 1; an accuracy cannot.) A bar of no width means that all seeds agree. The differences are *paired*: a seed gives both networks the same batches and test set. If a bar contains 0, these seeds detect no difference at these rates and budgets; the cells may still differ. In our runs all cells copied. On *forget on cue* we detected no loss with one gate, and a loss for the cell that reads the input alone. The rate matters here too: at 0.01, one of four seeds with one gate reached only 0.75 on the long copy.
+# Each ± and each bar is a 95 % interval over four seeds. (It may pass 1; an accuracy cannot.) The differences are *paired*: a seed gives both networks the same batches and test set. If a bar contains 0, these seeds detect no difference at these rates and budgets; the cells may still differ. In our runs, on *forget on cue*, we detected no loss with one gate, and a loss for the cell that reads the input alone. On the long copy every seed reached 1, so this task cannot tell the cells apart. The rate matters here too: at 0.01, one of four seeds with one gate reached only 0.75 on the long copy.
 #
 # ### What is gained: steps at the same time
 #
@@ -788,7 +788,7 @@ print(f"{record.events['interval'].max()} barriers for 256 steps; "
 # %% [markdown]
 # A [barrier](glossary.md#barrier) precedes each round: 8 rounds replace 256 steps. (A CPU imitates the threads here: we measure no time.)
 #
-# **Answer.** Do not leave out both gates: the RNN's mean never reached 0.9, and even an orthogonal $U$ copied with some seeds only, while both GRUs copied with all at their best rate. With one gate for two, four seeds detected no loss, at the better of two rates. A cell that does not read the old state copied, but lost on *forget on cue*; its recurrence is linear, and a scan computes it in $\log_2T$ rounds. *Evidence: the map, your ablation, and three scans equal to the loop.*
+# **Answer.** Do not leave out both gates: the RNN's mean never reached 0.9, and even an orthogonal $U$ copied with some seeds only, while both GRUs copied with all at their best rate. With one gate for both, four seeds detected no loss at the better of two rates. A cell that does not read the old state copied, but lost on *forget on cue*; its recurrence is linear, and a scan computes it in $\log_2T$ rounds. *Evidence: the map, your ablation, and three scans equal to the loop.*
 
 # %% [markdown]
 # <details><summary><b>What the sources say, what we measured</b></summary>
