@@ -190,7 +190,7 @@ def stretches(ends: Sequence[int], scales: Sequence[float], critical: float):
     for (begin, end), scale in zip(pairwise(ends), scales, strict=True):
         note(ax, f"{scale:.0f}", ((begin + end) / 2, scale), (0, -6), ha="center", va="top",
              fontsize=15)  # fmt: skip
-    ax.axhline(critical, color=GREEN, linestyle=":", label="critical batch, from above")
+    ax.axhline(critical, color=GREEN, linestyle=":", label="critical batch of the knee")
     ax.set(yscale="log", xlabel="step", ylabel="samples")
     ax.set_ylim(min(scales) / 2, 1.5 * max(scales))
     few_decades(ax.yaxis)
