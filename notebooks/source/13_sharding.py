@@ -563,7 +563,13 @@ for name, size in sizes.items() if check.equal_bytes.passed(my_batch) else ():
     print(f"which are {tokens / size.width:.1f}·C tokens")
 
 # %% [markdown]
-# A block has about $12\,C^2$ parameters, and four allreduces in a step. Without the embedding, ZeRO 3 and tensor parallelism therefore send equally many bytes at $\frac{3 \cdot 12\,C^2}{2 \cdot 4\,C} = 4.5\,C$ tokens in a batch. (GPT-2's vocabulary raises this to $8.3\,C$.) With fewer tokens, tensor parallelism sends fewer bytes; with more, ZeRO 3.
+# With fewer tokens in a batch, tensor parallelism sends fewer bytes; with more, ZeRO 3.
+#
+# <details><summary>By hand, for blocks alone</summary>
+#
+# A block has about $12\,C^2$ parameters, and four allreduces in a step. So both send equally many bytes at $\frac{3 \cdot 12\,C^2}{2 \cdot 4\,C} = 4.5\,C$ tokens. GPT-2's large vocabulary raises this to $8.3\,C$.
+#
+# </details>
 #
 # ### All together, on eight ranks
 #
