@@ -217,9 +217,10 @@ def _faults(data) -> list[str]:
 def _by_threads(at: _Frame, peaks, data, like) -> list[str]:
     """What circles and lines mean, where they differ by threads."""
     hollow = [d["threads"] for d in data if d["top"] < at.top]
-    if not hollow:
-        return []
     full = _threads(next(name for name, rate in peaks.items() if rate == at.top))
+    if not hollow:
+        alone = data and all(d["threads"] == full for d in data)
+        return [f"All circles: {full}{', as the solid lines' * (len(peaks) > 1)}."] * bool(alone)
     said = [f"Filled circle: {full}, as the solid lines."] if len(hollow) < len(data) else []
     said.append(f"Hollow circle: {', '.join(set(hollow))}, as the dashed lines.")
     if any(dash is None for dash in like.values()):

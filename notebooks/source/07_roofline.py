@@ -142,7 +142,7 @@ draw.latency(machine.latency, ())
 plt.show()
 
 # %% [markdown]
-# Read the curve before a program does. **At which working set, in KiB, is the first rise steepest? And the second?** (Read the middle of the step.)
+# Read the curve before a program does. **At which working set, in KiB, is the first rise steepest? And the second?** (Where a rise has several slopes, take the steepest.)
 
 # %%
 first_ends = Prediction("KiB in L1, read off the curve", None)  # your number for None
@@ -155,9 +155,10 @@ for said, level in zip((first_ends, second_ends), machine.found[:-1], strict=Fal
     said.answer(level["capacity"] / 1024)
 for k, level in enumerate(machine.found):
     ends = level["capacity"] / 1024
-    print(f"plateau {k + 1}: {level['seconds'] * 1e9:6.1f} ns, "
+    print(f"level {k + 1}: {level['seconds'] * 1e9:6.1f} ns, "
           f"{level['seconds'] * machine.frequency:4.0f} cycles, "
-          f"{f'up to {ends:.0f} KiB' if ends < 1e9 else 'and beyond'}")  # fmt: skip
+          f"{f'up to {ends:.0f} KiB' if ends < 1e9 else 'and beyond'}"
+          f"{', a slope' if level['rise'] > 2 else ''}")  # fmt: skip
 for cache in machine.reported:
     print(f"the system reports L{cache['level']}: {cache['size'] // 1024} KiB")
 if machine.found:  # else too busy for a whole curve
@@ -165,7 +166,7 @@ if machine.found:  # else too busy for a whole curve
 print(f"a line has {machine.line or '?'} bytes; a set of L1 has {machine.ways or '?'} ways")
 
 # %% [markdown]
-# The curve is a staircase: at each step the working set has outgrown a cache. The steps need not stand where the system reports a cache's size: other programs use part of it, and a virtual machine may report a cache that many share.
+# The curve is a staircase: at each step the working set has outgrown a cache. The steps need not stand where the system reports a cache's size: other programs use part of it, and a virtual machine may report a cache that many share. *A slope* marks a level without a flat part; its time says little.
 #
 # The last line of the output has two more properties of a cache. A cache moves whole **[lines](glossary.md#cache-line)**, usually of 64 bytes. So a second access in the same line is nearly free. A cache is also divided into *sets*. The address of a line decides its set, and a set has room for a few lines, its **[ways](glossary.md#associativity)**. The source's L1 has 32 KiB and 8 ways, so it has $32768 / 64 / 8 = 64$ sets. Addresses that are $64 \cdot 64 = 4096$ bytes apart share a set. The ninth line from such addresses evicts the first, even if the rest of the cache is empty.
 #
@@ -231,7 +232,7 @@ for row in from_memory:
     print(f"{row['kind']:5}  {on:9} {row['rate'] / 1e9:11.1f} {fetched:>12}")
 
 # %% [markdown]
-# With the fetch counted, the triad's bandwidth rises by a third and the copy's by half. The bandwidth of reading stays. **So compare two bandwidths only if the same rule counted their bytes.** From here on, $\beta$ is the highest of the three bandwidths from memory, without the fetch. The roofs of the caches follow the same rule.
+# With the fetch counted, the triad's bandwidth rises by a third and the copy's by half. The bandwidth of reading stays. **So compare two bandwidths only if the same rule counted their bytes.** From here on, $\beta$ is the highest of the three bandwidths, without the fetch. Where a circle passes memory's roof, this roof is measured again, so a picture may show a higher $\beta$ than this table.
 #
 # ### The roof
 #
@@ -239,7 +240,7 @@ for row in from_memory:
 #
 # $$P = \min(\pi, \; \beta I)$$
 #
-# The two limits meet at the **[ridge](glossary.md#ridge-point)**, $I = \pi / \beta$. Left of the ridge, memory limits the kernel, and only fewer bytes help. Right of it, fewer operations help, or better use of the units.
+# The two limits meet at the **[ridge](glossary.md#ridge-point)**, $I = \pi / \beta$. If a kernel reaches its roof left of the ridge, memory limits it, and only fewer bytes help. If it reaches its roof right of the ridge, only fewer operations help.
 #
 # ### Exercise 2: predict before you measure
 #
@@ -304,15 +305,19 @@ draw.interactive(peaks, roofs | machine.cache_roofs(), points)
 # %% [markdown] claims="07-fusion 07-softmax"
 # **Fusion saves bytes, and so it saves time.** In the records, on one thread, four passes take 2.0 to 2.2 times as long as one pass if the arrays lie in memory, and 1.7 to 1.9 times if they lie in L2. Bytes alone predict 2.5.
 #
+# **A circle above memory's roof may come from a cache.** `dot`, `axpy` and `fused` use arrays of 128 MiB together, `passes` of 160 MiB. If the L3 that your system reported holds more, it can deliver part of them.
+#
 # **Bytes do not explain a kernel far below memory's roof.** `softmax` moves as many bytes as `x * 2`, and takes 1.5 to 4.3 times as long in the records. One reason may be *exp*: we count it as one operation, but it takes many instructions.
 #
-# The convolution stands far right, as a matrix product does: each loaded weight serves all pixels, and each loaded pixel serves all output channels.
+# The convolution stands far right: each loaded weight serves all pixels, and each loaded pixel serves all output channels.
 
 # %%
 display(evidence("07-fusion"), evidence("07-softmax"))
 
 # %% [markdown]
 # > **Answer.** Two figures: the peak, with chains of operations, and the bandwidth, with loops over arrays larger than the caches. The least time is the larger of operations ÷ peak and bytes ÷ bandwidth.
+#
+# [Appendix A4](A4_more_of_roofline.ipynb) continues here, with the layers of networks.
 #
 # ## Lesson 2. Why is one loop order many times as fast as another?
 #
@@ -345,7 +350,7 @@ swap.answer(spent["ijk"] / spent["ikj"])
 # %% [markdown]
 # The last letter of an order names its *inner* loop. The two orders with inner loop `j` are by far the fastest of the six.
 #
-# Memory is one long row of bytes, and a matrix lies in it row after row. From $a_{ik}$ to $a_{i,k+1}$ is a step of one element, mostly within the same line. From $b_{kj}$ to $b_{k+1,j}$ is a step of a whole row, into another line. So in `ijk`, the inner loop uses 4 of the 64 bytes of a line of B, and jumps to the next row.
+# Memory is one long row of bytes, and a matrix lies in it row after row. From $a_{ik}$ to $a_{i,k+1}$ is a step of one element, mostly within the same line. From $b_{kj}$ to $b_{k+1,j}$ is a step of a whole row, into another line. So in `ijk`, the inner loop uses 4 of the 64 bytes of a line of B.
 #
 # ### Exercise 3: find the order
 #
@@ -414,7 +419,7 @@ for order, one in counts.items():
     print()
 
 # %% [markdown]
-# Orders with the same inner loop miss about equally often. With inner loop `j` they miss least: all steps are 0 or 1, so one miss serves a whole line. (In the small cache above, with lines of 32 bytes, `ijk` and `ikj` miss equally often, 221 times. Cachegrind also counts a few accesses to the function's own data.)
+# Orders with the same inner loop miss about equally often. With inner loop `j` they miss least: all steps are 0 or 1, so one miss serves a whole line. With inner loop `i` they miss about twice as often as with `k`. Did `jki` also take twice as long as `ijk` above? If not, misses alone do not decide. (In the small cache above, with lines of 32 bytes, `ijk` and `ikj` both miss 221 times. Cachegrind also counts a few accesses to the function's own data.)
 #
 # ### Three causes at once
 #
@@ -454,9 +459,9 @@ plain.answer(gain[1, 1])
 after.answer(gain[8, 8])
 
 # %% [markdown] claims="07-causes-together"
-# Read the last column. In the record, turning B gains a factor of 1.2 to 2 in the plain loop, and of 9 to 36 with eight sums of vectors. An explanation: in the plain loop, the next number is loaded while the addition waits. Once no addition waits, only the jumps in B are left: they miss, and eight separate loads must fill each vector. Now read downwards: eight sums and vectors gain more once B is turned.
+# Read the last column. In the record, turning B gains a factor of 1.2 to 2 in the plain loop, and of 9 to 36 with eight sums of vectors. An explanation: in the plain loop, the next number is loaded while the addition waits. Once no addition waits, only the jumps in B are left: they miss, and eight separate loads must fill each vector.
 #
-# **So no single cause makes `ijk` slow. The causes hide one another**: remove one, and the next one takes over. Whoever says what misses cost must say how the rest of the loop runs.
+# **So no single cause makes `ijk` slow. The causes hide one another**: remove one, and the next one takes over.
 
 # %%
 evidence("07-causes-together")
@@ -464,7 +469,7 @@ evidence("07-causes-together")
 # %% [markdown]
 # ### Blocks
 #
-# A product of two $n \times n$ matrices does $2n^3$ operations on $3n^2$ numbers. In fp32 its intensity is $I = 2n^3 / 12n^2 = n/6$ flop/byte, far right of the ridge. But this counts each number as read once. Three plain loops read B $n$ times: from a cache if B fits there, from memory if it does not. **Blocked** loops work on square *tiles* of side $t$, at the left of the picture. If three tiles, one of each matrix, fit into a cache, each loaded number is used $t$ times before it leaves. The arrows lead to what comes next:
+# A product of two $n \times n$ matrices does $2n^3$ operations on $3n^2$ numbers. In fp32 its intensity is $I = 2n^3 / 12n^2 = n/6$ flop/byte, far right of the ridge. But this counts each number as read once. Three plain loops read B $n$ times: from a cache if B fits there, from memory if it does not. **Blocked** loops work on square *tiles* of side $t$, at the left of the picture. If three tiles, one of each matrix, fit into a cache, each loaded number is used $t$ times before it leaves. The arrows point to the next tile:
 
 # %%
 draw.reuse(32, (6, 16))
@@ -518,7 +523,7 @@ best_side.answer(max(rates, key=rates.get))
 # %% [markdown] claims="07-tile-too-large 07-register-tile"
 # The dashed line is the same program with a single tile: where the curve lies above it, blocks pay. The best side may be that of L1's tile, of L2's, or neither. In the records, tiles twice as wide as L2's take 16 to 40 % longer.
 #
-# Blocks do not change the innermost loop: it still loads and stores an element of C for each product that it adds. A **register tile**, at the right of the picture above, changes it: a piece of C stays in registers while $k$ runs. In the records, register tiles are three to four times as fast as blocks. The last picture of this lesson compares them on your machine.
+# Blocks do not change the innermost loop: it still loads and stores an element of C for each product that it adds. A **register tile**, at the right of the picture above, changes it: a piece of C stays in registers while $k$ runs. In the records, register tiles are three to four times as fast as blocks.
 
 # %%
 display(evidence("07-tile-too-large"), evidence("07-register-tile"))
@@ -618,7 +623,7 @@ for name, function in (("used", library.used), ("unused", library.unused)):
     print(f"{name:7} {seconds(timing.best):>8}: {rate:6.1f} billion additions in a second")
 
 # %% [markdown] claims="07-unused-result"
-# The second line is faster than any processor can add: the compiler has removed the loop. If 30 times the additions take hardly longer, as in the column *unused* below, suspect that the work was not done.
+# The second line is faster than any processor can add: the compiler has removed the loop. Test your benchmarks in this way: do 30 times the work. In the records, the used sum then takes 30 times as long, and the unused sum half a microsecond longer.
 
 # %%
 evidence("07-unused-result")
@@ -638,17 +643,17 @@ for kind, peak in gpu_peaks.items():
 draw.interactive(gpu_peaks, gpu_bands) if gpu_peaks else None
 
 # %% [markdown]
-# The products in tf32 and bf16 ran on **tensor cores**, units that multiply small tiles of matrices in one instruction. (H100 and H200 use them for fp64 too, so its peak lies above fp32's.) Tensor cores lift the peak, but not the bandwidth, so the ridge moves to the right. On the recorded GPU, arithmetic limits a kernel with 50 operations for each byte in fp32; memory limits it in bf16. **Asynchronous copies** load the next tile while the tensor cores work on the current tile. They change neither operations nor bytes, but bring a kernel that waited for its loads closer to the same roof.
+# The products in tf32 and bf16 ran on **tensor cores**, units that multiply small tiles of matrices in one instruction. (H100 and H200 use them for fp64 too, so its peak lies above fp32's.) Tensor cores lift the peak, but not the bandwidth, so the ridge moves to the right. Take 50 operations for each byte on the recorded GPU: in fp32 arithmetic is the limit, in bf16 memory. **Asynchronous copies** load the next tile while the tensor cores work on the current tile. A kernel that waited for its loads then comes closer to the same roof.
 #
 # ## In practice, and where to read on
 #
-# Intel Advisor and `likwid-perfctr` draw rooflines from hardware counters; NVIDIA Nsight Compute does this on GPUs. OpenBLAS, oneDNN and `torch.compile` do the blocking and the fusing for you. On a machine with several sockets (processors), bind threads to cores, and let each thread be the first to write its own data, which places it in this socket's memory. Memory of another socket has a lower roof.
+# Intel Advisor and `likwid-perfctr` draw rooflines from hardware counters; NVIDIA Nsight Compute does this on GPUs. OpenBLAS, oneDNN and `torch.compile` do the blocking and the fusing for you.
 #
 # <details><summary>What the sources say, what we measured</summary>
 #
 # | the source says | here |
 # |---|---|
-# | L1 4 cycles, L2 10, L3 40 and more, memory 60-100 ns (a Xeon of 2009) | lesson 1: the staircase of this machine, in ns and cycles. We did not measure lines that another core has changed |
+# | L1 4 cycles, L2 10, L3 40 and more, memory 60-100 ns (a Xeon of 2009) | lesson 1: the staircase of this machine, in ns and cycles. |
 # | peak = frequency × width × instructions per cycle, FMA counted twice | lesson 1: frequency and instructions per cycle have to be measured; a core need not reach the stated ones |
 # | swap the j and k loops | lesson 2: several times as fast, by three causes that hide one another |
 # | $P = \min(\pi, \beta I)$ | lesson 1, with the roof of as many threads as the kernel uses |
@@ -659,7 +664,5 @@ draw.interactive(gpu_peaks, gpu_bands) if gpu_peaks else None
 # - J. McCalpin, *STREAM* (1995): the rule by which bytes are counted.
 # - K. Goto, R. van de Geijn, *Anatomy of high-performance matrix multiplication* (2008): blocks and register tiles.
 # - U. Drepper, *What every programmer should know about memory* (2007): caches, in depth.
-#
-# [Appendix A4](A4_more_of_roofline.ipynb) puts the layers of networks under the roof: batches, number formats, prefill and decode.
 #
 # **Next**: in the course's order this notebook is the last. The [glossary](glossary.md) lists all terms.

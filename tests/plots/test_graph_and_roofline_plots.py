@@ -177,6 +177,11 @@ def test_a_kernel_is_held_against_the_roof_of_its_threads():
     assert "Hollow circle: 1 thread" in page
     assert "Hollow circle: 1 thread" in fast
     assert "Filled circle" not in fast  # there is none
+    both = roofs.interactive(peaks, bands, points[1:]).data
+    assert "All circles: 2 threads, as the solid lines." in both
+    one = {"fp32, 1 thread": 5e10}, {"memory, 1 thread": 1e10}, points[:1]
+    assert "All circles: 1 thread." in roofs.interactive(*one).data
+    assert "All circles" not in roofs.interactive(PEAKS, BANDS, POINTS).data  # of no such name
 
 
 def test_a_kernel_above_its_roof_is_framed_and_called_a_fault_of_measuring():
