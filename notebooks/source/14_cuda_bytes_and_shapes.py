@@ -20,6 +20,7 @@
 # | $A$, $B$, $C$ | matrices of $m \times k$, $k \times n$ and $m \times n$ floats; $C = AB$ |
 # | $T$ | side of a square tile |
 # | $R$ | a thread makes $R$ outputs of a row, or a square of $R \times R$ |
+# | $h$, $w$ | rows and columns of a block's outputs |
 # | $Q$ | what all threads together ask of global memory, in bytes |
 #
 # ## Set-up
@@ -59,7 +60,7 @@ def multiplied(module, name, high, wide, side=16):
 # The 32 threads of a [warp](glossary.md#warp) execute a load together. Their 32 addresses go to memory as one *request*. What it costs depends on the memory:
 #
 # - **Global memory** moves *sectors* of 32 bytes, which are 8 words of 4 bytes. The request moves every sector that one of its lanes touches.
-# - **Shared memory** consists of 32 *banks*. Word $w$ lies in bank $w \bmod 32$, and a request is served in rounds: in each round, a *wavefront*, every bank serves one word. If lanes want different words of one bank, the request needs several wavefronts: a *[bank conflict](glossary.md#bank-conflict)*. Lanes that want the *same* word share a wavefront.
+# - **Shared memory** consists of 32 *banks*. Word $i$ lies in bank $i \bmod 32$, and a request is served in rounds: in each round, a *wavefront*, every bank serves one word. If lanes want different words of one bank, the request needs several wavefronts: a *[bank conflict](glossary.md#bank-conflict)*. Lanes that want the *same* word share a wavefront.
 #
 # The picture shows memory in rows of 32 words: a column is a bank, and 8 neighbouring words of a row are a sector. Here the lanes read words that lie 36 apart. **Press |◀, then ▶|** for words 1, 2, 4, … apart. **Click a bank** to see which lanes want its words.
 
@@ -96,7 +97,7 @@ wasted.answer(moved["copy_along_columns"] / moved["copy_along_rows"])
 # %% [markdown]
 # Along rows, the 128 bytes of a warp fill 4 sectors: the access is *[coalesced](glossary.md#coalescing)*. Along columns, each lane touches a sector of its own and uses 4 of its 32 bytes.
 #
-# On an H200, with 8192 × 8192 floats, the copy along rows took 0.22 ms, and the copy along columns 0.97 ms: 4.5 times as long, not eight. Eight times as many sectors moved between threads and caches. But a cache keeps a sector until other requests use the rest of it, so the memory behind the caches moved equally many bytes (counted, to 3 %). (Times and counts on an H200 come from `make gpu`; `data/gpu/` holds the record.)
+# On an H200, with 8192 × 8192 floats, the copy along rows took 0.22 ms, and the copy along columns 0.97 ms: 4.5 times as long, not eight. Eight times as many sectors moved between threads and caches. But a cache keeps a sector until other requests use the rest of it, so the memory behind the caches moved equally many bytes (counted: equal within 3 %). (Times and counts on an H200 come from `make gpu`; `data/gpu/` holds the record.)
 #
 # ### Exercise 1: repair an access
 #
@@ -206,7 +207,7 @@ for pad in (0, 1, 2, 8):
         said.answer(reads.wavefronts / reads.requests)
 
 # %% [markdown]
-# One column of padding spreads a column of the tile over all 32 banks. Eight columns do not: 40 and 32 share the factor 8, so eight lanes still meet in each bank that is used. Padding removes every conflict if it makes the row's length odd. On an H200, a transposition of 8192 × 8192 floats took 0.39 ms without padding and 0.20 ms with one column.
+# One column of padding spreads a column of the tile over all 32 banks. Eight columns do not: 40 and 32 share the factor 8, so eight lanes still meet in each bank that is used. Padding removes every conflict if it makes the row's length odd. On an H200, a transposition of 8192 × 8192 floats took 0.39 ms without padding and 0.20 ms with one column. (This beats the copy along rows, whose threads load one number each, not four: a likely reason is that fewer loads are in flight. PyTorch's copy took 0.13 ms.)
 #
 # > **Answer.** A request moves whole sectors, not single floats. If neighbouring lanes take neighbouring addresses, a request uses all bytes of its sectors. If they take neighbouring rows, it uses 4 of each 32 bytes. An algorithm that needs columns reads rows into a padded tile of shared memory and takes the columns from there.
 #
@@ -418,9 +419,14 @@ Markdown("\n".join(lines))
 # - **Bytes of global memory** depend only on the shape of the block's outputs. With 32 × 32 outputs, `square_product<32>` and `register_product<2>` ask for 82 kB; with 16 × 64 outputs, `coarse_product<4>` asks for 98 kB.
 # - **Wavefronts of shared memory** depend on the shape of a *thread's* outputs. With one output, each multiply-add needs two reads; with 4 × 4 outputs, half a read. (The rest of the last column fills the tiles; in the last three kernels, filling `right` takes two wavefronts a request.)
 #
-# How many wavefronts are too many? A *multiprocessor* is the part of a GPU that runs a block. In one clock, a multiprocessor of an H200 can start 128 multiply-adds, and its shared memory can serve one wavefront. So a kernel waits for its banks if it needs more than a quarter of a wavefront for 32 multiply-adds. All five do: even `register_product<4>` needed 0.42 on an H200, where NVIDIA's compiler merges some reads. **So the fewer wavefronts, the faster the kernel:** with all sides 4096, the five took 16.9, 15.4, 12.4, 8.5 and 4.9 ms, in the order of the table.
+# How many wavefronts are too many? A *multiprocessor* is the part of a GPU that runs a block. In one clock, a multiprocessor of an H200 can start 128 multiply-adds, and its shared memory can serve one wavefront. So a kernel waits for its banks if it needs more than a quarter of a wavefront for 32 multiply-adds. All five do: even `register_product<4>` needed 0.42 on an H200, where NVIDIA's compiler merges some reads. **So the fewer wavefronts, the faster the kernel.** Recorded on an H200, with all sides 4096 (cuBLAS: 2.7 ms):
 #
-# Fast matrix products on GPUs are built this way: a tile of $C$ for each block, a smaller tile for each warp, and a tile in the registers of each thread. [Notebook 07](07_roofline.ipynb) does the same on a processor.
+# | | square_product<16> | square_product<32> | coarse_product<4> | register_product<2> | register_product<4> |
+# |---|---|---|---|---|---|
+# | wavefronts, as counted above | 2.12 | 2.06 | 1.39 | 1.09 | 0.55 |
+# | time in ms | 16.9 | 15.4 | 12.4 | 8.5 | 4.9 |
+#
+# Fast matrix products on GPUs are built this way: a tile of $C$ for each block, a smaller tile for each warp, and a tile in the registers of each thread. [Notebook 07](07_roofline.ipynb) does the same on a CPU.
 #
 # ### The price: registers, and resident warps
 #
