@@ -61,7 +61,7 @@ met = {"H = 20": range(20, 61, 20), "H = 4": range(4, 61, 4)}  # after these ste
 replicas(draw.plane(paths, curve.loss_of, cells=(28, 20)), met)
 
 # %% [markdown]
-# Four replicas of one network fit a curve, each with data of its own. Thin lines join points of equal loss. Press *play*: the replicas drift apart, and jump to their mean when they meet. Then choose another run. In *never*, they part for good. (The plane shows two of 16 401 directions: one that seems to stand still may be leaving the picture.)
+# Four replicas of one network fit a curve, each with data of its own. Thin lines join points of equal loss. Press *play*: the replicas drift apart, and jump to their mean when they meet. Then choose another run. In *never*, they part for good. (The picture shows two of 16 401 directions: one that seems to stand still may be leaving the picture.)
 #
 # Replicas that meet less often send less. What do they lose by it?
 #
