@@ -36,38 +36,15 @@ def with_spectral_radius(U: Tensor, radius: float) -> Tensor:
 
 
 def rnn_jacobians(h: Tensor, U: Tensor) -> Tensor:
-    """Return J_t = ∂h_t/∂h_{t-1} = diag(1 − h_t²) U of a tanh RNN.
-
-    Parameters
-    ----------
-    h : (T+1, H) Tensor
-        The states of one sequence.
-    U : (H, H) Tensor
-
-    Returns
-    -------
-    (T, H, H) Tensor
-    """
+    """Return J_t = ∂h_t/∂h_{t-1} = diag(1 − h_t²) U (T, H, H) of a tanh RNN's states h (T+1, H)."""
     return (1 - h[1:] ** 2).unsqueeze(-1) * U
 
 
 def gru_jacobians(h: Tensor, gates: GRUStep, U: Tensor) -> Tensor:
-    """Return J_t = ∂h_t/∂h_{t-1} of a GRU.
+    """Return J_t = ∂h_t/∂h_{t-1} (T, H, H) of a GRU's states h (T+1, H), gates (T, H) and U (3H, H).
 
     J = diag(z) + diag((h − n) z (1−z)) U_z
         + diag((1−z)(1−n²)) [diag(r) U_n + diag(m r (1−r)) U_r]
-
-    Parameters
-    ----------
-    h : (T+1, H) Tensor
-        The states of one sequence.
-    gates : GRUStep
-        Each part (T, H).
-    U : (3H, H) Tensor
-
-    Returns
-    -------
-    (T, H, H) Tensor
     """
     r, z, m, n, _ = (part.unsqueeze(-1) for part in gates)  # (T, H, 1): scales rows
     U_r, U_z, U_n = U.chunk(3)

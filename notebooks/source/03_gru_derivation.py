@@ -274,7 +274,7 @@ for name, matrix in (("second matrix:", U), ("its factor:", factor)):
 # %% [markdown]
 # ### Clipping helps against explosion only
 #
-# [Clipping](glossary.md#gradient-clipping) shortens a gradient $g$ that is longer than a limit $\ell$ to $g\,\ell/\lVert g\rVert$, and keeps its direction. Take one unit, $h_t=u\,h_{t-1}$, which shall return its start after 20 steps: $h_{20}=u^{20}h_0$, so the best $u$ is 1. The loss is $(u^{20}-1)^2$.
+# [Clipping](glossary.md#gradient-clipping) shortens a gradient $g$ that is longer than a limit $\ell$ to $g\,\ell/\lVert g\rVert$, and keeps its direction. Take one unit, $h_t=u\,h_{t-1}$. After 20 steps, $h_{20}=u^{20}h_0$. It should equal $h_0$: the loss is $(u^{20}-1)^2$, and the best $u$ is 1.
 
 # %%
 for start in (1.3, 0.5):
@@ -289,7 +289,7 @@ for start in (1.3, 0.5):
         print(f"from u = {start}, limit {limit:3}: u = {u.item():.3f}, loss {loss:.2g}")
 
 # %% [markdown]
-# From $u=1.3$ the gradient explodes: without clipping the loss overflows (*nan*), with clipping $u$ finds 1. From $u=0.5$ the gradient has vanished: $u$ hardly moves, clipped or not. Clipping cannot bring a gradient back.
+# From $u=1.3$ the gradient explodes: without clipping the loss overflows (*nan*), with clipping $u$ comes close to 1. From $u=0.5$ the gradient has vanished: $u$ hardly moves, clipped or not. Clipping cannot bring a gradient back.
 #
 # **Answer.** Each step back multiplies the gradient by $\operatorname{diag}(1-h_t^2)$ and $U^\top$, and adds its contribution to every weight's gradient. After $k$ steps, the product of $k$ Jacobians decides whether the gradient vanishes or explodes; neither the norm nor the radius of $U$ alone does. *Evidence: three independent witnesses, curves over random matrices, two counterexamples of 2 × 2.*
 
