@@ -41,7 +41,7 @@ def rnn_jacobians(h: Tensor, U: Tensor) -> Tensor:
 
 
 def gru_jacobians(h: Tensor, gates: GRUStep, U: Tensor) -> Tensor:
-    """Return J_t = ∂h_t/∂h_{t-1} (T, H, H) of a GRU's states h (T+1, H), gates (T, H) and U (3H, H).
+    """Return J_t = ∂h_t/∂h_{t-1} (T, H, H) of a GRU: states h (T+1, H), gates (T, H), U (3H, H).
 
     J = diag(z) + diag((h − n) z (1−z)) U_z
         + diag((1−z)(1−n²)) [diag(r) U_n + diag(m r (1−r)) U_r]
