@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 
 PAPER = {"facecolor": "white", "edgecolor": "none", "pad": 1}  # under text that a line may cross
 
-__all__ = ["bandwidths", "cache_step", "interactive", "latency", "misses", "reuse", "tiles"]
+__all__ = [
+    "bandwidths", "cache_step", "interactive", "latency", "misses", "phases", "reuse", "tiles"
+]  # fmt: skip
 
 
 def latency(
@@ -245,6 +247,32 @@ def _next(
     left, low = _corner(whole, *at)
     x, y = left + begin[0], low + whole - begin[1]
     arrow(ax, (x, y), (x + way[0], y - way[1]), "black", width=2)
+
+
+def phases(width: int, tokens: int, requests: Sequence[int]) -> Axes:
+    """Draw the bytes that a transformer block moves in prefill, and in a step of decode.
+
+    ``width`` is that of the block, with 12 width² weights, and ``tokens`` are those of a prompt;
+    ``requests`` has the numbers of requests that decode a token at a time. Numbers are of fp32.
+    """
+    ax = ensure_axes(figsize=(9, 3.6))
+    ax.figure.set_label("Megabytes that prefill and decode move, and how many tokens share them")
+    weights, cache = 48 * width**2 / 1e6, 8 * tokens * width / 1e6
+    rows = [(f"prefill, {tokens} tokens", 1, tokens)]
+    rows += [(f"decode, B = {many}", many, many) for many in requests]
+    for y, (_, many, made) in enumerate(rows):
+        ax.barh(y, weights, color=BLUE, label=None if y else "weights")
+        left = weights + cache * np.arange(many)
+        label = None if y else "keys and values of one request"
+        ax.barh([y] * many, cache, left=left, color=ORANGE, edgecolor="white", label=label)
+        said = f"{(weights + many * cache) / made:.2g} MB a token"
+        note(ax, said, (weights + many * cache, y), (8, 0), ha="left", va="center")
+    ax.set(xlabel="MB moved in one step", xlim=(0, 1.3 * (weights + max(requests) * cache)))
+    ax.set_yticks(range(len(rows)), [name for name, _, _ in rows])
+    ax.invert_yaxis()
+    ax.grid(axis="y", visible=False)
+    ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2)
+    return ax
 
 
 def misses(counts: Mapping[str, Mapping[str, int]]) -> Axes:

@@ -25,6 +25,7 @@
 # %% tags=["parameters"]
 import math
 
+import matplotlib.pyplot as plt
 import torch
 
 from helpers.claims import evidence
@@ -168,6 +169,13 @@ evidence("A4-half-the-bytes")
 #
 # $$I_\text{decode} = \frac{B\,(24\,C^2 + 4\,TC)}{48\,C^2 + 8\,TC\,B}$$
 #
+# The picture shows these bytes for $C = T = 512$. All requests of a step share the weights, but each has its own keys and values. (Prefill writes them, decode reads them.)
+
+# %%
+draw.phases(512, 512, (1, 4, 16))
+plt.show()
+
+# %% [markdown]
 # > **Predict.** $B = 1$ gives $I = 1/2$. Let $T = C$. Which value does $I$ approach as $B$ grows?
 
 # %%
@@ -225,7 +233,7 @@ at_most.answer((24 * C**2 + 4 * T * C) / (8 * T * C))
 draw.interactive(*machine.lines(1), phases)
 
 # %% [markdown]
-# Prefill reads the weights once for all $T$ tokens, and stands right of the ridge. Decode for one request reads them for every token, and stands far left. **So for one request, writing a token takes longer than reading one** (last column). More requests move decode to the right, but only up to 3.5 flop/byte: they share the weights, but each has its own KV cache. So servers collect requests, and models shrink the cache: they use fewer heads for keys and values, or fewer bytes for each number.
+# Prefill reads the weights once for all $T$ tokens, and stands right of the ridge. Decode for one request reads them for every token, and stands far left. **So for one request, writing a token takes longer than reading one** (last column). More requests move decode to the right, but only up to 3.5 flop/byte, because of their KV caches. So servers collect requests, and models shrink the cache: they use fewer heads for keys and values, or fewer bytes for each number.
 #
 # ## Designing a layer
 #

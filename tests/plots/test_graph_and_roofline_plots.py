@@ -210,6 +210,17 @@ def test_tiles_show_their_bytes_and_lie_in_the_rows_and_columns_of_their_piece_o
     assert (c.width, c.height) == (16, 6)
 
 
+def test_requests_share_the_weights_and_each_has_its_own_keys_and_values():
+    ax = roofs.phases(512, 512, (1, 4))
+    ends = {}
+    for bar in ax.patches:
+        y = round(bar.get_y() + bar.get_height() / 2)
+        ends[y] = max(ends.get(y, 0), bar.get_x() + bar.get_width())
+    weights, cache = 48 * 512**2 / 1e6, 8 * 512**2 / 1e6
+    assert ends == pytest.approx({0: weights + cache, 1: weights + cache, 2: weights + 4 * cache})
+    assert [text.get_text() for text in ax.texts] == [f"{n} MB a token" for n in (0.029, 15, 5.2)]
+
+
 def test_orders_with_one_inner_loop_stand_together():
     one = {"a": 1, "b": 2, "c": 3}
     ax = roofs.misses(dict.fromkeys(("ijk", "jik", "kij", "ikj"), one))
