@@ -39,14 +39,22 @@ TASKS = {
 }
 """Which task each kernel does, and how; a record's parameters are filled in."""
 WHY = {
-    COPY: "A warp that reads along a column touches a sector of 32 bytes for each number.",
+    COPY: "A warp that reads along a column touches a sector of 32 bytes for each number (see "
+    "*What its memory moved*, below).",
     TURN: "A padded tile has no bank conflicts.",
     PRODUCT: "The more outputs a thread keeps in registers, the less it reads of shared memory.",
-    SUM: "Shuffles need the fewest passes through shared memory, and a single barrier.",
+    SUM: "Shuffles need the fewest passes through shared memory, and a single barrier. The GPU "
+    "counted as many passes for `packed_sum` as for `interleaved_sum`: why it takes longer is not "
+    "known.",
     SCAN: "Only the tree has bank conflicts, which PAD = 1 removes.",
-    COUNT: "Bins in global memory take an atomic there for each byte, a block's own bins only 256.",
+    COUNT: "Bins in global memory take an atomic there for each byte, own bins only 256 for each "
+    "block. If all bytes are equal, all threads of a block want one of its bins: why that takes no "
+    "longer is not known.",
 }
-"""Why the fastest kernel of a task is faster than the others, as notebooks 14 and 15 show."""
+"""Why the fastest kernel of a task is faster than the others, as notebooks 14 and 15 show.
+
+Below the last task of a kind.
+"""
 ABSENT = "–"
 ByGPU = dict[str, tuple[records.Row, ...]]
 ByKernel = dict[str, records.Row]  # one kernel, by GPU
@@ -93,8 +101,8 @@ def _overview(newest: Mapping[str, ByGPU]) -> str:
                 task = re.sub(r" (of )?[\d,]+ (× [\d,]+ )?(numbers|bytes)", "", _task(row)[0])
                 rows.setdefault(task, {}).setdefault(_short(gpu), []).append(1 / row.ratio)
     caption = (
-        "How many times as fast as PyTorch the course's kernels are: a dot for each kernel, an "
-        "orange square for one that is slower than PyTorch."
+        "How many times as fast as PyTorch the course's kernels are: a blue dot for each "
+        "kernel, an orange diamond for one that is slower than PyTorch."
     )
     return picture(caption, ("PyTorch is faster", "our kernel is faster"), rows) if rows else ""
 
@@ -116,15 +124,36 @@ def _short(gpu: str) -> str:
 
 
 def _ladder(by_gpu: ByGPU) -> str:
-    tables = "\n\n".join(_ladder_of(gpu, rows) for gpu, rows in by_gpu.items())
+    parts = [_ladder_of(gpu, rows) for gpu, rows in by_gpu.items()]
+    shown = "\n\n".join(table for table, *_ in parts)
+    faster = [factor for _, factors, *_ in parts for factor in factors]
+    over = [factor for _, _, factors, _ in parts for factor in factors]
+    copies = [copy for *_, copy in parts]
     return f"""## The convolution
 
 The tables show milliseconds for an image of {LARGEST:,} × {LARGEST:,} numbers in single precision. You write the first three kernels in [notebook 05](notebooks/05_cuda_tiling.ipynb). `rows` uses no shared memory: each thread walks down four columns of the image. cuDNN and CuPy are libraries; cuDNN is made for images of many channels, and this one has one.
 
-{tables}"""  # noqa: E501
+{shown}
+
+With each filter our fastest kernel is {_span(faster)} times as fast as cuDNN. With the smallest it takes {_span(over)} times as long as a copy of the image ({_on(by_gpu, copies)}): no kernel can be much faster than a copy, for each reads and writes the image, too."""  # noqa: E501
 
 
-def _ladder_of(gpu: str, rows: Iterable[records.Row]) -> str:
+def _on(gpus: Iterable[str], said: Sequence[str]) -> str:
+    """Return what is said of each GPU, or what is said of all."""
+    if len({*said}) == 1:
+        return said[0]
+    pairs = zip(said, map(_short, gpus), strict=True)
+    return " and ".join(f"{one} on the {gpu}" for one, gpu in pairs)
+
+
+def _span(factors: Iterable[float]) -> str:
+    """Return the least and the greatest factor, or one if they are alike."""
+    found = sorted(factors)
+    return " to ".join(dict.fromkeys(map(times, (found[0], found[-1]))))
+
+
+def _ladder_of(gpu: str, rows: Iterable[records.Row]) -> tuple[str, list[float], list[float], str]:
+    """Return the table, our speeds beside cuDNN, our time beside a copy's, and the copy's."""
     times_of: dict[tuple[str, int], float] = {}
     for row in rows:
         if row.unit == "µs" and row.parameters["size"] == LARGEST:
@@ -141,16 +170,9 @@ def _ladder_of(gpu: str, rows: Iterable[records.Row]) -> str:
     table = _table([f"{_short(gpu)}: filter", *heads], body)
     best = {k: min(ours, key=lambda name, k=k: times_of[name, k]) for k in filters}
     faster = [times_of["cuDNN", k] / times_of[best[k], k] for k in filters]
-    shown = [f"`{one.removeprefix('convolve_')}`" for one in dict.fromkeys(best.values())]
     copy = times_of["device copy", 0]
-    over = times(times_of[best[filters[0]], filters[0]] / copy)
-    return (
-        f"{table}\n\nOn the {_short(gpu)} our fastest kernel ("
-        f"{', '.join(shown)}) is {times(min(faster))} to {times(max(faster))} times as fast as "
-        f"cuDNN. With the smallest filter it takes {over} times as long as a copy of the image "
-        f"({copy / 1e3:.2f} ms): no kernel can be much faster than a copy, for each reads and "
-        "writes the image, too."
-    )
+    over = times_of[best[filters[0]], filters[0]] / copy
+    return table, faster, [over], f"{copy / 1e3:.2f} ms"
 
 
 def _kernels(by_gpu: ByGPU) -> str:
@@ -161,22 +183,25 @@ def _kernels(by_gpu: ByGPU) -> str:
             tasks.setdefault(task, {}).setdefault((f"`{row.name}`", how), {})[gpu] = row
     heads = [text for gpu in map(_short, by_gpu) for text in (f"{gpu}, ms", "times as fast")]
     parts = []
-    for task, kernels in tasks.items():
+    kinds = [TASKS[name.strip("`")][0] for ((name, _), *_) in tasks.values()]
+    for index, (task, kernels) in enumerate(tasks.items()):
         body = []
         for kernel, there in kernels.items():
             body.append([*kernel])
             for gpu in by_gpu:
                 row = there.get(gpu)
                 body[-1] += _beside_its_peer(row) if row else [ABSENT, ABSENT]
-        peers = [
-            f"{min(row.peer_value for row in found) / 1e3:.2f} ms on the {_short(gpu)}"
+        peers = {
+            gpu: f"{min(row.peer_value for row in found) / 1e3:.2f} ms"
             for gpu in by_gpu
             if (found := [there[gpu] for there in kernels.values() if gpu in there])
-        ]
+        }
         call = next(row.peer for there in kernels.values() for row in there.values())
         call = call.removeprefix("torch ").partition(",")[0].replace(" of ", "` of `")
-        parts += [f"### {task}", f"PyTorch's `{call}` takes {' and '.join(peers)}."]
-        parts += [_table(["kernel", "how", *heads], body), _conclusion(kernels, by_gpu)]
+        parts += [f"### {task}", f"PyTorch's `{call}` takes {_on(peers, [*peers.values()])}."]
+        why = WHY[kinds[index]] if kinds[index] not in kinds[index + 1 :] else ""
+        conclusion = f"{_conclusion(kernels, by_gpu)} {why}".rstrip()
+        parts += [_table(["kernel", "how", *heads], body), conclusion]
     return "\n\n".join(["## The other kernels", OTHERS, *parts])
 
 
@@ -184,26 +209,25 @@ OTHERS = """Kernels of notebooks [14](notebooks/14_cuda_bytes_and_shapes.ipynb) 
 
 
 def _conclusion(kernels: Mapping[tuple[str, str], ByKernel], by_gpu: Iterable[str]) -> str:
-    """Return which kernel of a task is the fastest on each GPU, by how much, and why."""
+    """Return which kernel of a task is the fastest on each GPU, and by how much."""
     names = [name for name, _ in kernels]
-    said: dict[str, list[tuple[str, str, str]]] = {}
+    said: dict[str, dict[str, tuple[float, float]]] = {}
     for gpu in by_gpu:
         rows = [(there[gpu], kernel) for kernel, there in kernels.items() if gpu in there]
         if rows:
             best, (name, how) = min(rows, key=lambda one: one[0].value)
             worst = max(row.value for row, _ in rows)
             which = f"{name} ({how})" if names.count(name) > 1 else name
-            factors = times(1 / (best.ratio or 1)), times(worst / best.value)
-            said.setdefault(which, []).append((f"the {_short(gpu)}", *factors))
+            said.setdefault(which, {})[gpu] = 1 / (best.ratio or 1), worst / best.value
     found = []
     for which, lines in said.items():
-        on, peer, slowest = map(" and ".join, zip(*lines, strict=True))
+        where = "" if len(said) == 1 else f" on the {' and the '.join(map(_short, lines))}"
+        peer, slowest = map(_span, zip(*lines.values(), strict=True))
         found.append(
-            f"On {on} {which} is the fastest: {peer} times as fast as PyTorch, and {slowest} times "
-            "as fast as the slowest kernel."
+            f"The fastest of ours{where} is {which}: {peer} times as fast as PyTorch, and "
+            f"{slowest} times as fast as the slowest kernel."
         )
-    row = next(row for there in kernels.values() for row in there.values())
-    return " ".join([*found, WHY[TASKS[row.name][0]]])
+    return " ".join(found)
 
 
 def _beside_its_peer(row: records.Row) -> list[str]:
@@ -242,7 +266,7 @@ To read and write {side:,} × {side:,} numbers once, {least / 1e6:.0f} MB must m
 
 {_table(["launch", "moved, MB", "÷ least"], memory)}
 
-No kernel makes the {_short(gpu)}'s memory move more than {max(row.ratio or 0 for row in moved):.2f} times the least, not even the copy along columns, for which it counted eight times the sectors of the copy along rows: its caches hold a sector until others use the rest of it."""  # noqa: E501
+No kernel makes the {_short(gpu)}'s memory move more than {max(row.ratio or 0 for row in moved):.2f} times the least, not even the copy along columns, for which it counted eight times the sectors of the copy along rows: its caches hold a sector until others use the rest of it. So it is not the bytes that the memory moves that make this copy slow. The sectors are counted where threads reach the first cache; which part between threads and memory it waits for, we did not measure."""  # noqa: E501
 
 
 def _two_digits(value: float) -> str:
@@ -276,4 +300,4 @@ The table compares one iteration over {found[0].parameters["nodes"]:,} pages, in
 
 {_table(["version", *head], body)}
 
-Version {fastest} is the fastest of all on {on}. With {graphs[0]:,} links, only the dense versions take about as long as reading their bytes."""  # noqa: E501
+Version {fastest} is the fastest of all on {on}. With {graphs[0]:,} links, only the dense versions take about as long as reading their bytes. What the other versions wait for was not measured."""  # noqa: E501
