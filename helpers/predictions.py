@@ -93,8 +93,11 @@ def _names(said: Any) -> set[str]:
 
 
 def _words(said: Any) -> str:
-    """Leave out what does not change the meaning: an article, marks between words."""
-    text = re.sub(r"(?<=\w)[\s,_-]+(?=\w)", " ", str(said).strip().lower())
+    """Leave out what does not change the meaning: an article, brackets, marks between words."""
+    if isinstance(said, bool):
+        said = "yes" if said else "no"
+    text = re.sub(r"[\[\]()'\"]|\branks?\s+(?=\d)", "", str(said).strip().lower())
+    text = re.sub(r"(?<=\w)[\s,_→-]+(?=\w)", " ", text)
     return re.sub(r"^(a|an|the|it) ", "", re.sub(r"s\b", "", text))
 
 
@@ -113,8 +116,10 @@ def _number(of: str, said: Any) -> Any:
     if isinstance(said, str):
         text = re.sub(r"(?<=\d),(?=\d{3}\b)", "", said.replace("−", "-"))
         text = re.sub(r"(?<![\d.])10(\^|\*\*)([-+]?\d+)", r"1e\2", text)
+        text = re.sub(r"^\s*(rank|about)\b", "", text.lower())
         read = re.fullmatch(r"(?:.*=)?\s*([-+]?\d*\.?\d+(?:e[-+]?\d+)?)\s*(\S*)\s*", text)
-        if not read or read[2] not in ("", "%", "x", "×", "times", *re.findall(r"\w+", of)):
+        units = ("", "%", "x", "×", "times", *re.findall(r"\w+", of.lower()))
+        if not read or read[2] not in units:
             return said
         said, unit = float(read[1]), read[2]
     if not isinstance(said, int | float):
@@ -126,7 +131,7 @@ def _number(of: str, said: Any) -> Any:
 def _compared(of: str, said: Any, measured: Any) -> str:
     if isinstance(measured, set):
         return ": right" if _names(said) == _names(measured) else ": no"
-    if isinstance(measured, str):
+    if isinstance(measured, str | bool):
         return ": right" if _words(said) == _words(measured) else ": no"
     said = _number(of, said)
     if said == measured:
@@ -141,6 +146,10 @@ def _compared(of: str, said: Any, measured: Any) -> str:
         return f", {abs(more):.3g} {'more' if more > 0 else 'less'} than your number"
     if not 0 < ratio < math.inf:
         return ""
-    if near and not (isinstance(measured, int) and abs(measured) <= 20):  # a small count is exact
+    if near and isinstance(measured, int) and abs(measured) <= 20:  # a small count is exact
+        return f", {ratio:.3g} times your number"
+    if near and isinstance(measured, int) and float(said).is_integer():  # as any whole number is
+        return f": near, {abs(more):,.0f} {'more' if more > 0 else 'less'} than your number"
+    if near:
         return ": right"
     return f", {ratio:.3g} times your number"
