@@ -7,6 +7,7 @@ import functools
 import importlib
 import re
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -54,7 +55,8 @@ def on_ranks(
         groups = {wait.members for wait in error.waits if wait.call and wait.members}
         size = len(groups.pop()) if len(groups) == 1 else 0
         among = f", among {size} ranks" if size > 1 else ""
-        wrong(_who_waits(answer, str(error), f"no end after {limit:g} s", among))
+        done = sorted(set(range(cluster.n)) - {wait.rank for wait in error.waits})
+        wrong(_who_waits(answer, str(error), f"no end after {limit:g} s", among, done))
     except RankError as error:
         rank, text = next(iter(error.tracebacks.items()))
         wrong(f"on rank {rank} it raised {_last_line(answer, text)}")
@@ -68,6 +70,10 @@ def on_ranks(
 _TRUNCATED = (
     ". What came is more bytes than what it was received into has: has that the right length and "
     "type, and was the message meant for it?"
+)
+_DROPPED = (
+    ". It begins a send and never waits for its request: then the message's bytes may be gone "
+    "before they are read"
 )
 _IRECV = (
     ". If you use irecv: it has room for 32 kB, unless you hand it more, as in "
@@ -99,6 +105,7 @@ def _watched(
     @functools.wraps(answer)
     def watched(*args: object, **kwargs: object) -> object:
         nonlocal attempted
+        recorder.held = []  # a dropped request takes the bytes along, and the receiver fails
         recorder.start()
         try:
             returned = answer(*args, **kwargs)
@@ -112,7 +119,10 @@ def _watched(
         attempted = True
 
     watched.calls, watched.attempted = calls, attempt  # type: ignore[attr-defined]
-    return function(watched, *arguments), attempted
+    try:
+        return function(watched, *arguments), attempted
+    finally:
+        recorder.held = None
 
 
 def _must_ask_its_comm(answer: Callable) -> None:
@@ -126,12 +136,14 @@ def _must_ask_its_comm(answer: Callable) -> None:
             )
 
 
-def _who_waits(answer: Callable, message: str, no_end: str, among: str) -> str:
+def _who_waits(answer: Callable, message: str, no_end: str, among: str, done: list[int]) -> str:
     """Shorten a RankTimeoutError: what a rank raised, or else the table of who waits for whom."""
     _, _, text = _plain(message).partition("\n")
     before, raised, after = text.partition(" raised:\n")
+    text = re.sub(r"\branks (\d+), \1\b", r"rank \1    ", text)  # a sendrecv of one neighbour
     if not raised:
-        return f"{no_end}{among}. Who waits for whom:\n{text}"
+        others = f"Done: rank{'s' * (len(done) > 1)} {', '.join(map(str, done))}.\n" if done else ""
+        return f"{no_end}{among}. Who waits for whom:\n{others}{text}"
     *_, error, fate = after.split("\n\n")
     who = before.rpartition("\n\n")[2]
     return (
@@ -144,7 +156,11 @@ def _last_line(answer: Callable, raised: str) -> str:
     last = _plain(raised).strip().splitlines()[-1]
     names = getattr(getattr(answer, "__code__", None), "co_names", ())
     hint = _IRECV if "irecv" in names else _TRUNCATED
-    shown = re.sub(r"^(\w+|\(unknown\))\(\d*\): ", "MPI's error: ", last)
+    shown = re.sub(r"^(\w+|\(unknown\))\(\d*\)[.]*: ", "MPI's error: ", last)
+    begins = any(re.fullmatch("(?i)i[sbr]?send", name) for name in names)
+    waits = any(re.match("(?i)wait|test", name) for name in names)
+    if begins and not waits and re.search("process_vm_readv|Unpickling|invalid load key", last):
+        return shown + _DROPPED
     return f"{shown}{hint if 'truncated' in last else ''}"
 
 
@@ -176,6 +192,7 @@ class RankResult:
     bytes: int
     sent_to: tuple  # the peers of the messages, in order
     pending: int  # messages that were begun and not waited for
+    from_nobody: bool  # whether it received from MPI.PROC_NULL, rank -1
     left_over: bool  # whether a message to this rank was never received
     changed: bool  # whether an argument is another than before
     aliased: bool  # whether it returned memory of an argument
@@ -189,7 +206,9 @@ def rank_results(cluster: Cluster, answer: Callable, cases: list[Case]) -> list[
             there = on_ranks(cluster, _in_group, answer, case)[: case.ranks]
             for rank, result in enumerate(there):
                 if result.left_over:
-                    wrong(f"a message to rank {rank} was sent but never received")
+                    null = "; it received from rank -1 (MPI.PROC_NULL): None, at once"
+                    more = null if result.from_nobody else ""
+                    wrong(f"a message to rank {rank} was sent but never received{more}")
             found.append(there)
     return found
 
@@ -253,12 +272,16 @@ def _in_group(answer: Callable, case: Case) -> RankResult | None:
             sum(call[BYTES] for call in sending),
             tuple(call[PEER] for call in sending),
             len(pending),
+            from_nobody=any(call[KIND] == RECEIVE and call[PEER] == "PROC_NULL" for call in calls),
             left_over=False,
             changed=not all(map(np.array_equal, given, case.arguments(group.rank))),
             aliased=isinstance(returned, np.ndarray)
             and any(isinstance(a, np.ndarray) and np.may_share_memory(returned, a) for a in given),
         )
-    doze(world)  # now nobody sends any more
+    state = "no call: done" if inside else "not in comm"  # for the table of who waits for whom
+    world.recorder.current = (state, "", None, time.perf_counter_ns(), ())  # type: ignore[attr-defined]
+    doze(MPI.Intracomm(world))  # now nobody sends any more; the state stays
+    world.recorder.current = None  # type: ignore[attr-defined]
     if result is not None and emptied(group):
         result = replace(result, left_over=True)
     group.Free()
@@ -283,8 +306,9 @@ def nothing_begun(there: list[RankResult]) -> None:
     for rank, result in enumerate(there):
         if result.pending:
             wrong(
-                f"right, but rank {rank} of {len(there)} begins a message and does not wait "
-                "for its end: until then what it sends must not be changed"
+                f"right, but rank {rank} of {len(there)} begins a message and does not wait for "
+                "its request: until `wait` returns the message's bytes must not change, and if "
+                "nothing holds the request they may be gone before they are read"
             )
 
 

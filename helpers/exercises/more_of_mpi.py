@@ -80,7 +80,7 @@ def serve(answer):
         waiting: list = []
         for sender in range(size):
             for key in ("port", "name"):
-                line = f"cmd=put key={key}-{sender} value={key[0]}{sender}"
+                line = f"cmd=put kvsname=all key={key}-{sender} value={key[0]}{sender}"
                 told = _told(answer, sender, line, left, waiting, size)
                 _only(told, sender, line, "put_result")
         for turn, last in enumerate((size - 1, 0)):
@@ -107,7 +107,7 @@ def serve(answer):
                 wrong(f"barrier {turn + 1}: expected answers cmd=barrier_out rc=0, got {told}")
         for reader in range(size):
             for sender in range(size):
-                line = f"cmd=get key=name-{sender}"
+                line = f"cmd=get kvsname=all key=name-{sender}"
                 told = _told(answer, reader, line, left, waiting, size)
                 if _only(told, reader, line, "get_result").get("value") != f"n{sender}":
                     wrong(
@@ -120,10 +120,16 @@ def serve(answer):
 
 
 def _queue(answer, tasks: list, ranks: int) -> tuple | None:
-    """On the first ranks: rank 0 hands out by the answer; the others work, rank 1 slowly."""
+    """On the first ranks: rank 0 hands out by the answer; the others work, rank 1 slowly.
+
+    Rank 0 returns the results and whom it sent to unasked; the others return how many tasks they
+    did, and whether they were told the end.
+    """
     import time
 
     from mpi4py import MPI
+
+    from helpers.tracing.activity import KIND, PEER, RECEIVE, SEND
 
     inside = MPI.COMM_WORLD.rank < ranks  # split: without what an earlier attempt left over
     comm = MPI.COMM_WORLD.Split(0 if inside else 1, MPI.COMM_WORLD.rank)
@@ -132,9 +138,17 @@ def _queue(answer, tasks: list, ranks: int) -> tuple | None:
     over = comm.Dup()  # so that workers end whatever the answer does
     if comm.rank == 0:
         results = answer(list(tasks), comm)
+        asked, unasked = list[int](), None
+        for call in answer.calls:  # type: ignore[attr-defined]
+            if call[KIND] == RECEIVE:
+                asked.append(call[PEER])
+            elif call[KIND] == SEND and call[PEER] in asked:
+                asked.remove(call[PEER])
+            elif call[KIND] == SEND and unasked is None:
+                unasked = call[PEER]
         for worker in range(1, comm.size):
             over.send(None, worker)
-        return results, None
+        return results, unasked
     done, result = 0, None
     while True:
         comm.send(result, dest=0)
@@ -154,7 +168,12 @@ def hand_out(answer, cluster):
     """answer(tasks, comm) -> on rank 0 {task: result}, each task given to whoever asks."""
     for tasks, ranks in ((list(range(20)), 4), ([7, 3], 4), ([], 4), ([5, 0, 6], 3)):
         with in_case(f"{len(tasks)} tasks, {ranks} ranks", first=len(tasks) == 20):
-            (results, _), *workers = on_ranks(cluster, _queue, answer, tasks, ranks)[:ranks]
+            (results, unasked), *workers = on_ranks(cluster, _queue, answer, tasks, ranks)[:ranks]
+        if unasked is not None:
+            wrong(
+                f"{len(tasks)} tasks: rank 0 sent to rank {unasked}, which had not asked; "
+                "a Status says which rank did"
+            )
         if results != {task: task**2 for task in tasks}:
             if not isinstance(results, dict):
                 wrong(f"{len(tasks)} tasks: expected {{task: result}}, got {short(results)}")

@@ -78,14 +78,15 @@ def tree_broadcast(answer, cluster):
     """answer(value, comm) -> on every rank rank 0's value, in few rounds."""
 
     def cases(*sizes: int) -> list[Case]:
-        return [Case(n, lambda r: (f"from {r}" if r == 0 else None,)) for n in sizes]
+        return [Case(n, lambda r: (r,), "rank r's value is r") for n in sizes]
 
     found = rank_results(cluster, answer, cases(4, 3, 2, 1))
     with more_ranks(7) as seven:  # where a rank with two children takes too long
         found += rank_results(seven, answer, cases(7)) if seven else []
     for there in found:
         for rank, result in enumerate(there):
-            equal(result.returned, "from 0", f"on rank {rank} of {len(there)}")
+            what = f"rank 0's value is 0, that of rank {rank} is {rank}; what rank {rank} returned"
+            equal(result.returned, 0, f"on {len(there)} ranks {what}")
     for there in found:
         n = len(there)
         if sum(result.messages for result in there) != n - 1:
@@ -100,12 +101,15 @@ def tree_broadcast(answer, cluster):
 @exercise(time_limit=60.0)
 def hand_over(answer, cluster):
     """answer(value, comm) -> on the last rank rank 0's value, None elsewhere."""
-    cases = [Case(n, lambda r: ({"from": r},)) for n in (4, 2, 3, 1)]
-    for there in rank_results(cluster, answer, cases):
+    values = [lambda r: {"from": r}, lambda r: r]  # of rank 0: a full dictionary, and a 0
+    tried = [(n, value) for value in values for n in (4, 2, 3, 1)]
+    given = lambda value, rank: (value(rank),)  # noqa: E731
+    cases = [Case(n, partial(given, value), f"the value {value(0)}") for n, value in tried]
+    for (_, value), there in zip(tried, rank_results(cluster, answer, cases), strict=True):
         n = len(there)
         for rank, result in enumerate(there):
-            want = {"from": 0} if rank == n - 1 else None
-            equal(result.returned, want, f"what rank {rank} of {n} returned")
+            want = value(0) if rank == n - 1 else None
+            equal(result.returned, want, f"the value {value(0)}: what rank {rank} of {n} returned")
         if n > 1 and sum(result.messages for result in there) != 1:
             wrong(f"right, but on {n} ranks it is not one message by send and recv")
         nothing_begun(there)
@@ -129,6 +133,7 @@ def life(answer, cluster, reach=1):
     long = 200_000  # cells: a row far above any eager limit
     trials = [(4, (10, 7), 6), (3, (8, 9), 5), (2, (5, 6), 4), (1, (6, 5), 3), (4, (12, 6), 0)]
     trials += [(4, (4, 9), 3), (2, (2, long), 1)]  # a single row on each rank
+    trials += [(2, (60, 500), 2)]  # blocks so much larger than rows that to send them is seen
     trials = [(n, (reach * rows, columns), steps) for n, (rows, columns), steps in trials]
     boards = [np.random.default_rng(7).random(shape) < 0.4 for _, shape, _ in trials]
     given = lambda parts, steps, rank: (parts[rank].copy(), steps)  # noqa: E731
@@ -148,9 +153,12 @@ def life(answer, cluster, reach=1):
             what = f"a board of {shape[0]} × {shape[1]}, {steps} steps: the rows of rank {rank}"
             close(result.returned, rows.astype(float), f"{what} of {n}")
             most = steps * 2 * (8 * reach * shape[1] + 256)  # numbers of 8 bytes, pickled
-            if n > 1 and steps and (not result.messages or result.bytes > most):
-                used = ", ".join(sorted(result.calls)) or "no message"
+            used = ", ".join(sorted(result.calls)) or "no message"
+            if n > 1 and steps and not result.messages:
                 wrong(f"right, but by {used}: send each neighbour only what it needs in a step")
+            if n > 1 and result.bytes > most:
+                sends = f"rank {rank} of {n} sends {result.bytes:,} B in {steps} steps, and"
+                wrong(f"right, but by {used}: {sends} neighbours need less than {most:,} B")
         nothing_begun(there)
 
 

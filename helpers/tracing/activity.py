@@ -54,12 +54,13 @@ class Recorder:
     [('allreduce', 'all')]
     """
 
-    __slots__ = ("_counts", "current", "dropped", "events", "log")
+    __slots__ = ("_counts", "current", "dropped", "events", "held", "log")
 
     def __init__(self) -> None:
         self.current: tuple | None = None
         self.events: list[Call] | None = None
         self.dropped = 0
+        self.held: list | None = None  # requests that live on though the program drops them
         self.log: tuple | None = None  # what helpers.tracing.record recorded last, for gather
         self._counts: dict[Hashable, int] = {}
 

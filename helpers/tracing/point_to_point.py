@@ -85,7 +85,10 @@ def keep(comm: Watched, call: tuple, request: MPI.Request | None) -> MPI.Request
         return None
     later = list(call)
     comm.recorder.add(later)
-    return traced_request(request, comm, call[0], call[3], call[4], later)
+    made = traced_request(request, comm, call[0], call[3], call[4], later)
+    if comm.recorder.held is not None:
+        comm.recorder.held.append(made)
+    return made
 
 
 def _receive(name: str, plain: Method) -> Method:

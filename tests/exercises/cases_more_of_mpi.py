@@ -35,6 +35,16 @@ def serves_by_counting(rank, request, words, waiting, size):
     return dict.fromkeys(range(size), "cmd=barrier_out rc=0") if words["came"] % size == 0 else {}
 
 
+def serves_the_tables_keys(rank, request, words, waiting, size):
+    """As if a request had no further keys."""
+    command, *rest = request.values()
+    if command == "put":
+        key, value = rest
+        words[key] = value
+        return {rank: "cmd=put_result rc=0"}
+    return serves(rank, request, words, waiting, size)
+
+
 def serves_without_waiting(rank, request, words, waiting, size):
     if request["cmd"] == "barrier_in":
         return {rank: "cmd=barrier_out rc=0"}
@@ -105,6 +115,23 @@ def without_the_last_two(tasks, comm):
     return {task: results[task] for task in results if task not in (18, 19)}
 
 
+def answers_in_turns(tasks, comm):
+    """Receives from whoever asks, and answers the next in a row."""
+    results, left, workers = {}, list(tasks), comm.size - 1
+    for turn in range(len(tasks) + workers):
+        done = comm.recv(source=MPI.ANY_SOURCE)
+        if done is not None:
+            results[done[0]] = done[1]
+        comm.send(left.pop(0) if left else None, dest=1 + turn % workers)
+    return results
+
+
+def never_ends(tasks, comm):
+    """Goes on to receive from workers that have ended."""
+    in_turns(tasks, comm)
+    return comm.recv(source=3)
+
+
 def in_turns(tasks, comm):
     results, left, working = {}, list(tasks), list(range(1, comm.size))
     while working:
@@ -123,7 +150,11 @@ CASES = {
     "hand_out": Case(
         right=whoever_asks,
         wrong=[in_turns, forgets_the_last_results],
-        told={"the tasks 18, 19 are missing": without_the_last_two},
+        told={
+            "the tasks 18, 19 are missing": without_the_last_two,
+            "which had not asked; a Status says": answers_in_turns,
+            "Done: ranks 1, 2, 3.": never_ends,
+        },
         hangs=[whoever_asks_of_three],
     ),
     "document_frequency": Case(
@@ -148,6 +179,7 @@ CASES = {
             lambda rank, request, words, waiting, size: request,
         ],
         told={
+            "raised ValueError: too many values to unpack": serves_the_tables_keys,
             "`waiting = []` makes another one": serves_with_a_new_list,
             "got 'cmd=get_result rc=0 value= n0'": serves_after_a_blank,
         },

@@ -21,6 +21,21 @@ def shift_by_request(value, comm, wait=True):
     return received
 
 
+def shift_and_drop(value, comm):
+    """The bytes go with the request, often before they are read."""
+    right, left = around(comm)
+    comm.isend(value, right)
+    return comm.recv(source=left)
+
+
+def shift_from_nobody(value, comm):
+    """On rank 0 the left neighbour is rank -1, from which a receive returns at once."""
+    request = comm.isend(value, around(comm)[0])
+    received = comm.recv(source=comm.rank - 1)
+    request.wait()
+    return received
+
+
 def shift_that_sends_first(value, comm):
     """Goes well as long as messages are small enough to be sent eagerly."""
     right, left = around(comm)
@@ -78,6 +93,24 @@ def as_a_tree(value, comm, begin="send"):
     return value
 
 
+def as_a_tree_by_value(value, comm):
+    """Takes whoever has a value for a rank that has rank 0's."""
+    me, distance = comm.rank, 1
+    while distance < comm.size:
+        if value is not None and me + distance < comm.size:
+            comm.send(value, me + distance)
+        elif value is None and me < 2 * distance:
+            value = comm.recv(source=me - distance)
+        distance *= 2
+    return value
+
+
+def as_a_tree_of_own_values(value, comm):
+    """A rank that has a value keeps it."""
+    came = as_a_tree(value, comm)
+    return came if value is None else value
+
+
 def by_halves(value, comm):
     """The other tree: the farthest first, then each half for itself."""
     me, low, high = comm.rank, 0, comm.size
@@ -126,6 +159,11 @@ def to_one_too_far(value, comm):
     return comm.recv(source=0) if comm.rank == comm.size - 1 else None
 
 
+def handed_over_if_true(value, comm):
+    """Takes 0 for no value."""
+    return value if comm.size == 1 else handed_over(value, comm) or None
+
+
 def on_the_last(value, comm):
     return value if comm.rank == comm.size - 1 else None
 
@@ -163,6 +201,16 @@ def life_by_requests(mine, steps, comm):
         for request in requests:
             request.wait()
         mine = rules(np.vstack([above, mine, below]))[1:-1]
+    return mine
+
+
+def life_by_blocks(mine, steps, comm, below=True):
+    """Sends all of a rank's rows where the first or the last one is enough."""
+    right, left = around(comm)
+    for _ in range(steps):
+        under = comm.sendrecv(mine if below else mine[:1], dest=left, source=right)[0]
+        above = comm.sendrecv(mine, dest=right, source=left)[-1]
+        mine = rules(np.vstack([above, mine, under]))[1:-1]
     return mine
 
 
@@ -264,7 +312,11 @@ CASES = {
             shift_that_sends_first,
             lambda value, comm: comm.sendrecv(value, comm.rank + 1, source=comm.rank - 1),
         ],
-        told={"it raised MPI's error: Message truncated. If you use irecv": shift_by_irecv},
+        told={
+            "it raised MPI's error: Message truncated. If you use irecv": shift_by_irecv,
+            "right, but rank 0 of 4 begins a message and does not wait for": shift_and_drop,
+            "a message to rank 0 was sent but never received; it received from": shift_from_nobody,
+        },
     ),
     "tree_broadcast": Case(
         right=as_a_tree,
@@ -274,7 +326,11 @@ CASES = {
             *(lambda value, comm: comm.bcast(value), to_two_children),
             lambda value, comm: as_a_tree(value, comm, begin="isend"),
         ],
-        told={"right, but on 4 ranks it takes 3 steps": one_by_one},
+        told={
+            "right, but on 4 ranks it takes 3 steps": one_by_one,
+            "on 4 ranks, rank r's value is r: a message to rank 1": as_a_tree_by_value,
+            "that of rank 1 is 1; what rank 1 returned: 1 is not right": as_a_tree_of_own_values,
+        },
         also=[by_halves],
     ),
     "hand_over": Case(
@@ -285,7 +341,10 @@ CASES = {
             lambda value, comm: handed_over(value, comm, begin="isend"),
         ],
         hangs=[hands_over_and_everybody_listens],
-        told={"on rank 0 it raised MPI's error: Invalid rank": to_one_too_far},
+        told={
+            "on rank 0 it raised MPI's error: Invalid rank": to_one_too_far,
+            "the value 0: what rank 3 of 4 returned: None is not right": handed_over_if_true,
+        },
         also=[handed_over_by_request],
     ),
     "life": Case(
@@ -296,7 +355,13 @@ CASES = {
             life_upside_down,
             lambda mine, steps, comm: mine,
         ],
-        told={"right, but by allgather: send each neighbour only": life_of_everybody},
+        told={
+            "right, but by allgather: send each neighbour only": life_of_everybody,
+            "in 2 steps, and neighbours need less than 17,024 B": life_by_blocks,
+            "right, but by sendrecv: rank 0 of 2 sends": lambda *asked: life_by_blocks(
+                *asked, below=False
+            ),
+        },
         hangs=[life_that_sends_first],
     ),
     "grid_sums": Case(

@@ -66,6 +66,11 @@ def one_raises_and_one_computes(greeting, comm):
         pass
 
 
+def drops_its_request(greeting, comm):
+    comm.isend(greeting, dest=-1)  # to nobody, so that the test after finds nothing
+    raise RuntimeError("copy_iovs(224).........: process_vm_readv failed (errno 14)")
+
+
 def uses_the_worlds_rank(greeting, comm):
     return comm.sendrecv(f"{greeting} {rank}", 1 - comm.Get_rank())  # noqa: F821
 
@@ -87,6 +92,10 @@ def forgets_to_return(greeting, comm):
             ["on rank 1 it raised KeyError: 'no such rank'; no end after 2 s on the others.\n"],
         ),
         (one_ends, ["Rank 1 died"]),
+        (
+            drops_its_request,
+            ["process_vm_readv failed (errno 14). It begins a send and never waits for"],
+        ),
         (uses_the_worlds_rank, ["'rank' from outside", "comm.Get_rank()"]),
         (forgets_to_return, ["what rank 0 returned: None is not right"]),
         (7, ["expected a function, got 7"]),
