@@ -431,6 +431,18 @@ def test_of_many_figures_the_best_and_the_worst_beside_each_other_stand_open(tmp
     assert measured.WHY["links"] in text
 
 
+def test_of_many_figures_beside_many_others_only_the_worst_stand_open(tmp_path, monkeypatch):
+    rows = [
+        records.Row("send", took, "s", f"library {peer}", 2.0)
+        for peer in range(measured.OPEN // 2 + 1)
+        for took in (1.0, 3.0)
+    ]
+    shown = figures_of(rows, "links", tmp_path, monkeypatch).partition("<details")[0]
+    assert re.findall(r"^\| send \| (.*?) \|", shown, re.M) == ["0.67\u00a0▼"] * (len(rows) // 2)
+    few = figures_of(rows[2:], "links", tmp_path / "few", monkeypatch).partition("<details")[0]
+    assert few.count("| send |") == len(rows) - 2
+
+
 def test_the_page_of_figures_says_why_ours_is_worse(tmp_path, monkeypatch):
     text = measured.page()
     for part in re.split(r"^## ", text, flags=re.M)[1:]:
