@@ -93,7 +93,7 @@ draw.neighbourhood(A, debian.names, result.scores, debian.number("python3-numpy"
 # %% [markdown]
 # ## Lesson 1. Why is one version hundreds of times as fast as another?
 #
-# *55 minutes.* **The question:** the source writes PageRank in four ways, and we add a fifth. All five give the same ranks, but the slowest can take hundreds of times as long as the fastest. Why?
+# *55 minutes.* **The question:** the source writes PageRank in four ways, and we add three. All give the same ranks, but the slowest can take hundreds of times as long as the fastest. Why?
 #
 # ### PageRank by hand
 #
@@ -106,7 +106,7 @@ draw.neighbourhood(A, debian.names, result.scores, debian.number("python3-numpy"
 
 # %%
 G = np.array([[0, 0, 1, 0], [1, 0, 0, 0], [1, 1, 0, 1], [0, 0, 1, 0]], dtype=float)
-Out = 1 / G.sum(axis=0)  # column sums: the links that leave each node
+Out = 1 / G.sum(axis=0)  # 1 ÷ column sums; column j's sum is out(j)
 x = np.full(4, 1 / 4)
 for k in range(60):
     x = (1 - P.damping) / 4 + P.damping * (G @ (Out * x))
@@ -138,17 +138,19 @@ print("computed on", (M.to(device) * z.to(device)).device.type)  # both have to 
 # %% [markdown]
 # ### The versions
 #
-# All versions compute $G\,(\mathrm{Out} \circ x)$. They differ in how they store $G$, and in whether they multiply by Out in each iteration or once. Versions 0s and 3s are our rewrites of 0 and 3.
+# All versions compute $G\,(\mathrm{Out} \circ x)$. They differ in how they store $G$, and in whether they multiply by Out in each iteration or once. Versions 0s, 3s and 4 are ours.
 #
-# | version | $G$ is | multiplied by Out |
-# |---|---|---|
-# | 0 | a list of links; along each link, a node sends its share as a message | at each iteration |
-# | 1 | a sparse matrix, without zeros, in *coordinates* (COO): row, column and value of each link | at each iteration |
-# | 2 | a dense matrix: it stores zeros, too | at each iteration |
-# | 3 | a dense matrix | once, by a product with a diagonal matrix |
-# | 4 (ours) | [compressed rows](glossary.md#compressed-rows) (CSR), 32-bit indices | once, into the values |
+# | version | $G$ is | multiplied by Out | timed here |
+# |---|---|---|---|
+# | 0 | a list of links; along each link, a node sends its share as a message | at each iteration | where DGL is installed |
+# | 0s | the same, in plain PyTorch | at each iteration | yes |
+# | 1 | a sparse matrix, without zeros, in *coordinates* (COO): row, column and value of each link | at each iteration | yes |
+# | 2 | a dense matrix: it stores zeros, too | at each iteration | yes |
+# | 3 | a dense matrix | once, by a product with a diagonal matrix | only this product |
+# | 3s | a dense matrix | once, element by element | yes |
+# | 4 | [compressed rows](glossary.md#compressed-rows) (CSR), 32-bit indices | once, into the values | yes |
 #
-# Version 0 uses DGL, the Deep Graph Library, where it is installed. Version 0s uses plain PyTorch: `[self.source]` picks each link's share, and `index_add_` adds it at the link's target. Its indices have 64 bits and it stores every share, so it moves more bytes than version 0. Version 3s scales the columns element by element. (We time 3s here; of 3, only the set-up, further down.) The other products differ only in `matrix` and in `* self.out`:
+# Version 0 uses DGL, the Deep Graph Library. In version 0s, `[self.source]` picks each link's share, and `index_add_` adds it at the link's target. With 64-bit indices and a stored share for each link, it moves more bytes than version 0. The other products differ only in `matrix` and in `* self.out`:
 
 # %%
 for version in (v.MessagePassing, v.SparseInLoop, v.DenseInLoop, v.DenseFolded, v.CSR):
@@ -224,12 +226,13 @@ def csr(N, E):
 check.count_bytes(dense, csr)
 
 # %% [markdown]
-# If only bytes counted, your two counts would have the ratio of the times. The next cell measures how fast this machine reads, in a sum and in version 2. The faster of the two sets the least time, a dashed line. Which versions stand far above the line?
+# If only bytes counted, the ratio of the times would be that of the bytes: your counts, and on both sides the vectors. The next cell measures how fast this machine reads, in a sum and in version 2. The faster of the two sets the least time, a dashed line. Which versions stand far above the line?
 
 # %%
 if check.count_bytes.passed(dense, csr):
-    print(f"bytes, dense ÷ csr: {dense(P.nodes, graph.edges) / csr(P.nodes, graph.edges):.0f};"
-          f" time: {spent['dense'] / spent['csr']:.0f}")  # fmt: skip
+    print(f"dense ÷ csr: matrix {dense(P.nodes, graph.edges) / csr(P.nodes, graph.edges):.0f}, "
+          f"all bytes {held['dense'].bytes_moved / held['csr'].bytes_moved:.0f}, "
+          f"time {spent['dense'] / spent['csr']:.0f}")  # fmt: skip
 big = torch.ones(50_000_000)  # 200 MB, more than most caches hold
 by_sum = big.numel() * 4 / measure(big.sum, repeats=15, warmup=2, time_limit=4).best
 del big
@@ -251,7 +254,7 @@ for row in rows:
     )
 
 # %% [markdown] claims="06-same-bytes 06-csr 06-messages-dense"
-# **Bytes explain the slow dense versions.** A sum does little but read. If version 2 reads as fast as the sum, or faster, better code can gain little. The dense matrix has over 400 times the bytes of the compressed rows. If the times differ by a smaller factor, version 4 stands farther above its least time than version 2 (column *ratio*). (Version 2's ratio is 1 by definition if it read faster than the sum. A ratio below 1 means that a cache held some of the bytes.)
+# **Bytes explain the slow dense versions.** A sum does little but read. If version 2 reads as fast as the sum, or faster, better code can gain little. Version 2 moves over 400 times the bytes of version 4 (*all bytes*). If the times differ by a smaller factor, version 4 has a higher *ratio* than version 2; if by a larger one, a lower. (Version 2's ratio is 1 by definition if it read faster than the sum. A ratio below 1 means that a cache held some of the bytes, or that other programs slowed the sum and version 2.)
 #
 # Bytes do not explain version 1. COO moves fewer bytes than 0s (2.2 and 3.7 MB), but in the records, on one core, it takes five to seven times as long. Is the COO format slow? We give the same links, in the same format, to SciPy:
 
@@ -271,7 +274,7 @@ for claim in ("06-same-bytes", "06-csr", "06-messages-dense"):
 # %% [markdown]
 # ### The wrong way to scale columns
 #
-# Version 3 multiplies the matrix by Out before the loop, as a product with a diagonal matrix. This saves $N$ multiplications in each iteration, and costs $2N^3$ operations once. We measure the product for a quarter of the nodes, and compute its time for all:
+# Version 3 multiplies the matrix by Out before the loop, as a product with a diagonal matrix. This saves $N$ multiplications an iteration, and costs $2N^3$ operations once. We time the product for a quarter of the nodes:
 
 # %%
 quarter, diagonal = torch.rand(P.nodes // 4, P.nodes // 4), torch.rand(P.nodes // 4)
@@ -310,7 +313,7 @@ for name in {"dense", "dense_scaled"} & set(held):
     del held[name]  # 400 MB each
 
 # %% [markdown]
-# The dense versions gain much, as the source says: memory limits them on both machines, and a GPU's memory is far faster. Yet on the recorded GPU version 4 is the fastest, and version 1 beats the dense ones. The GPU could read version 4's 0.9 MB in less than a microsecond, so bytes no longer limit it. **First move fewer bytes, then move them faster.**
+# The dense versions gain much, as the source says: memory limits them on both machines, and a GPU's memory is far faster. Yet in our record of an H100 version 4 is the fastest, and version 1 beats the dense ones. An H100 reads version 4's 0.9 MB in less than a microsecond; an iteration takes 31 µs. Launching its operations probably limits it: in this record, only queueing those of version 2 took 35 µs an iteration. **First move fewer bytes, then move them faster.**
 #
 # > **Answer.** The dense version reads over 400 times the bytes of compressed rows, and takes about the time that its bytes need. Bytes do not explain the rest: COO is slow in PyTorch, and fast in SciPy.
 #
@@ -388,6 +391,8 @@ if check.keep_the_rank.passed(step):  # no link leaves node 3
 #
 # The *change* of an iteration is the L1 distance of the new ranks from the old. The first change is at most $2d$, and each later change is at most $d$ times the one before. So the $k$-th change is at most $2 d^k$. This bound holds on every graph; on many graphs the change shrinks much faster.
 #
+# A small change is not yet a small *error*, the L1 distance from the exact ranks. The changes still to come add up to at most $d + d^2 + \dots = d / (1 - d)$ times the last one. So with $d = 0.85$ the error is at most 5.7 times the last change.
+#
 # ### Exercise 3: enough at the latest
 #
 # *Difficulty ●○○, 5 minutes.* Return the least $k$ for which the bound $2 d^k$ is at most `tolerance`.
@@ -426,7 +431,7 @@ on_random.answer(runs["random"].iterations)
 on_debian.answer(runs["Debian"].iterations)
 
 # %% [markdown]
-# On the source's graph, a tenth of K = 200 is enough. Debian's curve ends parallel to the bound: each late change is 0.85 times the one before, and no graph can be slower. Packages that need only each other can cause this: a walk that enters their cycle leaves it only by a restart. We found two such cycles in Debian. To open a cycle, the next cell removes the links out of one of its packages.
+# On the source's graph, a tenth of K = 200 is enough. Debian's curve ends parallel to the bound: each late change is 0.85 times the one before, and no graph can be slower. Packages that need only each other can cause this: a walk leaves their cycle only by a restart. Debian has at least two such cycles. The next cell opens them, by removing the links out of one package.
 
 # %%
 CYCLES = {  # packages that need each other and nothing else
@@ -477,12 +482,12 @@ edges = A.tocoo()
 mine = my_pagerank(edges.row, edges.col, A.shape[0])
 if mine is not None:
     print("yours:", ", ".join(debian.names[i] for i in np.argsort(-mine)[:5]))
-    print(f"L1 distance from the library's: {np.abs(mine - result.scores).sum():.0e}")
+    print(f"L1 distance from the library's: {np.abs(mine - result.scores).sum():.1e}")
     timing = measure(lambda: my_pagerank(edges.row, edges.col, A.shape[0]), time_limit=2)
     print("yours takes", seconds(timing.best))
 
 # %% [markdown]
-# > **Answer.** Dangling nodes must give their rank to the others, or it leaks away. Then iterate until the change is small: $10^{-10}$ takes 19 iterations on the source's graph and 83 on Debian. It never takes more than $\log(\text{tolerance}/2) / \log d$, rounded up.
+# > **Answer.** Dangling nodes must give their rank to the others, or it leaks away. Then iterate until the change is small: $10^{-10}$ takes 19 iterations on the source's graph and 83 on Debian. It never takes more than $\log(\text{tolerance}/2) / \log d$, rounded up, and leaves an error of at most $5.7 \cdot 10^{-10}$.
 #
 # ## Lesson 3. What must processes exchange?
 #
@@ -561,7 +566,7 @@ for name, one in graphs.items():
 # Two things make Debian's boundary small:
 #
 # - **Few links.** A package has four on average, and nearly a third have one or none. A package with one link sends its rank to at most one process. So even in shuffled order the boundary takes half the bytes of the allgather. In the random graph a node has ten links on average, so nearly every process needs nearly every rank.
-# - **The order.** Packages with similar names often need one another, and the order by name puts them into one block. This nearly halves the bytes again. METIS looks at the links instead; in our runs its order needed less than half the bytes of the order by name.
+# - **The order.** Packages with similar names often need one another, and the order by name puts them into one block. This nearly halves the bytes again. METIS looks at the links; in our runs its order more than halved the bytes once more.
 #
 # ### On real processes
 #
@@ -600,7 +605,7 @@ one = measure(lambda: pagerank(graphs["Debian, by name"], "csr"), repeats=3, tim
 print("one process:", seconds(one.best))
 
 # %% [markdown]
-# This is the loop that each process ran (*teleport* is another word for restart):
+# Each process ran this loop (*teleport* means restart):
 
 # %%
 from helpers.pagerank import distributed
@@ -608,7 +613,7 @@ from helpers.pagerank import distributed
 print(inspect.getsource(distributed.rank_block).split('"""')[2].partition("    if residual")[0])
 
 # %% [markdown]
-# On one machine, four processes need not be faster than one, nor *boundary* faster than *allgather*: the processes share memory and cores. In each iteration they also wait for one another three times, for two sums and for the exchange. What several machines gain is room: together they hold a graph that one cannot.
+# On one machine, four processes need not be faster than one, nor *boundary* faster than *allgather*: the processes share memory and cores. In each iteration they also wait for one another three times, for two sums and for the exchange. But several machines together hold a graph that one cannot.
 #
 # > **Answer.** A process must receive the rank of every foreign node that links to one of its own. The graph and the order of its nodes decide how many there are. You can count them before you run anything.
 #
@@ -630,7 +635,7 @@ with ThreadPoolExecutor(1) as queue:
         print(f"{steps:4} iterations: without waiting {seconds(wrong)}, with {seconds(right)}")
 
 # %% [markdown]
-# Without waiting, the clock shows the time of handing the work over, a tiny part of the real one. Let a GPU finish before you start the clock, and again before you read it.
+# Without waiting, the clock shows only the time of handing the work over. Let a GPU finish before you start the clock, and again before you read it.
 #
 # ## In practice, and where to read on
 #
