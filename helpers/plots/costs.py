@@ -56,12 +56,14 @@ def look(name: str, place: int | None = None) -> dict[str, Any]:
     return {"color": colour(place), "marker": marker(place), **hollow}
 
 
-def _legend(ax: Axes, entries: Mapping[str, dict[str, Any]], title: str | None) -> None:
+def _legend(
+    ax: Axes, entries: Mapping[str, dict[str, Any]], title: str | None, beside: bool
+) -> None:
     from matplotlib.lines import Line2D
 
     handles = [Line2D([], [], label=name, **entry) for name, entry in entries.items()]
     # measured times of a busy machine lie anywhere
-    place = {"loc": "upper left", "bbox_to_anchor": (1, 1)} if title else {}
+    place = {"loc": "upper left", "bbox_to_anchor": (1, 1)} if beside else {}
     legend = ax.legend(handles=handles, fontsize=12, title=title, handlelength=4.5, **place)
     legend.get_title().set_fontsize(12)
     legend._legend_box.align = "left"
@@ -116,7 +118,7 @@ def times_by_size(
     many. ``lines`` says in the legend what they are.
     """
     ax = ensure_axes(ax)
-    _times(ax, sizes, measured, predicted, sizes if at is None else at, lines)
+    _times(ax, sizes, measured, predicted, sizes if at is None else at, lines, beside=True)
     ax.set(xscale="log", yscale="log", xlabel="size of the array, K [bytes]", ylabel="time [s]")
     few_decades(ax.yaxis)
     return ax
@@ -133,7 +135,7 @@ def times_by_ranks(
     What is ``predicted``, of names that are in ``seconds``, is dashed, beside markers.
     """
     ax = ensure_axes(ax)
-    _times(ax, ranks, seconds, predicted, ranks)
+    _times(ax, ranks, seconds, predicted, ranks, beside=bool(predicted))
     ax.set(xlabel="number of ranks, N", ylabel="time [s]", yscale="log")
     ax.set_xscale("log", base=2)
     few_decades(ax.yaxis)
@@ -149,6 +151,8 @@ def _times(
     predicted: Mapping[str, Sequence[float]] | None,
     at: Sequence[float],
     lines: str = "predicted",
+    *,
+    beside: bool,
 ) -> None:
     """Draw a line or markers for each name, in the algorithm's look, and the legend."""
     entries, known = {}, {name: _place(name) for name in [*measured, *(predicted or {})]}
@@ -166,7 +170,7 @@ def _times(
         if name in measured:
             marks = entry if predicted is None else entry | {"linestyle": "none"}
             ax.plot(xs, measured[name], label=shown(name), zorder=3, **marks)
-    _legend(ax, entries, f"marks: measured\nlines: {lines}" if predicted else None)
+    _legend(ax, entries, f"marks: measured\nlines: {lines}" if predicted else None, beside)
 
 
 def bars(

@@ -62,7 +62,7 @@ animate(schedules(cluster.run(record, ["ring"], (P.ranks,))))
 # %% [markdown]
 # ## Lesson 1. How do ranks add up their arrays?
 #
-# *50 minutes.* Four workers each have a gradient of 100 MB, and all of them need the sum. One way is a chain. Worker 0 sends to worker 1, which adds its own gradient and sends the result to worker 2, and so on. Worker 3 then has the sum, and sends it back along the chain to all others. Is there a better way?
+# *50 minutes.* Four workers each have a gradient of 100 MB, and all of them need the sum. One way is a chain. Worker 0 sends to worker 1, which adds its own gradient and sends the result to worker 2, and so on. Worker 3 sends the sum back along the chain. Is there a better way?
 #
 # > **Predict.** How many MB does the busiest worker of the chain send? Can the four get their sum with no worker sending more than 150 MB ("yes" or "no")? A thousand workers share the load evenly: how many MB must each of them send at least? Type your answers in place of the dots.
 
@@ -179,7 +179,7 @@ check.ring_allreduce(ring_allreduce, cluster=cluster)
 # | ring | $N$ chains at once, one for each chunk | $2(N-1)$ |
 # | halving and doubling | partners exchange *halves*, then quarters, and so on, until each rank has one complete chunk; then the same way back | $2\log_2 N$ |
 #
-# Choose one algorithm after another from the menu, and press ▶|, with 4 ranks first. Which algorithms keep every column busy? Then set the tree and the ring to 8 ranks: how much more does the busiest rank send? (A green label means that these messages were recorded on your ranks, a grey one that they were simulated.)
+# Choose one algorithm after another from the menu, and press ▶|, with 4 ranks first. Which algorithms keep every column busy? Then set the tree and the ring to 8 ranks: how much more than with 4 does the busiest rank send? (A green label means that these messages were recorded on your ranks, a grey one that they were simulated.)
 
 # %%
 FOUR = ["chain", "tree", "recursive_doubling", "ring"]
@@ -237,6 +237,7 @@ guess["becomes flat"] = ...
 # | tree | $2\lceil\log_2 N\rceil\,(\alpha + K\beta) + \lceil\log_2 N\rceil\,K\gamma$ |
 # | recursive doubling | $\log_2 N\,(\alpha + K\beta + K\gamma)$ |
 # | ring | $2(N-1)\left(\alpha + \frac{K}{N}\beta\right) + \frac{N-1}{N}\,K\gamma$ |
+# | halving and doubling | $2\log_2 N\,\alpha + 2\,\frac{N-1}{N}\,K\beta + \frac{N-1}{N}\,K\gamma$ |
 #
 # A lecture says that the ring costs each worker $2(N-1)K/N$ bytes, "independent of N". Is its cost independent of $N$?
 
@@ -285,7 +286,7 @@ style.doubt(ax.figure, others)
 plt.show()
 
 # %% [markdown] claims="08-ping-pong"
-# Where four ranks share two cores, a step of the ring takes longer than a message between two ranks that have the cores to themselves. So a ping-pong promises too short a time, and we predict with the line of the *ring steps*. In our two records, each on two cores, a ring took 4 to 17 times as long as the ping-pong promised:
+# On a quiet machine whose two cores four ranks share, a step of the ring takes longer than a message between two ranks. So a ping-pong promises too short a time, and we predict with the line of the *ring steps*. In our two records, each on two cores, a ring took 4 to 17 times as long as the ping-pong promised:
 
 # %%
 claims.evidence("08-ping-pong")
@@ -329,6 +330,18 @@ others.say()
 
 # %% [markdown]
 # A model of three numbers knows nothing of caches or of the change from [eager](glossary.md#eager) to [rendezvous](glossary.md#rendezvous): a ratio between a half and two is good. The ring hardly tests it, since α and β were fitted to ring steps; tree and recursive doubling do. With four ranks on two cores the measured order may differ from the predicted one.
+#
+# <details><summary>A recorded race, in case other programs disturb yours</summary>
+#
+# | milliseconds for | recursive doubling | tree | ring | chain |
+# |---|---|---|---|---|
+# | 4 KB | **0.18** | 0.21 | 0.29 | 0.33 |
+# | 1 MB | 2.6 | 3.4 | **1.3** | 2.1 |
+# | 8 MB | 13.8 | 18.0 | **7.4** | 13.7 |
+#
+# Medians of 11, four ranks on two cores (AMD EPYC, 21 November 2026, suite *allreduce* in `data/bench`). As in the model, few steps win for short arrays, few bytes for long ones. Against the model, the chain beats the tree at 1 and 8 MB.
+#
+# </details>
 #
 # ### Exercise 3: where ring and tree cross
 #
@@ -400,7 +413,7 @@ print("the ring was faster at", ", ".join(map(written, ahead)) or "no size", end
 print(f"; by your formula from {written(crossover_size)} on" if crossover_size else "")
 
 # %% [markdown]
-# **Answer.** Time = $\alpha$ × steps + $\beta$ × the bytes that are sent one after another. In this model few steps win for short arrays and few bytes for long ones; your formula says where they cross. Fit $\alpha$ and $\beta$ while all ranks are at work. *Evidence: the record of ping-pongs, and the race if its picture is not marked as busy.*
+# **Answer.** Time = $\alpha$ × steps + $\beta$ × the bytes that are sent one after another. In this model few steps win for short arrays and few bytes for long ones; your formula says where they cross. Fit $\alpha$ and $\beta$ while all ranks are at work. *Evidence: the records of ping-pongs and of a race; your own race if its picture is not marked as busy.*
 
 # %% [markdown]
 # ## Lesson 3. What changes between hosts, and with thousands of ranks?
@@ -413,14 +426,14 @@ print(f"; by your formula from {written(crossover_size)} on" if crossover_size e
 #
 # The algorithm *two levels* knows which ranks share a host. First, the ranks of each host reduce-scatter over memory: each gets the host's sums of one share of the array. Then ranks with the same share allreduce it across hosts. Finally, the ranks of each host allgather the shares.
 #
-# > **Predict.** Four hosts with two ranks each, links of 100 Mbit/s. In an allreduce of $K$ bytes over $H$ hosts, at least $2(H-1)/H \cdot K$ bytes must leave the *busiest* host, whatever the algorithm. With $H = 4$ and $K$ = 1 MB ($2^{20}$ bytes) these are 1.5 MB. How many ms do they take on one link, of whose 12.5 MB/s packet headers leave 12? Which algorithm comes nearest to this time: "chain", "tree", "recursive doubling", "ring" or "two levels"?
+# > **Predict.** Four hosts with two ranks each, links of 100 Mbit/s. In an allreduce of $K$ bytes over $H$ hosts, at least $2(H-1)/H \cdot K$ bytes must leave the *busiest* host, whatever the algorithm. With $H = 4$ and $K$ = 1 MB ($2^{20}$ bytes) these are 1.57 million bytes. Packet headers leave 12 of a link's 12.5 million bytes a second. How many ms do these bytes take on one link? Which algorithm comes nearest to this time: "chain", "tree", "recursive doubling", "ring" or "two levels"?
 
 # %%
-guess["ms for 1.5 MB on one link"] = ...
+guess["ms for 1.57 million bytes on one link"] = ...
 guess["fastest between hosts"] = ...
 
 # %% [markdown]
-# To predict, we need α and β twice. Between hosts we fit them to ring steps, with all ranks at work, as in Lesson 2. Inside a host we fit them to a ping-pong. We predict that a step takes as long as its slowest part: one message in memory, or all that the busiest link carries one way.
+# To predict, we need α and β twice. Between hosts we fit them to ring steps, with all ranks at work, as in Lesson 2. Inside a host we fit them to a ping-pong. We predict that a step lasts as long as the slower of two: a message in memory; all bytes that the busiest link carries in one direction.
 
 # %%
 network = Network(hosts=4, rate=100e6)  # bit/s; two ranks on each, side by side: 0 and 1, 2 and 3
@@ -450,7 +463,7 @@ ax.set_ylabel(f"ms for 1 MB (bars: {how})")
 ax.figure.set_label("Allreduce of 1 MB: four hosts, two ranks each, links of 100 Mbit/s")
 style.doubt(ax.figure, others)
 plt.show()
-guess.answer("ms for 1.5 MB on one link", least)
+guess.answer("ms for 1.57 million bytes on one link", least)
 guess.answer("fastest between hosts", costs.shown(min(took, key=took.get)))
 
 # %% [markdown] claims="08-two-levels"
@@ -518,7 +531,7 @@ guess.answer("fastest for 1 MB on 16 384 GPUs", min(largest, key=largest.get))
 #
 # *Difficulty ●●●, 35 minutes.* Write *recursive halving and doubling* (Rabenseifner 2004), which you watched in Lesson 1: $2\log_2 N$ steps and $2(N-1)K/N$ bytes. Your first partner is at distance $N/2$. You and your partner keep one *half* of the array each, send the other half, and add what arrives. Do the same with quarters at distance $N/4$, and so on, until each rank has the complete sums of one $N$-th. Then go back: exchange the sums that you have with the same partners in reverse order, until every rank has all sums.
 #
-# Write it for $N$ a power of two (1 included) that divides the length of `x`, and for any type of number. Return a new array. (The race after the check needs Lesson 2's cells.) In the model your function is never slower than tree or ring; is it so in the race? (The model leaves out shared cores, caches and rendezvous.)
+# Write it for $N$ a power of two (1 included) that divides the length of `x`, and for any type of number. Return a new array. (The race after the check needs Lesson 2's cells.) In the model your function is never slower than tree or ring; is it so in the race?
 #
 # <details><summary>Hint</summary>
 #
@@ -601,7 +614,6 @@ guess.answer("one rank in another order", came_of_it)
 # | ring allreduce: can workers do without a server? | yes: two loops over `Sendrecv`, no rank is special |
 # | a worker sends $2(N-1)K/N$ bytes, whatever $N$ is | lesson 1: $1.5K$ counted for four; the bytes become flat, the steps grow |
 # | reduce part $i$ to worker $i$, all at once, then broadcast each | that is the ring: rank $i$ ends up with the sum of chunk $i$, and passes it on |
-# | one ring through all ranks (two levels are not in the sources) | lesson 3: what two levels save depends on the size and the link |
 # | the six collectives, drawn; PCIe, NVLink, Ethernet, InfiniBand, RDMA | in the appendix [A3](A3_more_of_allreduce.ipynb) |
 #
 # </details>
@@ -618,7 +630,7 @@ guess.answer("one rank in another order", came_of_it)
 # - Z. Tian, *Introduction to Computation Technologies in Deep Learning*, 2019: the lecture whose claims are examined.
 # - [NCCL's tuning.cc](https://github.com/NVIDIA/nccl/blob/master/src/graph/tuning.cc): the cost model of a library in use.
 #
-# **Next**: [02 Train on several ranks: synchronously and asynchronously](02_sgd_sync_async.ipynb) trains a network on four ranks with allreduce. The appendix [A3](A3_more_of_allreduce.ipynb) has the other collectives, more links, and ranks seated on hosts.
+# **Next**: [02 Train on several ranks: synchronously and asynchronously](02_sgd_sync_async.ipynb) trains a network on four ranks with allreduce.
 
 # %%
 cluster.stop()

@@ -51,6 +51,12 @@ def test_a_prediction_at_many_sizes_is_drawn_at_those(ax):
     assert many == sorted(set(many))
 
 
+def test_the_legend_leaves_measured_times_free(ax):
+    costs.times_by_size([10, 100], {"tree": [1, 2], "ring": [2, 1]}, ax=ax)
+    ax.figure.canvas.draw()
+    assert ax.get_legend().get_window_extent().x0 >= ax.get_window_extent().x1
+
+
 def stripes(ax) -> list[str]:
     grey = ("#f1f1f1",)
     return [to_hex(p.get_facecolor()) for p in ax.patches if p.get_fill()
