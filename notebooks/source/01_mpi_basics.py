@@ -225,16 +225,14 @@ ax.figure.set_label("Send of 8 B, Send of 4 MB and Isend of 4 MB to a rank that 
 plt.show()
 
 # %% [markdown] claims="01-send-waits 01-isend-returns"
-# `Send` of 8 B returned long before rank 1 received: the library copied the bytes, and rank 0 could go on. This is an **[eager](glossary.md#eager)** send. `Send` of 4 MB waited (hatched) until rank 1 called `Recv`, and only then moved the bytes. This is a **[rendezvous](glossary.md#rendezvous)**. `Isend` of 4 MB returned at once, and `Wait` waited (hatched). Eight recorded runs agree (the words in the last column are explained below):
+# `Send` of 8 B returned long before rank 1 received: the library copied the bytes, and rank 0 could go on. This is an **[eager](glossary.md#eager)** send. `Send` of 4 MB waited (hatched) until rank 1 called `Recv`, and only then moved the bytes. This is a **[rendezvous](glossary.md#rendezvous)**. `Isend` of 4 MB returned at once, and `Wait` waited (hatched). Eight recorded runs agree:
 
 # %%
 for name in ("01-send-waits", "01-isend-returns"):
     display(claims.evidence(name))
 
 # %% [markdown]
-# The *effect* is the second column ÷ the third, with its 95 % interval. Each claim has a *margin*, the smallest effect that counts: 25 % for `Send`, a factor of 5 for `Isend`. The claim *holds* if the interval excludes "no difference" and the effect reaches the margin in the claimed direction; in the opposite direction it *fails*. *Equal* says that the whole interval is closer to "no difference" than the margin is; everything else is *open*.
-#
-# The first claim says that `Send` takes *as long as* the receiver is busy, so *equal* confirms it, as with 4 MB. With 8 B it *fails*.
+# The *effect* is the second column ÷ the third, with its 95 % interval; the last column is the [verdict](glossary.md#verdict). The first claim says that `Send` takes as long as the receiver is busy. With 4 MB the two times are *equal*: the whole interval lies between the factors 1/1.25 and 1.25. With 8 B the claim *fails*. The second claim *holds*: for both sizes `Isend` took less than a fifth of that time.
 #
 # ### Where does eager end?
 #
