@@ -152,16 +152,23 @@ def _who_waits(answer: Callable, message: str, no_end: str, among: str, done: li
 
 
 def _last_line(answer: Callable, raised: str) -> str:
-    """Return the last line of a traceback, of MPI's errors without a place in MPI's own code."""
-    last = _plain(raised).strip().splitlines()[-1]
+    """Return the last line of a traceback, and which line of the reader's cell raised it.
+
+    Of MPI's errors without a place in MPI's own code.
+    """
+    text = _plain(raised).strip()
+    last = text.splitlines()[-1]
+    _, cell, below = text.rpartition("\nCell line ")
+    line = re.search(r"^-+> (\d+) +(.*)$", below, re.MULTILINE) if cell else None
+    where = f" (line {line[1]}: {line[2]})" if line else ""
     names = getattr(getattr(answer, "__code__", None), "co_names", ())
     hint = _IRECV if "irecv" in names else _TRUNCATED
     shown = re.sub(r"^(\w+|\(unknown\))\(\d*\)[.]*: ", "MPI's error: ", last)
     begins = any(re.fullmatch("(?i)i[sbr]?send", name) for name in names)
     waits = any(re.match("(?i)wait|test", name) for name in names)
     if begins and not waits and re.search("process_vm_readv|Unpickling|invalid load key", last):
-        return shown + _DROPPED
-    return f"{shown}{hint if 'truncated' in last else ''}"
+        return f"{shown}{where}{_DROPPED}"
+    return f"{shown}{where}{hint if 'truncated' in last else ''}"
 
 
 def _plain(text: str) -> str:

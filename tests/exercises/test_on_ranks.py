@@ -129,6 +129,29 @@ check.grid_sums(grid_sums, cluster=cluster)
 """
 
 
+RAISES = """
+def meet(values, comm, step, period):
+    if step == 2:
+        values[:] = comm.nothing
+
+local_sgd.meet(meet, cluster=cluster)
+"""
+
+
+def test_a_check_says_which_line_of_the_cell_raised_on_a_rank():
+    from tests.cluster.kernel import Kernel
+
+    kernel = Kernel()
+    try:
+        kernel("from helpers.exercises import local_sgd\nfrom helpers.cluster import Cluster")
+        kernel("cluster = Cluster(n=2)")
+        shown = kernel(RAISES)
+        kernel("cluster.stop()")
+    finally:
+        kernel.end()
+    assert "no attribute 'nothing' (line 3: values[:] = comm.nothing)" in shown.text
+
+
 def test_a_check_that_starts_more_ranks_says_one_thing():
     from tests.cluster.kernel import Kernel
 
