@@ -286,7 +286,7 @@ style.doubt(ax.figure, others)
 plt.show()
 
 # %% [markdown] claims="08-ping-pong"
-# On a quiet machine whose two cores four ranks share, a step of the ring takes longer than a message between two ranks. So a ping-pong promises too short a time, and we predict with the line of the *ring steps*. In our two records, each on two cores, a ring took 4 to 17 times as long as the ping-pong promised:
+# If four ranks share two cores and nothing else runs, a step of the ring takes longer than a message between two ranks. So a ping-pong promises too short a time, and we predict with the line of the *ring steps*. In our two records, each on two cores, a ring took 4 to 17 times as long as the ping-pong promised:
 
 # %%
 claims.evidence("08-ping-pong")
@@ -339,7 +339,7 @@ others.say()
 # | 1 MB | 2.6 | 3.4 | **1.3** | 2.1 |
 # | 8 MB | 13.8 | 18.0 | **7.4** | 13.7 |
 #
-# Medians of 11, four ranks on two cores (AMD EPYC, 21 November 2026, suite *allreduce* in `data/bench`). As in the model, few steps win for short arrays, few bytes for long ones. Against the model, the chain beats the tree at 1 and 8 MB.
+# Medians of 11, four ranks on two cores (AMD EPYC, 21 November 2026, suite *allreduce* in `data/bench`). As in the model, few steps win for short arrays, few bytes for long ones. Against the model, the chain is second at 1 and 8 MB, not last.
 #
 # </details>
 #
