@@ -75,7 +75,7 @@ timeline_html(first)
 # |---|---|
 # | $N$ | number of ranks, numbered $0 \dots N-1$ |
 # | $m$ | size of a message, in bytes (B) |
-# | $\alpha$ | [latency](glossary.md#latency): the time of the shortest message |
+# | $\alpha$ | [latency](glossary.md#latency): the time of a message of no bytes |
 # | $\beta$ | time for each byte; $1/\beta$ is the [bandwidth](glossary.md#bandwidth) |
 # | $T_N$, $S_N$ | time of a computation on $N$ ranks; its [speed-up](glossary.md#speed-up) $T_1/T_N$ |
 # | $s$ | [serial fraction](glossary.md#serial-fraction): the part of $T_1$ that only one rank can do |
@@ -644,7 +644,7 @@ plt.show()
 offer("a message", **{"α [µs]": 1e6 * link.alpha, "1/β [GB/s]": 1e-9 / link.beta})
 
 # %% [markdown]
-# On the left the line is nearly flat: a message costs $\alpha$, whatever its size. On the right the time rises in proportion to the bytes. At the dashed line, $m = \alpha/\beta$, latency and bytes take equal time. Points off the fitted line show what the model ignores, such as the change from eager to rendezvous.
+# On the left the line is nearly flat: a message costs $\alpha$, whatever its size. On the right the time rises in proportion to the bytes. At the dashed line, $m = \alpha/\beta$, latency and bytes take equal time. On a quiet machine, points off the fitted line show what the model ignores, such as the change from eager to rendezvous.
 #
 # ### Exercise 6: a line through two points
 #
@@ -979,7 +979,7 @@ claims.evidence("01-overwritten")
 # %% [markdown]
 # ## Project: a world of cells on four ranks
 #
-# *Difficulty ●●●, 25 minutes.* Conway's *Game of Life*: a cell lives in the next generation if exactly three of its eight neighbours live now, or if the cell itself and exactly two neighbours live now. The board's top row is a neighbour of its bottom row, and its left column of its right column. `evolve` computes the next generation of some rows, but for the first and the last one: they are only neighbours. Below, a bar of three cells turns; five rows go in, three come out.
+# *Difficulty ●●●, 25 minutes.* Conway's *Game of Life*: a cell lives in the next generation if exactly three of its eight neighbours live now, or if the cell itself and exactly two neighbours live now. The board's top row is a neighbour of its bottom row, and its left column of its right column. `evolve` computes the next generation of all rows that it is given except the first and the last, which serve only as neighbours. Below, a bar of three cells turns; five rows go in, three come out.
 
 
 # %%
