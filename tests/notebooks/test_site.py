@@ -13,7 +13,7 @@ from bs4 import BeautifulSoup
 from PIL import Image
 
 from helpers import records
-from helpers.claims.recorded import typeset
+from helpers.claims.recorded import recorded, typeset
 from helpers.paths import ROOT
 from tests.browser.looks import GLARING, glare, looked_at
 from tests.notebooks import axe
@@ -362,6 +362,29 @@ def test_the_page_of_claims_has_every_claim():
         assert f"[Notebook {topic[:2]}](notebooks/{topic}.ipynb)\n" in text
         row = re.search(rf"^\| \[{topic[:2]} .*\| (.*) \|$", text, re.M)
         assert sum(map(int, re.findall(r"\d+", row[0].rpartition(")")[2]))) == len(claims.of(topic))
+
+
+def test_the_page_of_claims_has_every_effect_where_its_verdict_is():
+    import claims
+
+    found = recorded()
+    grid = BeautifulSoup(generated.what_holds(), "html.parser").select_one(".strip")
+    ids = {link["href"].removeprefix("#") for link in grid.select("a")}
+    dots = 0
+    for topic in claims.topics():
+        for name, claim in claims.of(topic).items():
+            assert (name in ids) == (claim.rival_share is None)
+            for word, effect, low, high in (
+                generated.in_margins(claim, found[name]) if name in ids else ()
+            ):
+                dots += 1
+                expected = {
+                    "holds": min(effect, 1) == 1 and low > 0,
+                    "equal": -1 <= low <= high <= 1,
+                }
+                expected |= {"fails": max(effect, -1) == -1 and high < 0, "open": True}
+                assert expected[word], f"{name}: {word} at {effect} ({low} to {high})"
+    assert len(grid.select("b")) == dots
 
 
 def test_every_library_of_a_notebook_has_a_page():

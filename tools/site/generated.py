@@ -6,6 +6,7 @@ import ast
 import html
 import importlib
 import importlib.util
+import math
 import pkgutil
 import re
 from collections import Counter
@@ -24,6 +25,7 @@ from helpers.paths import ROOT
 from tools import notebooks
 from tools.site import measured, on_a_gpu
 from tools.site.measured import folded
+from tools.site.ratios import strip
 
 LIBRARIES = (
     "cluster",
@@ -73,19 +75,24 @@ def what_holds() -> str:
         "",
         "Each sentence below is a claim that a run could refute. We tested it with several seeds "
         "and settings against the strongest simple alternative. The verdict is *holds* (by at "
-        "least the margin that was fixed before), *equal* (no difference that matters), *fails* "
-        "(the opposite is true), *open* (none of these: too uncertain, or less than the margin), "
-        "or *depends on* a setting or the processor. Below each sentence stands by how much, in "
-        "the newest record: ÷ is the ratio of two means, − their difference. The *margin* is the "
-        "least effect that counts: × 1.1 is a tenth more, or its inverse. Open a claim to see "
-        "both means, the effect's 95 % interval and the number of runs. `make claims NB=02` runs "
-        "the claims of one notebook on your machine.",
+        "least the margin that was fixed before), *equal* (surely less than the margin: right "
+        "where the sentence says that two things are equal, wrong where it says that one is "
+        "more), *fails* (the opposite is true), *open* (none of these: too uncertain, or less "
+        "than the margin), or *depends on* a setting or the processor. Below each sentence stands "
+        "by how much, in the newest record: ÷ is the ratio of two means, − their difference. The "
+        "*margin* is the least effect that counts: × 1.1 is a tenth more, or its inverse. Where "
+        "runs are counted, their share is *held against* another instead. The claim's notebook "
+        "defines its symbols, such as Ξ (10). Open a claim to see both means, the effect's 95 % "
+        "interval and the number of runs. `make claims NB=02` runs the claims of one notebook on "
+        "your machine.",
         "",
         "Notebooks 05 and 14 have no claims: they count what kernels do. A count is the same in "
         "each run, and the tests assert the counts of the course's kernels exactly. Notebook 00 "
         "and appendices A1, A2 and A5 say only what the run on the page shows.",
         "",
         *_totals(found),
+        "",
+        _strip(found),
         "",
     ]
     for topic in claims.topics():
@@ -108,6 +115,44 @@ def _margin(claim: Claim) -> str:
     if claim.rival_share is not None:
         return f"held against {100 * claim.rival_share:g} %"
     return f"margin {f'× {1 + claim.margin:g}' if claim.scale == 'ratio' else f'{claim.margin:g}'}"
+
+
+def _strip(found: Mapping[str, Recorded]) -> str:
+    """Return the picture of all effects in margins; of what is counted there is no margin."""
+    rows = {}
+    for topic in claims.topics():
+        for name, claim in claims.of(topic).items():
+            if claim.rival_share is None:
+                label = f'<a href="#{name}">{name}</a>'
+                verdict = re.split(r" on |:", found[name].verdict)[0]
+                rows[label] = in_margins(claim, found[name]), f"<em>{verdict}</em>"
+    caption = (
+        "All claims but those of counted runs: each dot is the effect at one setting, in margins, "
+        "with its 95 % interval. Blue dots hold, orange diamonds fail, grey dots are equal, and "
+        "rings are open. In the shaded band an effect is less than the margin; far from 0 the axis "
+        "is logarithmic. A claim with dots of several kinds depends on its setting."
+    )
+    return strip(caption, ("the opposite", "as the sentence says"), rows)
+
+
+def in_margins(claim: Claim, one: Recorded) -> list[tuple[str, float, float, float]]:
+    """Return word, effect and interval of each setting, above 0 on the side that is claimed."""
+    sign = 1 if claim.larger else -1
+
+    def margins(effect: float | None) -> float:
+        if effect is None:
+            return math.inf
+        if claim.scale == "difference":
+            return sign * effect / claim.margin
+        factor = math.log1p(effect) if effect > -1 else -math.inf
+        return sign * factor / math.log1p(claim.margin)
+
+    made = []
+    for row in one.rows:
+        given = row.parameters
+        low, high = sorted(map(margins, given["interval"]))
+        made.append((given["word"], margins(given["effect"]), low, high))
+    return made
 
 
 def _heading(topic: str) -> str:

@@ -50,3 +50,42 @@ def picture(
     style = f"--decades:{high - low};--one:{place(1)}"
     grid = f'<div class="ratios" style="{style}">{"".join(lines)}</div>'
     return f"<figure><figcaption>{html.escape(caption)}</figcaption>{grid}</figure>"
+
+
+def strip(
+    caption: str,
+    ends: tuple[str, str],
+    rows: Mapping[str, tuple[Sequence[tuple[str, float, float, float]], str]],
+) -> str:
+    """Return the picture of effects in margins: a dot with its interval for each, a row a label.
+
+    ``rows`` has of each label its effects (word, effect, and the interval's ends) and what stands
+    to the right of them. Between −1 and 1, which is shaded, nothing counts.
+    """
+    most = 1.1 * max(abs(effect) for effects, _ in rows.values() for _, effect, *_ in effects)
+
+    def place(value: float) -> float:
+        inside = max(-most, min(most, value))
+        return round(50 + 50 * math.asinh(inside) / math.asinh(most), 1)
+
+    ticks = "".join(
+        f'<i style="left:{place(k)}%">{f"{k:+d}".replace("-", "−") if k else "0"}</i>'
+        for k in (-100, -10, -1, 0, 1, 10, 100)
+        if abs(k) < most
+    )
+    left, right = (f"<em>{html.escape(end)}</em>" for end in ends)
+    lines = [f'<span></span><span class="ends">{left}{right}</span><span></span>']
+    lines += [f'<span></span><span class="ticks">{ticks}</span><span></span>']
+    for label, (effects, said) in rows.items():
+        bars = "".join(
+            f'<u style="left:{place(low)}%;right:{100 - place(high):.1f}%"></u>'
+            for _, _, low, high in effects
+        )
+        dots = "".join(
+            f'<b class="{word}" style="left:{place(x)}%"></b>' for word, x, *_ in effects
+        )
+        track = f'<span class="track">{bars}{dots}</span>'
+        lines.append(f"<span>{label}</span><span>{track}</span><span>{said}</span>")
+    style = f"--one:50%;--low:{place(-1)}%;--high:{place(1)}%"
+    grid = f'<div class="ratios strip" style="{style}">{"".join(lines)}</div>'
+    return f"<figure><figcaption>{html.escape(caption)}</figcaption>{grid}</figure>"
