@@ -158,7 +158,7 @@ CLAIMS = [
     ),
     _ratio(
         "07-unused-result",
-        "A sum whose result nobody uses takes no time that grows with its number of additions.",
+        "A sum whose result nobody uses takes under a tenth of the time of one that is used.",
         unused_result,
         {"10⁵ additions": {"n": 10**5}, "3·10⁶ additions": {"n": 3 * 10**6}},
         "holds",

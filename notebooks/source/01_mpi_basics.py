@@ -69,7 +69,7 @@ timeline_html(first)
 # - build broadcast, scatter, gather, reduce, allgather and allreduce from sends and receives;
 # - predict how long a message takes, and how much time more ranks save.
 #
-# **You need** notebook [00](00_start_here.ipynb) and some NumPy. *Time:* 150 minutes: 6 for this opening, 44, 46 and 24 for three lessons with their exercises, 5 for what breaks, and a project of 25 minutes. Each lesson runs after the set-up above, without the others. *Cores:* any number; one core shows no speed-up in lesson 3. *GPU:* none.
+# **You need** notebook [00](00_start_here.ipynb) and some NumPy. *Time:* 150 minutes: 6 for this opening, 44, 46 and 24 for three lessons with their exercises, 5 for what breaks, and a project of 25 minutes. Each lesson runs after the set-up above; *What breaks* needs lesson 1, the last table 1 and 2. *Cores:* any number; one core shows no speed-up in lesson 3. *GPU:* none.
 #
 # | symbol | meaning |
 # |---|---|
@@ -144,7 +144,7 @@ elif rank == 1:
 #
 # ### Exercise 1: your first message
 #
-# *Difficulty ●○○, 7 minutes.* Send rank 0's `value`, any Python object (0, too), to the *last* rank of `comm`, in one message. The last rank returns it; all other ranks return `None`. If `comm` has a single rank, that rank sends nothing and returns its value. The check tries communicators of several sizes, so use `comm.Get_rank()` and `comm.Get_size()`.
+# *Difficulty ●○○, 7 minutes.* Send rank 0's `value`, any Python object (even 0), to the *last* rank of `comm`, in one message. The last rank returns it; all other ranks return `None`. If `comm` has a single rank, that rank sends nothing and returns its value. The check tries communicators of several sizes, so use `comm.Get_rank()` and `comm.Get_size()`.
 #
 # <details><summary>Hint</summary>
 #
@@ -225,7 +225,7 @@ ax.figure.set_label("Send of 8 B, Send of 4 MB and Isend of 4 MB to a rank that 
 plt.show()
 
 # %% [markdown] claims="01-send-waits 01-isend-returns"
-# `Send` of 8 B returned long before rank 1 received: the library copied the bytes, and rank 0 could go on. This is an **[eager](glossary.md#eager)** send. `Send` of 4 MB waited (hatched) until rank 1 called `Recv`, and only then moved the bytes. This is a **[rendezvous](glossary.md#rendezvous)**. `Isend` of 4 MB returned at once, and `Wait` waited (hatched). Eight recorded runs agree:
+# `Send` of 8 B returned long before rank 1 received: the library copied the bytes, and rank 0 could go on. This is an **[eager](glossary.md#eager)** send. `Send` of 4 MB waited (hatched) until rank 1 called `Recv`, and only then moved the bytes. This is a **[rendezvous](glossary.md#rendezvous)**. `Isend` of 4 MB returned at once, and `Wait` waited (hatched). Eight recorded runs for each size agree:
 
 # %%
 for name in ("01-send-waits", "01-isend-returns"):
@@ -601,7 +601,7 @@ check.grid_sums(grid_sums, cluster=cluster)
 #
 # $$t(m) = \alpha + \beta\, m.$$
 #
-# To measure $\alpha$ and $\beta$, ranks 0 and 1 play **ping-pong**: rank 0 sends a message, rank 1 sends it back, and half the round trip is the time of one message. Read the loop below (`plays` is true on these two ranks, `partner` is 1, and `FIRST_TAG` is a label of the messages).
+# To measure $\alpha$ and $\beta$, ranks 0 and 1 play **ping-pong**: rank 0 sends a message, rank 1 sends it back, and half the round trip is the time of one message. Read the loop below (`plays` is true on these two ranks, `partner` is 1, and `FIRST_TAG` is their tag).
 #
 # > **Predict.** How many times as long as a message of 16 B does a message of 1 kB take? And a message of 1 MB?
 
@@ -734,7 +734,7 @@ def finish(image):
 
 
 # %% [markdown]
-# `render` times the picture on the first $n$ ranks, a group made by `comm.Split`. The other ranks `doze`: they wait without keeping a core busy. It also returns which part of rank 0's time was serial, by `process_time`, a clock that stands still while other programs have the core.
+# `render` times the picture on the first $n$ ranks, a group made by `comm.Split`. The other ranks `doze`: they wait without keeping a core busy. `render` also returns which part of rank 0's time was serial, by `process_time`, a clock that stands still while other programs have the core.
 
 
 # %%
@@ -905,7 +905,7 @@ else:
     print("Exercise 7 first")
 
 # %% [markdown]
-# **Answer.** No. With serial fraction $s$, four ranks with a core each are $1/(s + (1-s)/4)$ times as fast; with fewer cores, the number of cores takes the place of 4. They are four times as fast only if $s = 0$, each has a core, and the shares are equal. If the work grows with $N$ and $s'$ stays the same, the speed-up has no ceiling. *Evidence: the measured points beside Amdahl's law, if the machine was not busy; else only $s$. Gustafson's law is not measured here.*
+# **Answer.** No. With serial fraction $s$, four ranks with a core each are $1/(s + (1-s)/4)$ times as fast; with fewer cores, the number of cores takes the place of 4. They are four times as fast only if $s = 0$, each has a core, and the shares are equal. If the work grows with $N$ and $s'$ stays the same, the speed-up has no ceiling. *Evidence: the measured points beside Amdahl's law; on a busy machine, only $s$. Gustafson's law is not measured here.*
 
 # %% [markdown]
 # ## What breaks
@@ -945,7 +945,7 @@ print(
 guess.answer("the ring works with 8 MB", "no")
 
 # %% [markdown]
-# The program was wrong from the beginning, and eager sends hid it. To find such places, replace `Send` by `Ssend`, which is never eager: if the program still runs, it relies on no eager send. Your `shift` starts its send without blocking, so it passed with 4 MB.
+# The program was wrong from the beginning, and eager sends hid it. To find such places, replace `Send` by `Ssend` and `Isend` by `Issend`, which are never eager: what still runs relies on no eager send. Your `shift` starts its send without blocking, so it passed with 4 MB.
 #
 # **Overwrite too early.** `Isend` returns before MPI has read the array. Rank 0 changes the array at once, and rank 1 receives the wrong numbers.
 
@@ -971,7 +971,7 @@ arrived = cluster.run(lambda: weights if rank == 1 else None)[1]
 guess.answer("per cent of −1", float(100 * np.mean(arrived == -1)))
 
 # %% [markdown] claims="01-overwritten"
-# MPI gives no error and no warning. Between `Isend` and the end of `Wait` the array belongs to MPI. A test with small arrays would not have shown the fault: in ten recorded runs of each size, 8 MB always arrived wrong and 800 B never.
+# MPI gives no error and no warning. Between `Isend` and the end of `Wait` the array belongs to MPI. With this library a test with small arrays hides the fault: in ten recorded runs of each size, 8 MB always arrived wrong and 800 B never.
 
 # %%
 claims.evidence("01-overwritten")
@@ -1060,7 +1060,7 @@ rows = [
      f"*finished* means on your side: a `Send` of 8 B to a rank that was busy for 20 ms returned "
      f"after {1e3 * first_send.duration:.2f} ms, one of 4 MB after {1e3 * large_send.duration:.0f} ms"),
     ("the programmer must schedule so that messages of workers are not mixed",
-     "messages do not mix: a receive names its source and its tag, "
+     "messages do not mix: a receive may name its source and tag, "
      "and messages from one source with one tag never overtake each other"),
     ("collectives, for example reduce and gather",
      f"six, by hand, agree with MPI's; a broadcast took {flat} steps, {high} as a tree"),

@@ -26,7 +26,7 @@ ax.legend()
 plt.show()
 
 # %% [markdown]
-# Three untrained networks read the same inputs twice, from two starting states. A curve shows how much of the difference between its two runs is left: what the network remembers of its start. The RNN forgets first, PyTorch's GRU later; a GRU with one bias raised still remembers after 60 steps. (Below $10^{-16}$ there is only rounding.) You will derive why the curves fall along straight lines, and what that bias does.
+# Three untrained networks read the same inputs twice, from two starting states. A curve shows how much of the difference between its two runs is left: what the network remembers of its start. The RNN forgets first, PyTorch's GRU later; a GRU with one bias raised still remembers after 60 steps. (Below $10^{-16}$ there is only rounding.) You will see why the curves fall along straight lines, and what that bias does.
 #
 # **You will be able to**
 #
@@ -209,7 +209,7 @@ gradients.three_checks(
 )
 
 # %% [markdown]
-# A row shows the largest difference of a gradient by hand from three witnesses: autograd, finite differences and `torch.nn`. It is about $10^{-14}$, the rounding of float64. Finite differences are good to a few $10^{-9}$ only.
+# A row shows the largest difference of a gradient by hand from three witnesses: autograd, finite differences and `torch.nn`. Autograd and `torch.nn` agree to about $10^{-14}$, the rounding of float64; finite differences only to a few $10^{-9}$.
 #
 # ### What is left after 60 steps?
 #
@@ -220,7 +220,7 @@ gradients.three_checks(
 #
 # The bound holds because the slope of tanh is at most 1. If $\lVert U\rVert_2<1$, it proves that the gradient vanishes; otherwise it proves nothing.
 #
-# > **Predict.** $U$ is random, 32 × 32, scaled to a spectral radius of 0.5, 1 or 2. Inputs are normal random numbers times 0.1 or 2 (their *size*). What is left of the gradient after 60 steps at radius 0.5? At radius 2, does it explode with small inputs? With large ones?
+# > **Predict.** $U$ is random, 32 × 32, scaled to a spectral radius of 0.5, 1 or 2. Inputs are normal random numbers times 0.1 or 2 (their *size*). What is left of the gradient after 60 steps at radius 0.5, with small inputs? At radius 2, does it explode with small inputs? With large ones?
 
 # %%
 left_at_half = Prediction("left after 60 steps at radius 0.5", None)  # such as 1e-3
@@ -274,7 +274,7 @@ for name, matrix in (("second matrix:", U), ("its factor:", factor)):
 # %% [markdown]
 # ### Clipping helps against explosion only
 #
-# [Clipping](glossary.md#gradient-clipping) shortens a gradient $g$ that is longer than a limit $\ell$ to $g\,\ell/\lVert g\rVert$, and keeps its direction. Take one unit, $h_t=u\,h_{t-1}$. After 20 steps, $h_{20}=u^{20}h_0$. It should equal $h_0$: the loss is $(u^{20}-1)^2$, and the best $u$ is 1.
+# [Clipping](glossary.md#gradient-clipping) shortens a gradient $g$ that is longer than a limit $\ell$ to $g\,\ell/\lVert g\rVert$, and keeps its direction. Take one unit, $h_t=u\,h_{t-1}$. After 20 steps, $h_{20}=u^{20}h_0$. It should equal $h_0$: the loss is $(u^{20}-1)^2$, which is 0 at $u=1$.
 
 # %%
 for start in (1.3, 0.5):
@@ -492,7 +492,7 @@ _ = interact(
 claims.evidence("03-open-gate")
 
 # %% [markdown]
-# With a bias of 4, the GRU's curve is almost flat, and the RNN's falls by many powers of ten. With a bias of 0, this GRU loses the gradient even sooner than the RNN. What helps is not the gate, but a gate near 1.
+# With a bias of 4, the GRU's curve is almost flat, and the RNN's falls by many powers of ten. At this radius, a GRU with a bias of 0 loses the gradient even sooner than the RNN; at 0.6, that of the first picture's RNN, later. What helps is not the gate, but a gate near 1.
 #
 # ### Exercise 4: a half-life for the state
 #
@@ -663,7 +663,7 @@ plt.show()
 #
 # ### What is gained: steps at the same time
 #
-# A transformer processes all $T$ positions of a text at once. A GRU must finish step $t-1$ before it begins step $t$: $T$ steps in sequence, however many processors you have. If gate and candidate read the input alone, all $z_t$ and $n_t$ can be computed at once. What is left is a *linear recurrence* (minGRU, Feng et al. 2024; the core of Mamba has the same form), with new $a$ and $b$:
+# A transformer processes all $T$ positions of a text at once. A GRU must finish step $t-1$ before it begins step $t$: $T$ steps in sequence, however many processors you have. If gate and candidate read the input alone, all $z_t$ and $n_t$ can be computed at once. What is left is a *linear recurrence* (minGRU, Feng et al. 2024; the core of Mamba has the same form), (this $a$ and $b$ are not the table's):
 #
 # $$h_t = a_t\circ h_{t-1} + b_t,\qquad a_t=z_t,\quad b_t=(1-z_t)\circ n_t .$$
 #
@@ -715,7 +715,7 @@ for T, width in ((1024, 1024), (4096, 16)):
 rounds_needed.answer(rounds)
 
 # %% [markdown]
-# In our runs, on one core, the scan was faster with 16 numbers a step, and the loop with 1 024. The scan makes few, large calls, but each of its rounds costs two multiplications a step, and the loop only one in all.
+# In our runs, on one core, the scan was faster with 16 numbers a step, and the loop with 1 024. The scan makes few, large calls, but multiplies twice a step in every round; the loop multiplies once a step.
 #
 # With $P$ [ranks](glossary.md#rank), processes that exchange messages, each rank first joins the steps of its own block in a loop. Then `comm.exscan`, a scan over ranks, joins all steps before its block to one, in $\log_2P$ rounds of messages. `n` counts the joins that had to wait for one another.
 
@@ -761,7 +761,7 @@ print(f"4 ranks: {max(depths)} steps in sequence, {1e3 * max(taken):.1f} ms; "
 # %% [markdown]
 # The steps in sequence fall from $T$ to $T/P+\log_2P$. The time need not fall: the loop multiplies once a step, `join` twice, a rank once more to apply the state before its block, and the ranks share your cores.
 #
-# On a GPU, each step can have its own thread, as in the scan of notebook [15](15_cuda_threads_that_meet.ipynb). This kernel is that scan, with `join` for +. Each block of 256 threads computes one of the 16 numbers:
+# On a GPU, each step can have its own thread, as in the scan of notebook [15](15_cuda_threads_that_meet.ipynb). This kernel is that scan, with `join` for +. Each block computes one of the 16 numbers, with a thread for each of 256 steps:
 
 # %% language="cuda" magic_args="--device cpu"
 # __global__ void recurrence(const float *a, const float *b, float *h) {

@@ -161,7 +161,7 @@ for version in (v.MessagePassing, v.SparseInLoop, v.DenseInLoop, v.DenseFolded, 
 # %% [markdown]
 # We run the versions on the source's random graph: each of the $N(N-1)$ links exists with probability $10^{-3}$, and every node has a link out.
 #
-# > **Predict.** Which version is the fastest? How many times as long does the slowest one take?
+# > **Predict.** Which version is the fastest? How many times as long does the slowest take (your number)?
 
 # %%
 factor = Prediction("time of the slowest version ÷ time of the fastest", None)  # your number
@@ -194,7 +194,7 @@ factor.answer(max(spent.values()) / min(spent.values()))
 # %% [markdown]
 # ### Count the bytes
 #
-# The product does 2 operations for each stored value and reads it once. A processor multiplies far faster than it reads. So if the bytes come from memory, **bytes ÷ [bandwidth](glossary.md#bandwidth)** is the least time of an iteration.
+# The product does 2 operations for each stored value and reads it once. A processor multiplies faster than memory delivers. So if the bytes come from memory, **bytes ÷ [bandwidth](glossary.md#bandwidth)** is the least time of an iteration.
 #
 # ### Exercise 1: count the bytes
 #
@@ -256,7 +256,7 @@ for row in rows:
 # %% [markdown] claims="06-same-bytes 06-csr 06-messages-dense"
 # **Bytes explain the slow dense versions.** A sum does little but read. If version 2 reads as fast as the sum, or faster, better code can gain little. Version 2 moves over 400 times the bytes of version 4 (*all bytes*). If the times differ by a smaller factor, version 4 has a higher *ratio* than version 2; if by a larger one, a lower. (Version 2's ratio is 1 by definition if it read faster than the sum. A ratio below 1 means that a cache held some of the bytes, or that other programs slowed the sum and version 2.)
 #
-# Bytes do not explain version 1. COO moves fewer bytes than 0s (2.2 and 3.7 MB), but in the records, on one core, it takes five to seven times as long. Is the COO format slow? We give the same links, in the same format, to SciPy:
+# Bytes do not explain version 1. COO moves fewer bytes than 0s (2.2 and 3.7 MB), but in the records, on one core, it takes five to seven times as long. Is the COO format slow? We give the same links to SciPy, in COO with 32-bit indices:
 
 # %%
 same = graph.incoming.tocoo().astype(np.float32)
@@ -265,7 +265,7 @@ by_scipy = measure(lambda: same @ vector, repeats=15, min_time=0.005, time_limit
 print(f"COO by PyTorch {seconds(spent['sparse'])}, by SciPy {seconds(by_scipy)}")
 
 # %% [markdown]
-# No: SciPy's implementation is many times as fast as PyTorch's. A bound says what is *possible*; only a measurement says who reaches it. The records time ten products in a row (an *edge* is a link):
+# No: SciPy's implementation is many times as fast as PyTorch's. A bound says what is *possible*; only a measurement says who reaches it. The records time ten products in a row (*messages* is 0s; an *edge*, a link):
 
 # %%
 for claim in ("06-same-bytes", "06-csr", "06-messages-dense"):
@@ -313,7 +313,7 @@ for name in {"dense", "dense_scaled"} & set(held):
     del held[name]  # 400 MB each
 
 # %% [markdown]
-# The dense versions gain much, as the source says: memory limits them on both machines, and a GPU's memory is far faster. Yet in our record of an H100 version 4 is the fastest, and version 1 beats the dense ones. An H100 reads version 4's 0.9 MB in less than a microsecond; an iteration takes 31 µs. Launching its operations probably limits it: in this record, only queueing those of version 2 took 35 µs an iteration. **First move fewer bytes, then move them faster.**
+# The dense versions gain much, as the source says: memory limits them on both machines, and a GPU's memory is far faster. Yet in our record of an H100 version 4 is the fastest, and version 1 beats the dense ones. At its bandwidth, an H100 reads version 4's 0.9 MB in under a microsecond; an iteration takes 31 µs. Launching its operations probably limits it: in this record, queueing alone takes 35 µs an iteration of version 2. **First move fewer bytes, then move them faster.**
 #
 # > **Answer.** The dense version reads over 400 times the bytes of compressed rows, and takes about the time that its bytes need. Bytes do not explain the rest: COO is slow in PyTorch, and fast in SciPy.
 #
@@ -487,7 +487,7 @@ if mine is not None:
     print("yours takes", seconds(timing.best))
 
 # %% [markdown]
-# > **Answer.** Dangling nodes must give their rank to the others, or it leaks away. Then iterate until the change is small: $10^{-10}$ takes 19 iterations on the source's graph and 83 on Debian. It never takes more than $\log(\text{tolerance}/2) / \log d$, rounded up, and leaves an error of at most $5.7 \cdot 10^{-10}$.
+# > **Answer.** Dangling nodes must give their rank to the others, or it leaks away. Then iterate until the change is small: $10^{-10}$ takes 19 iterations on the source's graph and 83 on Debian. No graph takes more than $\log(\text{tolerance}/2) / \log d$, rounded up. The error is then at most 5.7 times the tolerance.
 #
 # ## Lesson 3. What must processes exchange?
 #
@@ -495,7 +495,7 @@ if mine is not None:
 #
 # ### Two processes by hand
 #
-# Give each process a block of rows of $G$: the links *into* its nodes. The process needs the ranks of the nodes that these links come from. Below, two processes share the four nodes of lesson 1. Thick links cross the cut (dashed):
+# Give each process a block of rows of $G$: the links *into* its nodes. The process needs the ranks of the nodes that these links come from. Below, two processes share the four nodes of lesson 1. Thick links cross the dashed cut:
 
 # %%
 four = np.array([[0, 0, 1, 0], [1, 0, 0, 0], [1, 1, 0, 1], [0, 0, 1, 0]], dtype=float)
@@ -624,11 +624,12 @@ print(inspect.getsource(distributed.rank_block).split('"""')[2].partition("    i
 # %%
 from concurrent.futures import ThreadPoolExecutor
 
+version = v.CSR(graph)
 with ThreadPoolExecutor(1) as queue:
     queue.submit(int).result()  # the worker's thread is there
     for steps in (500, 2000):
         begin = time.perf_counter()
-        work = queue.submit(v.iterate, held["csr"], steps)  # returns at once, as a launch does
+        work = queue.submit(v.iterate, version, steps)  # returns at once, as a launch does
         wrong = time.perf_counter() - begin
         work.result()  # wait: torch.cuda.synchronize() on a GPU
         right = time.perf_counter() - begin

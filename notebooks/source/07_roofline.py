@@ -61,7 +61,7 @@ a, b = (rng.random((P.n, P.n), dtype=np.float32) for _ in range(2))
 products = versions(P.n)  # of two matrices, by name
 
 # %% [markdown]
-# The next cell measures this machine once, in less than a minute, and draws its roofline. The lines are limits of the machine, for numbers of 32 bits (fp32). Each circle is a *kernel*, a small piece of a program. Further right, a kernel does more operations for each byte; further up, it is faster. `axpy` adds a multiple of one array to another. The other two kernels multiply the same matrices with the same number of operations. No circle can truly lie above its line. Where one does, the cell measures circle and line again; if it stays there, the picture says so. **Point at a circle** for its figures, and **add a kernel** of your own below the picture. Which kernel could be faster?
+# The next cell measures this machine once, in less than a minute, and draws its roofline. The lines are limits of the machine, for numbers of 32 bits (fp32). Each circle is a *kernel*, a small piece of a program. Further right, a kernel does more operations for each byte; further up, it is faster. `axpy` adds a multiple of one array to another. The other two kernels multiply the same matrices with the same number of operations. A circle above its line is a fault of measuring, or a cache's work. The cell then measures both again; if it stays there, the picture says so. **Point at a circle** for its figures, and **add a kernel** of your own below the picture. Which kernel could be faster?
 
 # %%
 machine = ceilings()
@@ -305,7 +305,7 @@ draw.interactive(peaks, roofs | machine.cache_roofs(), points)
 # %% [markdown] claims="07-fusion 07-softmax"
 # **Fusion saves bytes, and so it saves time.** In the records, on one thread, four passes take 2.0 to 2.2 times as long as one pass if the arrays lie in memory, and 1.7 to 1.9 times if they lie in L2. Bytes alone predict 2.5.
 #
-# **A circle above memory's roof may come from a cache.** `dot`, `axpy` and `fused` use arrays of 128 MiB together, `passes` of 160 MiB. If the L3 that your system reported holds more, it can deliver part of them.
+# **A circle above memory's roof may come from a cache.** `dot`, `axpy` and `fused` each use 128 MiB of arrays, `passes` 160 MiB. If the L3 that your system reported holds more, it can deliver part of them.
 #
 # **Bytes do not explain a kernel far below memory's roof.** `softmax` moves as many bytes as `x * 2`, and takes 1.5 to 4.3 times as long in the records. One reason may be *exp*: we count it as one operation, but it takes many instructions.
 #
@@ -350,7 +350,7 @@ swap.answer(spent["ijk"] / spent["ikj"])
 # %% [markdown]
 # The last letter of an order names its *inner* loop. The two orders with inner loop `j` are by far the fastest of the six.
 #
-# Memory is one long row of bytes, and a matrix lies in it row after row. From $a_{ik}$ to $a_{i,k+1}$ is a step of one element, mostly within the same line. From $b_{kj}$ to $b_{k+1,j}$ is a step of a whole row, into another line. So in `ijk`, the inner loop uses 4 of the 64 bytes of a line of B.
+# Memory is one long row of bytes, and a matrix lies in it row after row. From $a_{ik}$ to $a_{i,k+1}$ is a step of one element, mostly within the same line. From $b_{kj}$ to $b_{k+1,j}$ is a step of a whole row, into another line. So in `ijk`, each run of the inner loop uses 4 of the 64 bytes of a line of B.
 #
 # ### Exercise 3: find the order
 #
@@ -419,7 +419,7 @@ for order, one in counts.items():
     print()
 
 # %% [markdown]
-# Orders with the same inner loop miss about equally often. With inner loop `j` they miss least: all steps are 0 or 1, so one miss serves a whole line. With inner loop `i` they miss about twice as often as with `k`. Did `jki` also take twice as long as `ijk` above? If not, misses alone do not decide. (In the small cache above, with lines of 32 bytes, `ijk` and `ikj` both miss 221 times. Cachegrind also counts a few accesses to the function's own data.)
+# Orders with the same inner loop miss about equally often. With inner loop `j` they miss least: all steps are 0 or 1, so one miss serves a whole line. With inner loop `i` they miss about twice as often as with `k`. Did `jki` also take twice as long as `ijk` above? If not, misses alone do not decide. (In the cache with sliders, at lines of 32 bytes, `ijk` and `ikj` both miss 221 times. Cachegrind also counts a few accesses to the function's own data.)
 #
 # ### Three causes at once
 #
@@ -469,7 +469,7 @@ evidence("07-causes-together")
 # %% [markdown]
 # ### Blocks
 #
-# A product of two $n \times n$ matrices does $2n^3$ operations on $3n^2$ numbers. In fp32 its intensity is $I = 2n^3 / 12n^2 = n/6$ flop/byte, far right of the ridge. But this counts each number as read once. Three plain loops read B $n$ times: from a cache if B fits there, from memory if it does not. **Blocked** loops work on square *tiles* of side $t$, at the left of the picture. If three tiles, one of each matrix, fit into a cache, each loaded number is used $t$ times before it leaves. The arrows point to the next tile:
+# A product of two $n \times n$ matrices does $2n^3$ operations on $3n^2$ numbers. In fp32 its intensity is $I = 2n^3 / 12n^2 = n/6$ flop/byte: 64 for $n = 384$, far right of the ridge. But this counts each number as read once. Three plain loops read B $n$ times: from a cache if B fits there, from memory if it does not. **Blocked** loops work on square *tiles* of side $t$, at the left of the picture. If three tiles, one of each matrix, fit into a cache, each loaded number is used $t$ times before it leaves. The arrows point to the next tile:
 
 # %%
 draw.reuse(32, (6, 16))
@@ -521,7 +521,7 @@ plt.show()
 best_side.answer(max(rates, key=rates.get))
 
 # %% [markdown] claims="07-tile-too-large 07-register-tile"
-# The dashed line is the same program with a single tile: where the curve lies above it, blocks pay. The best side may be that of L1's tile, of L2's, or neither. In the records, tiles twice as wide as L2's take 16 to 40 % longer.
+# The dashed line is the same program with a single tile: where the curve lies above it, blocks pay. The best side may be that of L1's tile, of L2's, or neither. In the records, tiles twice as wide as L2's take 16 to 45 % longer.
 #
 # Blocks do not change the innermost loop: it still loads and stores an element of C for each product that it adds. A **register tile**, at the right of the picture above, changes it: a piece of C stays in registers while $k$ runs. In the records, register tiles are three to four times as fast as blocks.
 
@@ -623,7 +623,7 @@ for name, function in (("used", library.used), ("unused", library.unused)):
     print(f"{name:7} {seconds(timing.best):>8}: {rate:6.1f} billion additions in a second")
 
 # %% [markdown] claims="07-unused-result"
-# The second line is faster than any processor can add: the compiler has removed the loop. Test your benchmarks in this way: do 30 times the work. In the records, the used sum then takes 30 times as long, and the unused sum half a microsecond longer.
+# The second line is faster than any processor can add: the compiler has removed the loop. To test a benchmark, do 30 times the work. In the records, the used sum then takes 30 times as long, and the unused sum half a microsecond longer.
 
 # %%
 evidence("07-unused-result")

@@ -87,7 +87,7 @@ chunks = np.split(x.copy(), size)  # here each chunk is one number
 print(*x.astype(int), "->", *reference.astype(int))
 
 # %% [markdown]
-# Now by hand. Put the ranks on a ring, on which each rank sends only to its right neighbour, rank $r+1$ (ranks and chunks count modulo $N$). In every step every rank sends **one chunk**, and adds what it receives to its own chunk of the same number. Rank $r$ first sends chunk $r-1$. After that it always sends the chunk to which it has just added. The picture shows the first step halfway; the four chunks in dashed frames are on their way:
+# Now by hand. Put the ranks on a ring, on which each rank sends only to its right neighbour, rank $r+1$ (numbers of ranks and chunks are modulo $N$). In every step every rank sends **one chunk**, and adds what it receives to its own chunk of the same number. Rank $r$ first sends chunk $r-1$. After that it always sends the chunk to which it has just added. The picture shows the first step halfway; the four chunks in dashed frames are on their way:
 
 # %%
 from helpers.plots.animation import draw_state
@@ -339,7 +339,7 @@ others.say()
 # | 1 MB | 2.6 | 3.4 | **1.3** | 2.1 |
 # | 8 MB | 13.8 | 18.0 | **7.4** | 13.7 |
 #
-# Medians of 11, four ranks on two cores (AMD EPYC, 21 November 2026, suite *allreduce* in `data/bench`). As in the model, few steps win for short arrays, few bytes for long ones. Against the model, the chain is second at 1 and 8 MB, not last.
+# Medians of 11, four ranks on two cores (AMD EPYC, 21 November 2026, suite *allreduce* in `data/bench`). As in the model, few steps win for short arrays, few bytes for long ones. Against the model, the chain is not last: second at 1 MB, level with recursive doubling at 8 MB.
 #
 # </details>
 #
@@ -413,7 +413,7 @@ print("the ring was faster at", ", ".join(map(written, ahead)) or "no size", end
 print(f"; by your formula from {written(crossover_size)} on" if crossover_size else "")
 
 # %% [markdown]
-# **Answer.** Time = $\alpha$ × steps + $\beta$ × the bytes that are sent one after another. In this model few steps win for short arrays and few bytes for long ones; your formula says where they cross. Fit $\alpha$ and $\beta$ while all ranks are at work. *Evidence: the records of ping-pongs and of a race; your own race if its picture is not marked as busy.*
+# **Answer.** Time = $\alpha$ × steps + $\beta$ × bytes sent + $\gamma$ × bytes added, one after another. In this model few steps win for short arrays and few bytes for long ones; your formula says where tree and ring cross. Fit $\alpha$ and $\beta$ while all ranks are at work. *Evidence: the records of ping-pongs and of a race; your own race if its picture is not marked as busy.*
 
 # %% [markdown]
 # ## Lesson 3. What changes between hosts, and with thousands of ranks?
@@ -433,7 +433,7 @@ guess["ms for 1.57 million bytes on one link"] = ...
 guess["fastest between hosts"] = ...
 
 # %% [markdown]
-# To predict, we need α and β twice. Between hosts we fit them to ring steps, with all ranks at work, as in Lesson 2. Inside a host we fit them to a ping-pong. We predict that a step lasts as long as the slower of two: a message in memory; all bytes that the busiest link carries in one direction.
+# To predict, we need α and β twice. Between hosts we fit them to ring steps, with all ranks at work, as in Lesson 2. Inside a host we fit them to a ping-pong. By the model, a step lasts as long as a message in memory or the busiest link's bytes one way, whichever is slower.
 
 # %%
 network = Network(hosts=4, rate=100e6)  # bit/s; two ranks on each, side by side: 0 and 1, 2 and 3
@@ -467,7 +467,7 @@ guess.answer("ms for 1.57 million bytes on one link", least)
 guess.answer("fastest between hosts", costs.shown(min(took, key=took.get)))
 
 # %% [markdown] claims="08-two-levels"
-# Ring and two levels come nearest to the least time, and either may win a run. Two levels send $2(H-1)/H\cdot K = 1.5K$ out of each host, and the ring $2(N-1)/N\cdot K = 1.75K$. Yet in our two records for 1 MB at 100 Mbit/s, two levels save only 3 to 5 %. At 1 Gbit/s they take 0.6 to 0.7 of the ring's time. Fewer bytes, and 6 steps between hosts instead of 14, explain only a part of this gain. In the table, *equal* means within 10 %:
+# Ring and two levels come nearest to the least time, and either may win a run. Two levels send $2(H-1)/H\cdot K = 1.5K$ out of each host, and the ring $2(N-1)/N\cdot K = 1.75K$. This promises 14 %, but in our two records for 1 MB two levels save 3 to 5 % at 100 Mbit/s, and 30 to 40 % at 1 Gbit/s. Fewer bytes, and 6 steps between hosts instead of 14, explain only a part of this gain. In the table, *equal* means within 10 %:
 
 # %%
 claims.evidence("08-two-levels")
@@ -524,7 +524,7 @@ guess.answer("fastest for 1 MB on 16 384 GPUs", min(largest, key=largest.get))
 #
 # NCCL reaches few steps and few bytes in another way, by *double binary trees*. Two trees run at once, each for half of the array, and no rank has children in both. A rank then sends at most $2K$, the limit of the ring, in about $2\log_2 N$ steps and a few more, as the array travels in pieces.
 #
-# **Answer.** The busiest link sets the time: let few bytes leave each host, as two levels do. (The appendix [A3](A3_more_of_allreduce.ipynb) seats ranks on hosts.) With thousands of ranks each step's latency counts, too: an algorithm needs few steps *and* few bytes. *Evidence: the bars above and the record of two levels; for thousands of GPUs, the model alone.*
+# **Answer.** The busiest link sets a least time: let few bytes leave each host. Two levels send fewest; how much time that saves depends on size and link. (The appendix [A3](A3_more_of_allreduce.ipynb) seats ranks on hosts.) With thousands of ranks each step's latency counts, too: an algorithm needs few steps *and* few bytes. *Evidence: the bars above and the record of two levels; for thousands of GPUs, the model alone.*
 
 # %% [markdown]
 # ## Project: few steps *and* few bytes
@@ -613,7 +613,7 @@ guess.answer("one rank in another order", came_of_it)
 # | allreduce by a chain: "communication per worker is N" | lesson 1: of four ranks, the ends of the chain send $K$ bytes, the others $2K$; the $N$ is in the number of *steps*, 6 |
 # | ring allreduce: can workers do without a server? | yes: two loops over `Sendrecv`, no rank is special |
 # | a worker sends $2(N-1)K/N$ bytes, whatever $N$ is | lesson 1: $1.5K$ counted for four; the bytes become flat, the steps grow |
-# | reduce part $i$ to worker $i$, all at once, then broadcast each | that is the ring: rank $i$ ends up with the sum of chunk $i$, and passes it on |
+# | reduce part $i$ to worker $i$, all at once, then broadcast each | the ring does this step by step: rank $i$ gets the sum of chunk $i$, and passes it on |
 # | the six collectives, drawn; PCIe, NVLink, Ethernet, InfiniBand, RDMA | in the appendix [A3](A3_more_of_allreduce.ipynb) |
 #
 # </details>

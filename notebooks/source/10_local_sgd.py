@@ -61,7 +61,7 @@ met = {"H = 20": range(20, 61, 20), "H = 4": range(4, 61, 4)}  # after these ste
 replicas(draw.plane(paths, curve.loss_of, cells=(28, 20)), met)
 
 # %% [markdown]
-# Four replicas of one network fit a curve, each with data of its own. Thin lines join points of equal loss. Press *play*: the replicas drift apart, and jump to their mean when they meet. Then choose another run. In *never*, they part for good. (The picture shows two of 16 401 directions: one that seems to stand still may be leaving the picture.)
+# Four replicas of one network fit a curve, each with data of its own. Thin lines join points of equal loss. Press *play*: the replicas drift apart, and jump to their mean when they meet. Then choose another run. In *never*, they part for good. (The picture shows two of 16 401 directions: a replica that seems to stand still may move in the others.)
 #
 # Replicas that meet less often send less. What do they lose by it?
 #
@@ -123,7 +123,7 @@ for H in (1, 5, 20):
         print(f"H = {H:2d}: all are at {theta:.3f}")
 
 # %% [markdown]
-# Only $H = 1$ ends where the mean loss is least. The longer the replicas are alone, the nearer each comes to its own $x_r$, where *its own* loss is least, and so their mean to $(1+2+3+6)/4=3$. Noise is not the reason, for there is none: with different losses and a fixed rate, local SGD converges to a different point.
+# Only $H = 1$ ends where the mean loss is least. The longer the replicas are alone, the nearer each comes to its own $x_r$, where *its own* loss is least, and so their mean to $(1+2+3+6)/4=3$. Noise is not the reason, for there is none: where losses curve differently, local SGD at a fixed rate misses the least mean loss.
 #
 # ### Exercise 1: meet
 #
@@ -243,7 +243,7 @@ _ = draw.drift(curves)
 plt.show()
 
 # %% [markdown] claims="10-drift-predicted"
-# Each curve is a saw: the distance climbs step by step and falls at each average. Between averages the prediction is a straight line; the measured curve bends away below it. So noise alone predicts too much: just before an average, $\Xi$ falls short by 28 % at $H=8$ and by half at $H=64$. (A click opens the record of five seeds; lesson 2 explains its *gossip*.)
+# Each curve is a saw: the distance climbs step by step and falls at each average. Between averages the prediction is a straight line; at $H=64$ the measured curve bends away below it. So noise alone predicts too much: in five seeds, $\Xi$ just before an average falls short by 28 % at $H=8$, by half at $H=64$. (A click opens the record of five seeds; lesson 2 explains its *gossip*.)
 
 
 # %%
@@ -310,7 +310,7 @@ for H, most in {1: 80, 2: 120, 4: 176, 8: 240}.items():
 claims.evidence("10-steps-at-best")
 
 # %% [markdown]
-# At the best rates yes: 2.4 times as many with classes sorted, 1.4 times with data alike. With 0.05 for both $H=4$ looks cheaper: 1.7 times, and no more with data alike.
+# At the best rates yes: 2.4 times as many with classes sorted, 1.4 times with data alike. With 0.05 for both it seems to need only 1.7 times as many, and no more with data alike.
 #
 # ### Exercise 3: the best interval
 #
@@ -385,9 +385,9 @@ print(f"The answer is the {said}:")
 guess.answer("the fastest H at 100 Mbit/s", fastest["H"])
 
 # %% [markdown]
-# The slower the link, the larger the best $H$: compare the circles at 1 Gbit/s and at 10 Mbit/s. At 100 Mbit/s an average takes longer than a gradient, and yet meeting in every step is fastest: with $H=2$ training needs over 1.5 times as many steps.
+# A slow link needs a larger $H$: compare the circles at 1 Gbit/s and at 10 Mbit/s. At 100 Mbit/s an average takes longer than a gradient, and yet by the formula meeting in every step is fastest: $H=2$ needs over 1.5 times as many steps.
 #
-# What takes longer than predicted, a step or an average? See above: from $H=1$ to $H=8$ the surplus for each step falls several times; the surplus for each average changes far less. So most of the surplus comes with the averages: the formula leaves out the wait for the slowest replica. Its seconds are therefore furthest off where $H$ is small.
+# What takes longer than predicted, a step or an average? In our runs, from $H=1$ to $H=8$ the surplus for each step falls several times, that for each average changes far less. So most of it comes with the averages: the formula leaves out the wait for the slowest replica. Its seconds are therefore furthest off where $H$ is small.
 #
 # ### Other ways to meet
 #
@@ -429,7 +429,7 @@ check.outer_step(outer_step)
 #
 # $$\theta_r \leftarrow \tfrac13\,(\theta_{r-1} + \theta_r + \theta_{r+1}), \qquad\text{in short } \theta \leftarrow W\theta.$$
 #
-# Each replica sends all parameters twice, in one exchange instead of the ring's $2(R-1)$ steps. The replicas are never equal. Each mixing multiplies a difference along an eigenvector of $W$ by its eigenvalue. The eigenvalue 1 belongs to the mean itself. Let $q$ be the largest absolute value of the others: each mixing shrinks the slowest difference by the factor $q$. The [spectral gap](glossary.md#spectral-gap) is $1-q$.
+# Each replica sends all parameters twice, in one exchange instead of the ring's $2(R-1)$ steps. The replicas are never equal. Each mixing multiplies the part of the differences along an eigenvector of $W$ by its eigenvalue. The eigenvalue 1 belongs to the mean itself. Let $q$ be the largest absolute value of the others: each mixing shrinks the slowest difference by the factor $q$. The [spectral gap](glossary.md#spectral-gap) is $1-q$.
 #
 # > **Predict.** On a ring of four ranks $q = \frac13$, so five mixings leave less than 1 % of the slowest difference. How many do 64 ranks need?
 
@@ -614,7 +614,7 @@ for batch in range(8):
 # | thousands of epochs | 4 | 6 | 6 | 7 | 8 |
 # | seconds for each thousand | 330 | 183 | 136 | 99 | 88 |
 #
-# Does the tutorial's remark hold, that rarer averages need more epochs? Tested with smaller runs: 1600 points, parameters averaged every 5 epochs, rate 0.02 (at 0.03 some never reach the loss), momentum 0.9, ten seeds. *Now and then* is as often as the row says:
+# Does the tutorial's remark hold, that rarer averages need more epochs? Tested with smaller runs: 1600 points, parameters averaged every 5 epochs, rate 0.02 (at 0.03 some never reach the loss), momentum 0.9, ten seeds. *Now and then*: as often as the row says.
 
 # %%
 claims.evidence("10-rarer-epochs")

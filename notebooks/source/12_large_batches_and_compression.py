@@ -26,7 +26,7 @@ _ = plots.code(example, quantise(example, 7, random.random(12)), 7)
 # - predict how long a step takes if it waits only for the first $N$ of $N + b$ [workers](glossary.md#backup-worker);
 # - find the batch size beyond which more samples save hardly any steps, and measure the [gradient noise](glossary.md#gradient-noise-scale) behind it.
 #
-# **You need** notebook [02](02_sgd_sync_async.ipynb) (replicas, staleness, the parameter server). *Time:* 150 minutes: three lessons, and 40 minutes for the project (your machine computes for two). Each lesson needs only the set-up. *Cores:* 2 or more. *GPU:* none.
+# **You need** notebook [02](02_sgd_sync_async.ipynb) (replicas, staleness, the parameter server). *Time:* 150 minutes: three lessons, 35 for the project (your machine computes for two), 5 for the set-up and *What breaks*. Each lesson needs only the set-up. *Cores:* 2 or more. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
@@ -174,7 +174,7 @@ ipywidgets.interactive(show, s=ipywidgets.SelectionSlider(options=[1, 3, 7, 15],
 # %% [markdown]
 # ### Codes on real ranks
 #
-# The sum of two codes is not a code, so an ordinary allreduce cannot add them. Instead, every rank can gather all codes, decode and add them: each of $R$ ranks sends $(R-1)\,c$ bytes. Or a ring adds on the way and quantises each partial sum again: each rank sends $2(R-1)/R \cdot c$ bytes. The method below does both. The cell after it trains by gathering and counts the bytes:
+# The sum of two codes is not a code, so an ordinary allreduce cannot add them. Instead, every rank can gather all codes, decode and add them: each of $R$ ranks sends $(R-1)\,c$ bytes. Or a ring adds on the way and quantises each partial sum again: each rank sends $2(R-1)/R \cdot c$ bytes. The method below does both (skip its lines on `feedback`: exercise 2 asks for them). The next cell gathers and counts the bytes:
 
 # %%
 Code(inspect.getsource(Compressed.after_backward), language="python")
@@ -263,7 +263,7 @@ if reached["float32"] and reached["top 0.01, feedback"]:
     guess.answer("steps with the largest 1 % ÷ steps with all", ratio)
 
 # %% [markdown] claims="12-quantised-at-best 12-feedback-at-best"
-# That is one seed at one rate. How many levels does QSGD need, and does top-$k$ need its feedback? Tested by accuracy after 120 steps, with eight seeds, each scheme at the best of six rates (chosen with four other seeds). Top 0.01 averages 80 % there, short of the 85 % above:
+# That is one seed at one rate. How many levels does QSGD need, and does top-$k$ need its feedback? Tested by accuracy after 120 steps, with eight seeds, each scheme at the best of six rates (chosen with four other seeds). (Above, top 0.01 went on to 85 %; these runs end earlier, at 80 % on average.)
 
 # %%
 for name in ("quantised-at-best", "feedback-at-best"):
@@ -371,7 +371,7 @@ axes[1].set_ylabel("")
 plt.show()
 
 # %% [markdown] claims="12-link-training"
-# Each mark is one run. The dashes leave out encoding, latency and shared cores, so most marks lie above them. At 10 Mbit/s float32 is by far the slowest. At 1 Gbit/s the number of steps decides. There, QSGD saves only some 2 ms in each exchange (exercise 3) and needs more steps: by the dashes the training gains nothing. Its marks do not decide: above float32's for LeNet, below for the transformer. (No link explains why QSGD's LeNet run is slower at 1 Gbit/s than at 100 Mbit/s.)
+# Each mark is one run. The dashes leave out encoding, latency and shared cores, so most marks lie above them. At 10 Mbit/s float32 is by far the slowest. At 1 Gbit/s the number of steps decides. There, QSGD's fewer bytes save only some 2 ms a step, and it needs more steps: by the dashes the training gains nothing. Its marks do not decide: above float32's for LeNet, below for the transformer. (No link explains why QSGD's LeNet run is slower at 1 Gbit/s than at 100 Mbit/s.)
 #
 # Does PowerSGD need less than half of float32's seconds? Tested with five seeds:
 
@@ -379,7 +379,7 @@ plt.show()
 claims.evidence("12-link-training")
 
 # %% [markdown]
-# At 10 Mbit/s yes: LeNet trains in an eighth of the seconds, the transformer in three tenths. At 1 Gbit/s no: LeNet takes about as long, the transformer longer, since it needs more steps. (*Open*: only a factor of two counts.) Even at the best of five rates for each (three seeds), PowerSGD needs about 170 steps to float32's 90 (transformer), and 120 to 90 (LeNet).
+# At 10 Mbit/s yes: LeNet trains in an eighth of the seconds, the transformer in three tenths. At 1 Gbit/s no: LeNet takes about as long, the transformer longer, since it needs more steps. (*Open*: a factor of two lies in the interval.)
 #
 # ### Do not wait for the slowest
 #
@@ -432,7 +432,7 @@ style.doubt(ax.figure, others)
 plt.show()
 
 # %% [markdown] claims="12-order-statistics"
-# Backup workers make a step shorter (left). One is worth its lost gradient (right): two gradients take less than two thirds of the time of three. A second one is not.
+# Backup workers make a step shorter (left). One is worth its lost gradient (right): two gradients take less than two thirds of the time of three. A second lowers this number again.
 #
 # Here a late worker abandons its gradient when the next step begins. Does a step take longer if the worker must finish it first? Tested with $t_0$ and $m$ twice as large:
 
@@ -526,7 +526,7 @@ for name in ("real-backup", "backup-bias"):
 # %% [markdown]
 # Steps are shorter, but not short enough: two gradients in 0.82 (or 0.70) of the time of three are 0.81 (or 0.95) times as many per second. And always dropping the same worker's gradients loses what only that worker has seen.
 #
-# **Answer.** Compression shortens an exchange on links slower than $8\,(\text{bytes saved}) / (\text{seconds of coding})$ bit/s. It shortens the training if it saves more than its additional steps take. A backup worker shortens a step by the difference of two order statistics, less if late workers must finish. It is worth it if more gradients are used per second: yes with our random delays, no beside our real processes. *Evidence: predicted and measured exchanges and steps, and the records above.*
+# **Answer.** Compression shortens an exchange on links slower than $8\,(\text{bytes saved}) / (\text{seconds of coding})$ bit/s. It shortens the training if it saves more than its additional steps take. A backup worker shortens a step by the difference of two order statistics, less if late workers must finish. It is worth it if more gradients are used per second: yes with our random delays if late workers abandon, no beside our real processes. *Evidence: predicted and measured exchanges and steps, and the records above.*
 
 # %% [markdown]
 # ## Lesson 3. How large may a batch become?
@@ -683,7 +683,7 @@ for share in (0.01, 0.002):
     to_85(f"largest {share:.2%}", f"top {share}, feedback")
 
 # %% [markdown]
-# *Difficulty ●●●, 40 minutes.* Write a compressor that, with error feedback, reaches 85 % within 300 steps and in **less than two thirds of the bytes** that the largest 0.2 % need. The check adds up two trainings (seeds 0 and 1). It is not enough to send fewer of the largest: training then needs too many steps.
+# *Difficulty ●●●, 35 minutes.* Write a compressor that, with error feedback, reaches 85 % within 300 steps and in **less than two thirds of the bytes** that the largest 0.2 % need. The check adds up two trainings (seeds 0 and 1). It is not enough to send fewer of the largest: training then needs too many steps.
 #
 # Your compressor has three methods:
 #
@@ -764,7 +764,7 @@ for name, gradients in (
     print(f"{name:20s}{both[0]:11.2f}{both[1]:11.2f}")
 
 # %% [markdown] claims="12-momentum-correction 12-staleness-at-best 12-elastic-at-best"
-# With four seeds, averaging leaves a quarter of one rank's noise. With one seed and equal gradients, all ranks round the same way, and averaging removes no noise. A test for bias would not notice. With unrelated gradients the seeds hardly matter.
+# With four seeds, averaging leaves a quarter of one rank's noise. With one seed and equal gradients, all ranks round the same way, and averaging removes no noise. A test of the mean alone would not notice. With unrelated gradients the seeds hardly matter.
 #
 # ## What the sources say, what we measured
 #

@@ -17,7 +17,8 @@
 # | $B$ | batch: samples, or requests, at a time | |
 # | $n$ | inputs, and outputs, of a layer | |
 # | $C$ | width of a transformer block; channels of a convolution | |
-# | $T$ | tokens before the new one | |
+# | $T$ | tokens in the cache, with the new one | |
+# | $w$, $v$, $R$ | bytes of a weight, of a value; the ridge | bytes; flop/byte |
 # | $k$, $s$, $g$ | a convolution's side of the kernel, stride, groups | |
 #
 # ## Set-up
@@ -98,7 +99,7 @@ draw.interactive(*machine.lines(1), some + mine)
 #
 # While $B \ll n$, the intensity is about $2B/w$. So in fp32 the least batch is about twice the ridge. No batch lifts the intensity above $n/v$.
 #
-# The second printed batch uses times alone. A small batch takes the time $t(1)$, to read the weights; a large one $B \cdot t(128)/128$. The printed $B$ solves $t(1) = B \cdot t(128)/128$. It differs from yours if the kernel comes closer to one roof than to the other.
+# The second printed batch uses times alone. A small batch takes the time $t(1)$, to read the weights; a large one $B \cdot t(128)/128$. The printed $B$ solves $t(1) = B \cdot t(128)/128$. This $B$ differs from yours if the kernel comes closer to one roof than to the other.
 #
 # ## Fewer bytes for each number
 #
@@ -159,13 +160,13 @@ halves.answer(taken[torch.float32].seconds / taken[torch.bfloat16].seconds)
 evidence("A4-half-the-bytes")
 
 # %% [markdown]
-# Now compare `bfloat16` and `float16` with `float32` in your run. Both have half its bytes, so in the first layer the roof promises half its time. A kernel may save less, or take longer. (In a row *above the roof*, a cache delivered weights, or memory's roof was measured too low.) In the second layer `bfloat16` may even pass the peak of `float32`: some processors have fast instructions for it. **Fewer bytes raise the roof; measure whether a kernel follows.** Fewer bits cost accuracy: the line *errors* shows the second layer's largest error ÷ its largest result. `bfloat16` has the range of `float32` but only 8 significant bits; `float16` has 11.
+# Now compare `bfloat16` and `float16` with `float32` in your run. Both have half its bytes, so in the first layer the roof promises half its time. A kernel may save less, or take longer. (In a row *above the roof*, a cache delivered weights, or memory's roof was measured too low.) In the second layer `bfloat16` may even pass the peak of `float32`: some processors have fast instructions for it. **Fewer bytes raise the roof; measure whether a kernel follows.** Fewer bits cost accuracy: the line *errors* shows the second layer's largest error ÷ its largest result. `bfloat16` has `float32`'s range but 8 significant bits; `float16` has 11, but a small range.
 #
 # ## Prefill and decode
 #
 # A language model handles a request in two phases. **Prefill** reads the prompt: all its tokens pass through a layer at once, as one large batch. **Decode** writes the answer, a token at a time. To attend to the earlier tokens, decode reads their keys and values from memory: the *KV cache*.
 #
-# In a transformer block of width $C$, six matrices hold $12\,C^2$ weights. Each token costs $24\,C^2$ operations with them, and $4\,C$ operations for each of $T$ earlier tokens. In fp32, decoding one token for each of $B$ requests reads the weights once, $48\,C^2$ bytes. For *each* request it also reads a KV cache of $8\,TC$ bytes:
+# In a transformer block of width $C$, six matrices hold $12\,C^2$ weights. Each token costs $24\,C^2$ operations with them, and $4\,C$ operations for each of the $T$ tokens in the cache. In fp32, decoding one token for each of $B$ requests reads the weights once, $48\,C^2$ bytes. For *each* request it also reads a KV cache of $8\,TC$ bytes:
 #
 # $$I_\text{decode} = \frac{B\,(24\,C^2 + 4\,TC)}{48\,C^2 + 8\,TC\,B}$$
 #
@@ -233,11 +234,11 @@ at_most.answer((24 * C**2 + 4 * T * C) / (8 * T * C))
 draw.interactive(*machine.lines(1), phases)
 
 # %% [markdown]
-# Prefill reads the weights once for all $T$ tokens, and stands right of the ridge. Decode for one request reads them for every token, and stands far left. **So for one request, writing a token takes longer than reading one** (last column). More requests move decode to the right, but only up to 3.5 flop/byte, because of their KV caches. So servers collect requests, and models shrink the cache: they use fewer heads for keys and values, or fewer bytes for each number.
+# Prefill reads the weights once for all $T$ tokens, and stands right of the ridge. Decode for one request reads them for every token, and stands far left. **So for one request, writing a token takes longer than reading one** (last column). More requests move decode to the right, but here only up to 3.5 flop/byte: each reads its KV cache. So servers collect requests, and models shrink the cache, by fewer heads for keys and values or fewer bytes for each number.
 #
 # ## Designing a layer
 #
-# How much does a convolution layer save if you change its shape? The source, a lecture that we check here, lists smaller kernels, a stride, and *groups*. With $g$ groups, the channels fall into $g$ parts, and an output channel reads only the input channels of its own part. A *depthwise* layer has one group for each channel. A *channel shuffle* then interleaves the groups, so that the next layer mixes them.
+# How much does a convolution layer save if you change its shape? The source, a lecture that we check here, lists smaller kernels, a stride, and *groups*. With $g$ groups, the channels fall into $g$ parts, and an output channel reads only the input channels of its own part. A *depthwise* layer has one group for each channel. After a grouped layer, a *channel shuffle* interleaves the groups, so that the next layer mixes them.
 #
 # ### Exercise 2: what a change saves
 #
