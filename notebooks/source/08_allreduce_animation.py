@@ -179,7 +179,7 @@ check.ring_allreduce(ring_allreduce, cluster=cluster)
 # | ring | $N$ chains at once, one for each chunk | $2(N-1)$ |
 # | halving and doubling | partners exchange *halves*, then quarters, and so on, until each rank has one complete chunk; then the same way back | $2\log_2 N$ |
 #
-# Choose one algorithm after another from the menu, and press ▶|, with 4 ranks first. Which algorithms keep every column busy? Then set the tree and the ring to 8 ranks: how much more than with 4 does the busiest rank send? (A green label means that these messages were recorded on your ranks, a grey one that they were simulated.)
+# (For recursive doubling, and for halving and doubling, $N$ is a power of two.) Choose one algorithm after another from the menu, and press ▶|, with 4 ranks first. Which algorithms keep every column busy? Then set the tree and the ring to 8 ranks: how much more than with 4 does the busiest rank send? (A green label means that these messages were recorded on your ranks, a grey one that they were simulated.)
 
 # %%
 FOUR = ["chain", "tree", "recursive_doubling", "ring"]

@@ -607,7 +607,7 @@ for batch in range(8):
 # %% [markdown] claims="10-rarer-epochs 10-threads"
 # ## What the sources say, what we measured
 #
-# The tutorial *Doing Deep Learning in Parallel with PyTorch* fits $\sqrt x \sin(3.14\,x/5)$ on $[0, 20]$ with four linear layers (80, 80, 80, 40), on four processes, as in the picture at the top. It averages *parameters* every 200 epochs, *gradients* as in the table, trains to a loss of at most 0.05, and reports:
+# The tutorial *Doing Deep Learning in Parallel with PyTorch* fits $\sqrt x \sin(3.14\,x/5)$ on $[0, 20]$ with four linear layers (80, 80, 80, 40; ours adds a fifth, to one output), on four processes, as in the picture at the top. It averages *parameters* every 200 epochs, *gradients* as in the table, trains to a loss of at most 0.05, and reports:
 #
 # | gradients averaged every ... steps | 1 | 2 | 4 | 10 | never |
 # |---|--:|--:|--:|--:|--:|
