@@ -10,8 +10,6 @@ Axes: B sequences, T positions, C = width, H heads, V = vocabulary, N ranks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -23,36 +21,11 @@ from helpers.sharded import conjugate, messages
 from helpers.sharded.arrays import cut_all, need_divisible
 
 
-class Streams:
-    """Two streams of random numbers: torch's own, shared, and one of this rank's.
-
-    What all ranks hold alike must be dropped alike, or their copies part; what each holds a part of
-    must be dropped differently, or one draw decides for all parts.
-    """
-
-    def __init__(self, seed: int, rank: int):
-        if rank < 0:
-            raise ValueError(f"Streams expects a rank from 0; got {rank}")
-        self._own = torch.Generator().manual_seed(seed * 1009 + 1 + rank).get_state()
-        torch.manual_seed(seed)
-
-    @contextmanager
-    def own(self) -> Iterator[None]:
-        """Draw from this rank's stream in a block."""
-        shared = torch.get_rng_state()
-        torch.set_rng_state(self._own)
-        try:
-            yield
-        finally:
-            self._own = torch.get_rng_state()
-            torch.set_rng_state(shared)
-
-
 class Split:
     """How a piece is split: between which ranks, and whether the sequence is split too."""
 
-    def __init__(self, comm: Any, sequence: bool = False, streams: Streams | None = None):
-        self.comm, self.sequence, self.streams = comm, sequence, streams
+    def __init__(self, comm: Any, sequence: bool = False):
+        self.comm, self.sequence = comm, sequence
 
     def enter(self, x: Tensor) -> Tensor:
         """Begin a pair of matrices: f, or f̄."""
@@ -70,14 +43,6 @@ class Split:
         """Normalize the stream."""
         weight, bias = self.whole(norm.weight), self.whole(norm.bias)
         return functional.layer_norm(x, norm.normalized_shape, weight, bias, norm.eps)
-
-    def own(self) -> AbstractContextManager:
-        """Draw random numbers that differ from the other ranks' in a block."""
-        return nullcontext() if self.streams is None else self.streams.own()
-
-    def between(self) -> AbstractContextManager:
-        """Draw random numbers for the stream: shared, unless each rank has its own positions."""
-        return self.own() if self.sequence else nullcontext()
 
 
 class TensorEmbedding(Embedding):
@@ -101,8 +66,7 @@ class TensorEmbedding(Embedding):
             first = comm.Get_rank() * x.shape[1]
             length = x.shape[1]
         places = torch.arange(first, first + length, device=tokens.device)
-        with self.split.between():
-            return self.drop(x + self.split.whole(self.position.weight)[places])
+        return x + self.split.whole(self.position.weight)[places]
 
 
 class TensorBlock(Block):
@@ -132,16 +96,13 @@ class TensorBlock(Block):
         """Attend with the heads that are here."""
         part = self.attention
         q, k, v = (part._split(linear(x)) for linear in (part.query, part.key, part.value))
-        dropout = part.dropout if self.training else 0.0
-        with self.split.own():
-            y = functional.scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=True)
+        y = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
         return y.transpose(1, 2).flatten(2)  # (B, H/N, T, C/H) → (B, T, C/N)
 
     def _row(self, x: Tensor, linear: nn.Linear) -> Tensor:
         """Multiply by rows, add over ranks, then add the bias once."""
         y = self.split.leave(functional.linear(x, linear.weight))
-        with self.split.between():
-            return self.drop(y + self.split.whole(linear.bias))
+        return y + self.split.whole(linear.bias)
 
 
 class TensorHead(Head):
@@ -162,6 +123,8 @@ def tensor_layer(
     config: Config, index: int, split: Split, seed: int = 0, dtype: torch.dtype = torch.float32
 ) -> nn.Module:
     """Make this rank's part of one piece of the model, with its weights in the whole."""
+    if config.dropout:  # heads would need other random numbers on each rank, the stream the same
+        raise ValueError(f"tensor_layer has no dropout; got {config.dropout}")
     whole = layer(config, index, seed, dtype)
     kind = {Embedding: TensorEmbedding, Block: TensorBlock, Head: TensorHead}[type(whole)]
     part = kind(config, split).to(dtype)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.nn import functional
 
 from helpers.models.transformer import Config, loss, parameter_count, transformer
 from helpers.sharded import counts, zero
@@ -17,7 +16,7 @@ from helpers.sharded.fsdp import Sharded
 from helpers.sharded.messages import Channel, shift
 from helpers.sharded.ring_attention import ring_attention
 from helpers.sharded.runs import rows, world
-from helpers.sharded.tensor_parallel import Split, Streams, tensor_transformer, vocabulary_loss
+from helpers.sharded.tensor_parallel import Split, tensor_transformer, vocabulary_loss
 from helpers.waiting import doze
 
 
@@ -119,25 +118,3 @@ def link(size: int = 1 << 18, turns: int = 8) -> tuple[float, float]:
             took.append((time.perf_counter() - began) / 4)
         found.append(comm.allreduce(float(np.median(took[1:]))) / comm.Get_size())
     return found[0], max(0.0, found[1] - found[0]) / size
-
-
-def dropout(mistake: str = "") -> tuple[float, float]:
-    """Train a block with dropout on tensor ranks; tell whether copies part, and masks repeat.
-
-    ``mistake`` is "different" for another seed on each rank everywhere, "equal" for one seed
-    everywhere. Return the largest difference between the ranks' copies of the stream after the
-    block, and the share of attention's dropped places that two neighbours have in common.
-    """
-    comm = world()
-    n, rank = comm.Get_size(), comm.Get_rank()
-    config = Config(vocabulary=24, context=16, layers=1, heads=n, width=8 * n, dropout=0.5)
-    seeds = {"": (1, rank), "different": (1 + rank, rank), "equal": (1, 0)}[mistake]
-    streams = Streams(*seeds)
-    model = tensor_transformer(config, Split(comm, streams=streams)).train()
-    stream = model[1](model[0](rows(config, 4, 0)[0])).detach()
-    with streams.own():
-        mask = functional.dropout(torch.ones(4, 1, 16, 16), 0.5) == 0
-    streams_of = np.stack(comm.allgather(stream.numpy()))
-    masks = np.stack(comm.allgather(mask.numpy()))
-    common = (masks[0] & masks[1 % n]).sum() / masks[0].sum()
-    return float(np.abs(streams_of - streams_of[0]).max()), float(common)

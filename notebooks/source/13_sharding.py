@@ -19,11 +19,11 @@ _ = plots.stage_bytes([vars(zero.at_rest(stage, 8)) for stage in zero.STAGES])
 #
 # - derive the bytes of ZeRO's stages, and count them on ranks;
 # - say where a split model needs a sum in its forward pass, and where in its backward pass;
-# - merge two softmaxes, and compute a loss whose scores are spread over ranks;
+# - merge two softmaxes, and name the numbers that a split loss needs;
 # - count the messages of each way to split, and predict which layout is fastest;
 # - save a model on eight ranks and continue with four.
 #
-# **You need** notebooks [01](01_mpi_basics.ipynb), [02](02_sgd_sync_async.ipynb) (gradients averaged over replicas) and [08](08_allreduce_animation.ipynb) (the ring), and what [attention](glossary.md#attention) is. *Time:* 150 minutes: three lessons, and 15 for the set-up and *What breaks*. Each lesson runs after the set-up, without the others. The project takes another 30. *Cores:* 2 or more. *GPU:* none.
+# **You need** notebooks [01](01_mpi_basics.ipynb), [02](02_sgd_sync_async.ipynb) (gradients averaged over replicas) and [08](08_allreduce_animation.ipynb) (the ring), and what [attention](glossary.md#attention) is. *Time:* 150 minutes: three lessons, a project of 20 minutes, and 10 for the set-up and *What breaks*. Each lesson runs after the set-up, without the others. *Cores:* 2 or more. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
@@ -131,11 +131,11 @@ print(
 )
 
 # %% [markdown]
-# $w \cdot x = 10 r$, so the gradients are $10 r^2$: 0, 10, 40 and 90. Their mean is 35, so each parameter has moved by 0.35. An allreduce would have sent all four means to all four ranks. It consists of two halves: a *reduce-scatter* (each rank gets the sum for its part) and an *all-gather* (every rank gets all parts). Here the all-gather comes before the computation, and the reduce-scatter after it. This model uses $w$ only once. A deep network needs its parameters in both passes, and they were freed in between.
+# $w \cdot x = 10 r$, so the gradients are $10 r^2$: 0, 10, 40 and 90. Their mean is 35, so each parameter has moved by 0.35. An allreduce would have sent all four means to all four ranks. It consists of two halves: a *reduce-scatter* (each rank gets the sum for its part) and an *all-gather* (every rank gets all parts). Here the all-gather comes before the computation, and the reduce-scatter after it. This model uses $w$ only once. A deep network needs its parameters in both passes, and frees them in between.
 #
 # ### Cut the memory: ZeRO
 #
-# In float32, a parameter takes 4 bytes, its gradient 4 and Adam's two moments 8. *ZeRO* (Rajbhandari et al., 2020) cuts them into [shards](glossary.md#shard). It begins with the moments, which take most memory:
+# In float32, a parameter takes 4 bytes, its gradient 4 and Adam's two moments 8. *ZeRO* (Rajbhandari et al., 2020) cuts them into [shards](glossary.md#shard). It begins with the moments, half of all bytes:
 #
 # | stage | cut into $N$ | bytes for each parameter |
 # |---|---|---|
@@ -278,7 +278,7 @@ claims.evidence("13-prefetch")
 # %% [markdown]
 # ## Lesson 2. Where must the parts of a layer meet?
 #
-# *50 minutes.* ZeRO cuts what a rank *keeps*, but every rank still computes whole layers. Now we cut the computation. A layer then has parts on several ranks. Where must they exchange numbers, and how few suffice?
+# *40 minutes.* ZeRO cuts what a rank *keeps*, but every rank still computes whole layers. Now we cut the computation. A layer then has parts on several ranks. Where must they exchange numbers, and how few suffice?
 #
 # > **Predict.** Four ranks compute causal attention over 24 positions: rank 0 has the first six, rank 3 the last six. Each position needs one score for itself and one for each earlier position. How many times rank 0's scores does rank 3 need?
 
@@ -376,36 +376,19 @@ print(f"y differs from one process by {off[0]:.0e}, the gradient by {off[1]:.0e}
 # %% [markdown]
 # ### A loss whose scores are spread over ranks
 #
-# The last layer gives a score $z_v$ for each of $V$ tokens. If its matrix is cut by columns, each rank has $V/N$ of the scores. Gathering them would bring $B\,T\,V$ numbers to every rank. But the loss is $-\ln p_\text{target} = \ell - z_\text{target}$ with $\ell = \ln \sum_v e^{z_v}$. Each rank can add up its part of this sum. Three numbers for each position suffice: the largest score, the sum, and the target's score.
-#
-# ### Exercise 4: the loss
-#
-# *Difficulty ●●○, 12 minutes.* For one position, `scores` (a NumPy array that you may overwrite) is this rank's part of the scores. All parts have the same length and follow the order of the ranks. `target` is a token's number in the whole vocabulary. Return the loss $\ell - z_\text{target}$ on every rank. Scores may be as large as 1000. Send only a few numbers, however many scores there are.
-#
-# <details><summary>Hint</summary>
-#
-# Subtract the largest score of *all* ranks before you take any exponential: `comm.allreduce(x, op=MPI.MAX)`. Only one rank has the target's score. What can the others send, so that a sum finds it?
-#
-# </details>
+# The last layer gives a score $z_v$ for each of $V$ tokens. If its matrix is cut by columns, each rank has $V/N$ of the scores. Gathering them would bring $B\,T\,V$ numbers to every rank. But the loss is $-\ln p_\text{target} = \ell - z_\text{target}$ with $\ell = \ln \sum_v e^{z_v}$. Each rank can add up its part of this sum. Three numbers for each position suffice: the largest score, the sum, and the target's score. The largest is subtracted before the exponentials, so none overflows. Only one rank has the target's score; the others add 0.
 
 
-# %% exercise="vocabulary-loss"
-def my_vocabulary_loss(scores, target, comm):
-    """Return −ln p of the target."""
+# %%
+def split_loss(scores, target, comm):
+    """Return −ln p of the target from this rank's part of the scores of one position."""
     from mpi4py import MPI  # on a rank: the kernel has no MPI
 
-    # BEGIN SOLUTION
     top = comm.allreduce(scores.max(), op=MPI.MAX)
     total = comm.allreduce(np.exp(scores - top).sum())
     place = target - comm.Get_rank() * len(scores)
-    here = 0 <= place < len(scores)
-    found = comm.allreduce(scores[place] if here else 0.0)
+    found = comm.allreduce(scores[place] if 0 <= place < len(scores) else 0.0)
     return top + np.log(total) - found
-    # END SOLUTION
-
-
-# %% check="vocabulary-loss" points=2
-check.vocabulary_loss(my_vocabulary_loss, cluster=cluster)
 
 
 # %%
@@ -418,9 +401,8 @@ def with_a_head(answer):
     return mine, torch.nn.functional.cross_entropy(z[None], y[0, :1]).item()
 
 
-if check.vocabulary_loss.passed(my_vocabulary_loss, cluster=cluster):
-    mine, theirs = cluster.run(with_a_head, my_vocabulary_loss, timeout=30)[0]
-    print(f"loss of the transformer's first token: yours {mine:.6f}, torch's {theirs:.6f}")
+mine, theirs = cluster.run(with_a_head, split_loss, timeout=30)[0]
+print(f"loss of the transformer's first token: in parts {mine:.6f}, torch's {theirs:.6f}")
 
 # %% [markdown]
 # ### Between the matrices: sequence parallelism
@@ -431,7 +413,7 @@ if check.vocabulary_loss.passed(my_vocabulary_loss, cluster=cluster):
 #
 # If the *sequence* does not fit, each rank takes $T/N$ positions. Only attention then needs the keys and values of other ranks, and these travel around a ring. So a rank has to compute a softmax over keys that arrive piece by piece. Attention over piece $i$ alone, with scores $z$ and values $v$, gives $\ell_i = \ln\sum e^{z}$ and the output $o_i = \sum e^{z - \ell_i}\, v$. The scores of a piece are then forgotten: $o_i$ and $\ell_i$ suffice to merge two pieces.
 #
-# ### Exercise 5: merge
+# ### Exercise 4: merge
 #
 # *Difficulty ●●○, 8 minutes.* Derive $o$ and $\ell$ of attention over both pieces from those of each. `o1` and `o2` are NumPy arrays (you may overwrite them) with a row for each query; `l1` and `l2` have one number for each query. Scores may be as large as 1000. If a query sees no key of a piece, its $\ell$ is $-\infty$ there and its $o$ is 0. Every query sees a key of at least one piece. Return $(o, \ell)$.
 #
@@ -489,7 +471,7 @@ apart = max(cluster.run(ring, yours, timeout=30))
 print(f"largest difference from attention in one process: {apart:.0e}")
 
 # %% [markdown]
-# `if source <= rank` skips pieces that no query of the rank sees. So rank 0 computes one piece, and rank 3 computes four. The pictures show which rank computes which score (row: query, column: key). On the left each rank has one piece of the sequence; on the right it has an early and a late piece (*zigzag*):
+# `if source <= rank` skips pieces that no query of the rank sees. So rank 0 computes one piece, and rank 3 computes four. The pictures show which rank needs which score (row: query, column: key). On the left each rank has one piece of the sequence; on the right it has an early and a late piece (*zigzag*):
 
 # %%
 pieces = {"one piece each": [0, 1, 2, 3], "an early and a late piece": [0, 1, 2, 3, 3, 2, 1, 0]}
@@ -499,16 +481,16 @@ each = [sum(range(6 * rank + 1, 6 * rank + 7)) for rank in range(4)]  # one piec
 uneven.answer(each[3] / each[0])
 
 # %% [markdown]
-# With one piece each, rank 3 computes six times as many scores as rank 0, which waits meanwhile. With an early and a late piece, all compute 75: rank 0, for example, 6 + 69.
+# With one piece each, rank 3 needs six times as many scores as rank 0, which waits meanwhile. With an early and a late piece, all need 75: rank 0, for example, 6 + 69.
 #
 # **Answer.** Ranks must exchange numbers where a sum runs over what was cut. A pair of matrices needs one sum in each pass. The loss needs three numbers for each position, not all scores. Two pieces of attention merge by their outputs and their $\ell$. *Evidence: all three agree with one process to rounding, above.*
 
 # %% [markdown]
 # ## Lesson 3. Which way should this model be cut?
 #
-# *50 minutes.* A *layout* divides the ranks into $d$ replicas, a replica into $p$ pipeline stages, and each matrix of a stage into $t$ parts. Can we tell the fastest layout before we run it?
+# *45 minutes.* A *layout* divides the ranks into $d$ replicas, a replica into $p$ pipeline stages, and each matrix of a stage into $t$ parts. Can we tell the fastest layout before we run it?
 #
-# > **Predict.** Two hosts with four ranks each are joined by a link of 50 Mbit/s. Two replicas have their matrices cut over four ranks each. Either each replica has a host of its own, or each is spread over both hosts. How many times as long does a step take if the replicas are spread?
+# > **Predict.** Two hosts with four ranks each are joined by a link of 50 Mbit/s. Each of two replicas has its matrices cut over four ranks: either all four on one host, or two on each host. How many times as long does a step take with two on each host?
 
 # %%
 spread = Prediction("a step, matrices cut across hosts ÷ inside hosts", None)  # your number
@@ -530,9 +512,9 @@ Markdown("\n".join(lines))
 # %% [markdown]
 # Messages and bytes agree, except for the experts' bytes: the formula assumes that all experts are equally busy. (In the row *context*, each block runs only its attention; in *experts*, only its experts. *tensor, sequence* has more messages than *tensor* because it also adds the small gradients of norms, biases and positions.) By the formulas, ZeRO's bytes grow with the *parameters* and do not depend on the batch. Tensor parallelism's bytes grow with the *activations*: each block has two pairs of matrices, attention and the perceptron.
 #
-# ### Exercise 6: from which batch on
+# ### Exercise 5: from which batch on
 #
-# *Difficulty ●●○, 6 minutes.* In an all-gather or a reduce-scatter of $n$ numbers, a rank sends $\frac{N-1}{N}\,n$; in an allreduce, twice as many. Count these calls in a step: at ZeRO's stage 3, of $\Psi$ numbers; with tensor parallelism, of the stream $x$. Beside the pairs of its $L$ blocks, the tensor-parallel model has one $g$ after the embedding and one $f$ before the last layer. (The loss sends little: leave it out.) `parameters` is $\Psi$. Return the number $B$ of sequences at which both send equally many numbers. Do not round.
+# *Difficulty ●●○, 6 minutes.* In an all-gather or a reduce-scatter of $n$ numbers, a rank sends $\frac{N-1}{N}\,n$; in an allreduce, twice as many. Count these calls in a step: at ZeRO's stage 3, of $\Psi$ numbers; with tensor parallelism, of the stream $x$. The vocabulary is cut too: beside the pairs of its $L$ blocks, the model has one $g$ after the embedding and one $f$ before the last layer. (The loss sends little: leave it out.) `parameters` is $\Psi$. Return the number $B$ of sequences at which both send equally many numbers. Do not round.
 #
 # <details><summary>Hint</summary>
 #
@@ -621,7 +603,7 @@ print(f"largest difference in twelve steps: {max(apart):.0e}")
 #
 # ### A planner
 #
-# All layouts compute the same; they differ in time and memory. Divide a step into slots. In a slot, each pipeline stage computes on one micro-batch, sums over its tensor ranks ($\tau_\text{tensor}$), and sends to the next stage ($\tau_\text{pipeline}$). The last stage ends the first micro-batch after $p$ slots, and one more in each later slot: $m + p - 1$ slots for $m$ micro-batches. Then the replicas average their gradients ($\tau_\text{data}$):
+# All layouts compute the same; they differ in time and memory. Divide a step into slots. In a slot, each pipeline stage computes both passes of one micro-batch, sums over its tensor ranks ($\tau_\text{tensor}$), and sends to the stages beside it ($\tau_\text{pipeline}$). The last stage ends the first micro-batch after $p$ slots, and one more in each later slot: $m + p - 1$ slots for $m$ micro-batches. Then the replicas average their gradients ($\tau_\text{data}$):
 #
 # $$\tau_\text{step} \approx (m + p - 1)\,\Big(\frac{3F}{t\,s} + \tau_\text{tensor} + \tau_\text{pipeline}\Big) + \tau_\text{data}$$
 #
@@ -667,7 +649,7 @@ close = [f"{a.layout} and {b.layout}" for a, b in order if b.seconds < error * a
 print("predicted closer than this factor:", "; ".join(close) or "none")
 
 # %% [markdown] claims="13-placement"
-# Replicas pay for *data*, cut matrices for *tensor*, stages for *bubble*. The ring of eight replicas $(8 \times 1 \times 1)$ sends $2 \cdot \frac78\,\Psi = 1.75\,\Psi$ numbers over the slow link. With tensor parallelism inside each host $(2 \times 1 \times 4)$, each rank averages a quarter of the gradients with one rank of the other host. An allreduce between two ranks sends as many numbers as it averages, here $\Psi/4$. Four pairs do this on the same link, so the link carries about $\Psi$ instead of $1.75\,\Psi$. The *data* part is shorter, and the *tensor* part is new. The formula ignores that ranks share your cores.
+# Replicas pay for *data*, cut matrices for *tensor*, stages for *bubble*. The ring of eight replicas $(8 \times 1 \times 1)$ sends $2 \cdot \frac78\,\Psi = 1.75\,\Psi$ numbers over the slow link. With tensor parallelism inside each host $(2 \times 1 \times 4)$, each rank averages a quarter of the gradients with one rank of the other host. An allreduce between two ranks sends as many numbers as it averages, here $\Psi/4$. Four such pairs share the link, which carries about $\Psi$ each way instead of $1.75\,\Psi$. The formula ignores that ranks share your cores.
 #
 # Now to your prediction: the same $2 \times 1 \times 4$, recorded with the four parts of a matrix inside a host or across hosts:
 
@@ -678,11 +660,11 @@ spread.answer(slowest.peer_value / slowest.value)
 placed
 
 # %% [markdown]
-# **Answer.** Roughly: a formula of computation and messages predicts each layout's time, with the error printed above. It cannot rank layouts whose predictions are closer than this error (the last line names them); of these, run those that fit in memory. In practice: if the model fits, try plain replicas first. If not, cut what does not fit, and put the cut that sends most on the fastest link. *Evidence: predicted and measured steps above; the record at 50 and 200 Mbit/s.* If the picture says BUSY MACHINE, do not use its times. One conclusion remains: except for these pairs, prediction and measurement agree on which of two layouts is faster.
+# **Answer.** Roughly: a formula of computation and messages predicts each layout's time, with the error printed above. It cannot rank layouts whose predictions are closer than this error (the last line names them); of these, run those that fit in memory. In practice: if the model fits, try plain replicas first. If not, cut what does not fit, and put the cut that sends most on the fastest link. *Evidence: predicted and measured steps above; the record at 50 and 200 Mbit/s.* If the picture says BUSY MACHINE, do not use its times.
 #
 # ## Project: place it better
 #
-# *Difficulty ●●●, 30 minutes.* Choose a layout for a machine: return `(Layout(d, p, t, 1), m)`, with $m$ = 1, 2 or 4 micro-batches, such that
+# Run Lesson 3 first. *Difficulty ●●●, 20 minutes.* Choose a layout for a machine: return `(Layout(d, p, t, 1), m)`, with $m$ = 1, 2 or 4 micro-batches, such that
 #
 # - $d\,p\,t$ is the number of ranks, `len(machine.places)`;
 # - a rank needs at most `machine.memory` bytes;
@@ -764,19 +746,6 @@ if rank == 0:
 print("on to the next epoch")
 
 # %% [markdown]
-# **Seeds of dropout.** All tensor-parallel ranks have the same residual stream, and must drop the same places in it. Their heads differ, and must drop different places:
-
-# %%
-for mistake in ("", "different", "equal"):
-    apart, common = cluster.run(ways.dropout, mistake, timeout=30)[0]
-    name = {"": "as it should be", "equal": "one seed everywhere"}.get(
-        mistake, "a seed for each rank"
-    )
-    print(f"{name:22s} copies differ by {apart:.2f}; two ranks' heads drop {common:.0%} in common")
-
-# %% [markdown]
-# If each rank uses its own seed everywhere, the copies of the stream differ. With one seed everywhere, heads drop the same places; at a rate of one half, two ranks should share about half of them.
-#
 # <details><summary><b>What the sources say, what we measured</b></summary>
 #
 # | claim | here |

@@ -102,53 +102,6 @@ def looks_at_one_query(o1, l1, o2, l2):
     return merged(o1, l1, o2, l2)
 
 
-def three_messages(scores, target, comm, top=None, back=1, minus=1):
-    """``top``: less than the largest score; ``back``, ``minus``: 0 forgets a term."""
-    from mpi4py import MPI
-
-    top = comm.allreduce(scores.max(), op=MPI.MAX) if top is None else top
-    total = comm.allreduce(np.exp(scores - top).sum())
-    place = target - comm.rank * len(scores)
-    found = comm.allreduce(scores[place] if 0 <= place < len(scores) else 0.0)
-    return back * top + np.log(total) - minus * found
-
-
-def overwrites(scores, target, comm):
-    place = target - comm.rank * len(scores)
-    from mpi4py import MPI
-
-    found = comm.allreduce(scores[place] if 0 <= place < len(scores) else 0.0)
-    top = comm.allreduce(scores.max(), op=MPI.MAX)
-    scores -= top
-    np.exp(scores, out=scores)
-    return top + np.log(comm.allreduce(scores.sum())) - found
-
-
-def each_by_its_own(scores, target, comm):
-    top = scores.max()
-    loss = three_messages(scores, target, comm)
-    whole = np.logaddexp.reduce(comm.allgather(np.logaddexp.reduce(scores)))
-    return loss - whole + top + np.log(comm.allreduce(np.exp(scores - top).sum()))
-
-
-def alone(scores, target, comm):
-    loss = three_messages(scores, target, comm)
-    whole = np.logaddexp.reduce(comm.allgather(np.logaddexp.reduce(scores)))
-    return loss - whole + np.logaddexp.reduce(scores)
-
-
-def by_logarithms(scores, target, comm):
-    """Right: what a rank's scores come to is one number, and these are merged."""
-    whole = np.logaddexp.reduce(comm.allgather(np.logaddexp.reduce(scores)))
-    owner, place = divmod(target, len(scores))
-    return whole - comm.bcast(scores[place] if comm.rank == owner else None, root=owner)
-
-
-def all_scores(scores, target, comm):
-    every = np.concatenate(comm.allgather(scores))
-    return np.logaddexp.reduce(every) - every[target]
-
-
 def planned_by_its_own_name(config, machine, batch):
     plan, micro = plans(config, machine, batch)[0]
     return plan.layout, micro
@@ -259,21 +212,6 @@ CASES = {
             looks_at_one_query,
             lambda *pieces: merged_by(*pieces, most=lambda l1, l2: max(l1.max(), l2.max())),
         ],
-    ),
-    "vocabulary_loss": Case(
-        right=three_messages,
-        also=[by_logarithms, overwrites],
-        wrong=[
-            all_scores,
-            lambda *given: three_messages(*given, top=0.0),
-            lambda scores, *given: three_messages(scores, *given, top=scores.max()),  # its own
-        ],
-        told={
-            "never added again": lambda *given: three_messages(*given, back=0),
-            "score is not subtracted": lambda *given: three_messages(*given, minus=0),
-            "this rank's scores only": alone,
-            "its own largest score": each_by_its_own,
-        },
     ),
     "equal_bytes": Case(
         right=lambda parameters, T, C, L: 1.5 * parameters / T / C / (4 * L + 2),

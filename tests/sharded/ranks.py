@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -9,6 +11,7 @@ from helpers.models.transformer import Config, loss, transformer
 from helpers.sharded.fsdp import Sharded
 from helpers.sharded.hybrid import Hybrid, load_checkpoint, save_checkpoint
 from helpers.sharded.messages import Channel
+from helpers.sharded.tensor_parallel import Split, tensor_transformer
 from helpers.tracing import gather, record
 
 SMALL = Config(vocabulary=24, context=12, layers=2, heads=6, width=24)
@@ -93,7 +96,7 @@ def zero(rows: int, steps: int, stages, background: bool):
 
 
 def refusals():
-    """Units that do not make up the model, and a step without a backward pass."""
+    """Units that do not make up the model, a step without a backward pass, dropout in parts."""
     comm, _, _ = begin()
     channel, model = Channel(comm), transformer(SMALL)
     with pytest.raises(ValueError, match=r"in none: .*scores"):
@@ -107,6 +110,8 @@ def refusals():
     loss(model(x), y).backward()
     with pytest.raises(RuntimeError, match="after each backward pass"):
         loss(model(x), y).backward()
+    with pytest.raises(ValueError, match="no dropout"):
+        tensor_transformer(replace(SMALL, dropout=0.5), Split(comm))
     channel.close()
 
 

@@ -27,7 +27,6 @@ def everything():
     return {
         "stages": notebook.stages(CONFIG, 8),
         "splits": ways.splits(CONFIG, 4),
-        "dropout": {mistake: ways.dropout(mistake) for mistake in ("", "different", "equal")},
         "spans": [notebook.prefetched(CONFIG, 4, prefetch, 5.0) for prefetch in (False, True)],
     }
 
@@ -121,11 +120,6 @@ def test_what_the_notebook_asks_of_its_ranks(found):
         if "experts" not in name:  # their bytes follow the gate
             assert way["bytes"] == pytest.approx(way["formula"].bytes, rel=0.02), name
         assert way["waited"] > 0
-    right, different, equal = (told["dropout"][m] for m in ("", "different", "equal"))
-    assert right[0] == 0.0
-    assert 0.3 < right[1] < 0.7
-    assert different[0] > 0.01
-    assert equal == (0.0, 1.0)
     for took, spans in told["spans"]:
         names = [span.name for span in spans]
         assert took > 8 * 5e-3
