@@ -100,7 +100,7 @@ def scores(pieces: Mapping[str, Sequence[int]], positions: int) -> Sequence[Axes
     ``pieces`` has under a name the rank of each piece of the sequence, in order.
     """
     axes = style.panels(len(pieces), figsize=(11, 4.6))
-    axes[0].figure.set_label("Which rank computes the score of each query and key")
+    axes[0].figure.set_label("Which rank needs the score of each query and key")
     for ax, (name, ranks) in zip(axes, pieces.items(), strict=True):
         length = positions // len(ranks)
         for piece, rank in enumerate(ranks):
