@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from helpers.cuda import errors
+from helpers.cuda import errors, record
 from helpers.cuda.c_types import code, number_of
 from helpers.cuda.cpu.assembly import indexed
 from helpers.cuda.source import templates
@@ -270,5 +270,5 @@ def read_in_advance(answer: dict) -> bool:
     """
     if answer["error"] != "race":
         return False
-    said = [KINDS[answer[one]["kind"]] for one in ("before", "now")]
-    return said == ["read", "atomically updated"]
+    kinds = [record.KINDS[answer[one]["kind"]] for one in ("before", "now")]
+    return kinds == [record.READ, record.ATOMIC]
