@@ -3,7 +3,7 @@
 Cristian (1989), "Probabilistic clock synchronization"; NTP does the same. A rank notes its time,
 asks rank 0 for its time, and notes its own again: the answer was given somewhere in between. Its
 best guess is the middle, wrong by at most half the round trip, so of several rounds the quickest
-counts. Ranks of one computer read the same clock: unless the offset is surely not nothing, it is.
+counts. Ranks of one computer read the same clock: their offset is 0 unless the round trips say no.
 """
 
 from __future__ import annotations

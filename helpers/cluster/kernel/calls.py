@@ -203,7 +203,7 @@ class Calls:
         self._define_again()
 
     def _define_again(self) -> None:
-        """Have new ranks import and define what the lost ones had; without it, if that hangs."""
+        """Have new ranks import and define what the lost ones had; leave it out if that hangs."""
         if not self._defining:
             return
         client, cells = self._processes.connect(), [*self._defining]
