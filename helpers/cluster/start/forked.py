@@ -20,17 +20,14 @@ from helpers.cluster.errors import StartError
 from helpers.cluster.rank import state
 from helpers.cluster.start import folders
 from helpers.cluster.start.forkserver import handle
-from helpers.cluster.start.hosts import Hosts
+from helpers.cluster.start.hosts import CONNECT_SECONDS, LOOK_SECONDS, STOP_SECONDS, Hosts
 from helpers.cluster.start.network import Network
 from helpers.cluster.start.processes import Processes, close, how
 
 if TYPE_CHECKING:
     import ipyparallel
 
-STOP_SECONDS = 5.0
-CONNECT_SECONDS = 60.0
 LONGEST_PLACE = 76  # bytes: the path of a Unix socket has 103 (macOS) or 107 at most
-LOOK_SECONDS = 0.05  # the answer itself ends the wait
 RENEW_AFTER = 50  # starts of ranks: zmq keeps some 60 kB of each rank that was connected once
 
 VARIABLE = "COURSE_RANKS"  # one of WAYS: how "mpi" starts ranks

@@ -12,7 +12,9 @@ from helpers.cluster.start.network import Network
 from helpers.cluster.start.network.keeper import Told
 
 KEEPER = "helpers.cluster.start.network.keeper"
-WAIT, LOOK, STOP = 60.0, 0.05, 5.0  # seconds; the answer itself ends a look
+CONNECT_SECONDS = 60.0
+LOOK_SECONDS = 0.05  # the answer itself ends the wait
+STOP_SECONDS = 5.0
 
 
 class Hosts:
@@ -39,8 +41,8 @@ class Hosts:
 
     def wait(self, server: handle.ForkServer) -> None:
         """Wait until the hosts are there; raise StartError with the reason if they cannot be."""
-        deadline = time.monotonic() + WAIT
-        while not server.ready(self._family, LOOK):
+        deadline = time.monotonic() + CONNECT_SECONDS
+        while not server.ready(self._family, LOOK_SECONDS):
             if self.gone(server) or time.monotonic() > deadline:
                 told = Told.read(self.status)
                 output = handle.output_file(self._folder, "network").read_text(errors="replace")
@@ -55,7 +57,7 @@ class Hosts:
         """End the hosts."""
         if not self.gone(server):
             server.call("kill", name=self._family)
-            server.wait(self._family, STOP)
+            server.wait(self._family, STOP_SECONDS)
 
     def options(self) -> dict:
         """Return the options by which a rank finds its host."""
