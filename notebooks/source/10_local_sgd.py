@@ -572,8 +572,6 @@ if check.slow_link.passed(my_meeting, cluster=cluster):
     except StartError as error:
         print(f"No hosts here ({error}).")
 
-# %% [markdown]
-# An outer momentum acts like a larger rate. A larger inner rate $\lambda$, which your function cannot set, helps too: in lesson 2 each $H$ had its best.
 
 # %% [markdown]
 # ## What breaks

@@ -28,13 +28,31 @@ class Shown:
 SLOW = "This cell is at work, "  # the line that a silent cell has for a while, and none at its end
 
 
+def kernel_and_client(**options) -> tuple:
+    """Start a kernel and a client that sends no heartbeat.
+
+    A heartbeat's send has no time limit: once in some hundred runs it held ``stop_channels``.
+    """
+    from jupyter_client.manager import KernelManager
+
+    manager = KernelManager()
+    manager.start_kernel(**options)
+    client = manager.client()
+    client.start_channels(hb=False)
+    try:
+        client.wait_for_ready(timeout=120)
+    except RuntimeError:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+        raise
+    return manager, client
+
+
 class Kernel:
     """A kernel with ranks."""
 
     def __init__(self, **options) -> None:
-        from jupyter_client.manager import start_new_kernel
-
-        self.manager, self.client = start_new_kernel(startup_timeout=120, **options)
+        self.manager, self.client = kernel_and_client(**options)
 
     @property
     def pid(self) -> int:

@@ -11,11 +11,11 @@ import nbformat
 import pytest
 from IPython.core.application import ENV_CONFIG_DIRS
 from jupyter_client.jsonutil import extract_dates
-from jupyter_client.manager import start_new_kernel
 from traitlets.config import Config
 
 from helpers import at_work
 from helpers.paths import ROOT
+from tests.cluster.kernel import kernel_and_client
 from tools import kernels
 from tools.run import execute
 from tools.silence import LIMIT, silent_cells
@@ -38,7 +38,7 @@ class Kernel:
     """A kernel, and the texts of a display's states in each of its cells."""
 
     def __init__(self, folder):
-        self.manager, self.client = start_new_kernel(cwd=str(folder))
+        self.manager, self.client = kernel_and_client(cwd=str(folder))
 
     def __enter__(self):
         return self
