@@ -521,7 +521,7 @@ print("I took tasks", *taken)
 # - J. Dean, S. Ghemawat (2004), *MapReduce*.
 # - [The MPI standard, version 4.1](https://www.mpi-forum.org/docs/): chapter 12, one-sided communication.
 #
-# **Next**: [02 Train on several ranks: synchronously and asynchronously](02_sgd_sync_async.ipynb).
+# **Next**: [08 Watch an allreduce happen, and price it](08_allreduce_animation.ipynb).
 
 # %%
 cluster.stop()
