@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 # One recorded call: a tuple of these ten, or a list for one that is completed later (non-blocking,
@@ -106,3 +106,4 @@ class Watched:
     identity: Any
     _world: dict[int, Any]  # rank in it, ANY_SOURCE or PROC_NULL -> rank of COMM_WORLD, or name
     _members: tuple  # ranks of COMM_WORLD
+    _adopt: Callable[[Any, str], Any]  # of a communicator that a call made, and the call's name

@@ -11,18 +11,17 @@ a destination, a receive a source, a collective a root or nobody) and what becom
 from __future__ import annotations
 
 import functools
-import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
-from helpers.tracing import collective, exchange, point_to_point
+from helpers.tracing import collective, point_to_point
 from helpers.tracing.activity import Recorder
-from helpers.tracing.point_to_point import Method
 from helpers.tracing.requests import TracedMessage, TracedRequest
+from helpers.tracing.watching import Method, watched
 from helpers.tracing.windows import TracedWin
 
 NAMES = {MPI.ANY_SOURCE: "ANY_SOURCE", MPI.PROC_NULL: "PROC_NULL"}
@@ -132,20 +131,10 @@ def traced_class(plain: type) -> type:
 
 def _wrappers(plain: type) -> Iterator[tuple[str, Method]]:
     """Yield MPI's name and what takes the method's place, for each watched method of the class."""
-    for names, make in (*point_to_point.TABLE, *exchange.TABLE, *collective.TABLE):
+    for names, make in (*point_to_point.TABLE, *collective.TABLE):
         for name in names.split():
             if hasattr(plain, name):
-                yield name, _dressed(name, getattr(plain, name), make)
-
-
-def _dressed(name: str, plain: Method, make: Callable[[str, Method], Method]) -> Method:
-    """Give a watched method mpi4py's defaults, name and documentation."""
-    made = make(name, plain)
-    parameters = inspect.signature(plain).parameters.values()
-    made.__defaults__ = tuple(p.default for p in parameters if p.default is not p.empty)
-    # In a stack that another process dumps, the name of the code is all that tells the MPI call.
-    made.__code__ = made.__code__.replace(co_name=name, co_filename=f"<traced {name}>")
-    return functools.wraps(plain)(made)
+                yield name, watched(name, getattr(plain, name), make)
 
 
 FAMILIES = (MPI.Intracomm, MPI.Cartcomm, MPI.Graphcomm, MPI.Distgraphcomm, MPI.Intercomm)
