@@ -10,6 +10,7 @@ with d the damping, v the personalization (1/N unless given) and Σ x = 1.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterator
 from ctypes import POINTER, c_double, c_int32, c_int64
 from dataclasses import dataclass
 from functools import cache
@@ -92,11 +93,15 @@ def pagerank(
             "pagerank expects 0 <= damping < 1, tolerance > 0 and max_iterations >= 1; got "
             f"damping={damping}, tolerance={tolerance}, max_iterations={max_iterations}"
         )
-    graph, stop = links(graph), Stopping(damping, tolerance, max_iterations)
+    graph = links(graph)
     teleport = _distribution(graph, personalization)
     if method == "auto":
         method = "ordered" if _works() else "csr"
-    x, residuals = (_ordered if method == "ordered" else _power)(graph, teleport, stop)
+    steps = (_ordered if method == "ordered" else _power)(graph, teleport, damping, tolerance)
+    residuals: list[float] = []
+    while len(residuals) < max_iterations and not (residuals and residuals[-1] <= tolerance):
+        x, residual = next(steps)
+        residuals.append(residual)
     result = PageRankResult(x / x.sum(), len(residuals), tuple(residuals), method)
     if not residuals[-1] <= tolerance:
         raise ConvergenceError(
@@ -105,15 +110,6 @@ def pagerank(
             result,
         )
     return result
-
-
-@dataclass(frozen=True)
-class Stopping:
-    """The damping d, and when to stop: at an L1 change, or after so many iterations."""
-
-    damping: float
-    tolerance: float
-    max_iterations: int
 
 
 def _distribution(graph: Links, given: np.ndarray | None) -> np.ndarray:
@@ -126,54 +122,47 @@ def _distribution(graph: Links, given: np.ndarray | None) -> np.ndarray:
     return weights / weights.sum()
 
 
-def _goes_on(residuals: list[float], stop: Stopping) -> bool:
-    return len(residuals) < stop.max_iterations and not (
-        residuals and residuals[-1] <= stop.tolerance
-    )
-
-
-def _power(graph: Links, teleport, stop):
+def _power(
+    graph: Links, teleport: np.ndarray, damping: float, tolerance: float
+) -> Iterator[tuple[np.ndarray, float]]:
     """Version 4 in SciPy: x ← d M x + what is missing from 1, spread over ``teleport``."""
     from scipy import sparse
 
     rows = graph.incoming
-    values = np.take(stop.damping * graph.inverse_out, rows.indices)
+    values = np.take(damping * graph.inverse_out, rows.indices)
     if not graph.unweighted:
         values *= rows.data
     matrix = sparse.csr_array((values, rows.indices, rows.indptr), rows.shape)
-    x, residuals = teleport.copy(), []
-    while _goes_on(residuals, stop):
+    x = teleport.copy()
+    while True:
         y = matrix @ x
         # Teleport and dangling rank in one: both go where `teleport` says, and the sum must be 1.
         y += (1 - y.sum()) * teleport
         x -= y
-        residuals.append(float(np.abs(x, out=x).sum()))
+        yield y, float(np.abs(x, out=x).sum())
         x = y
-    return x, residuals
 
 
-def _ordered(graph: Links, teleport, stop):
-    """Gauss-Seidel in C, along the links: (I − d M) x = v, then scaled to sum 1.
+def _ordered(
+    graph: Links, teleport: np.ndarray, damping: float, tolerance: float
+) -> Iterator[tuple[np.ndarray, float]]:
+    """Gauss-Seidel in C, along the links: (I − d M) x = v, to be scaled to sum 1.
 
     Rank flows from component to component of a directed graph and never back, so solving the
     components in that order needs few sweeps: one, and one to confirm, where there is no cycle.
     The solution's scale takes care of dangling nodes: their rank returns along v as well.
     """
-    rows, damping = graph.incoming, stop.damping
+    rows = graph.incoming
     if rows.indices.dtype != np.int32:
         raise ValueError(f"method 'ordered' takes up to 2**31 edges; got {graph.edges}: use 'csr'")
-    order, blocks = _order_components(rows.indptr, rows.indices, SMALL_COMPONENT)
-    factor = damping * graph.inverse_out
-    weights = None if graph.unweighted else rows.data
-    sweep = _make_sweep(
-        rows.indptr, rows.indices, weights, factor, teleport, blocks, order, damping,
-        SMALL_COMPONENT,
-    )  # fmt: skip
-    x = teleport / (1 - damping)
-    scaled, residuals = x * factor, []
-    while _goes_on(residuals, stop):
-        residuals.append(sweep(x, scaled, stop.tolerance))
-    return x, residuals
+    order, blocks = _order_components(rows.indptr, rows.indices)
+    whole = [np.ascontiguousarray(a, np.int32) for a in (blocks, order, rows.indptr, rows.indices)]
+    factor, x = damping * graph.inverse_out, teleport / (1 - damping)
+    scaled, weights = x * factor, None if graph.unweighted else rows.data
+    arrays = [_at(a, c_int32) for a in whole]
+    arrays += [_at(a, c_double) for a in (weights, factor, teleport, x, scaled)]
+    while True:
+        yield x, _library().sweep(len(blocks) - 1, *arrays, damping, tolerance, SMALL_COMPONENT)
 
 
 # --- in C: kernels.c, reached through ctypes -------------------------------------------------
@@ -202,44 +191,17 @@ def _at(array, kind):
     return None if array is None else array.ctypes.data_as(POINTER(kind))
 
 
-def _order_components(indptr, indices, large: int) -> tuple[np.ndarray, np.ndarray]:
+def _order_components(indptr: np.ndarray, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """List the nodes of a graph component by component, each after those that link to it.
 
-    ``indptr``, ``indices``: incoming links in CSR, int32. Returns (order, start): component b is
-    ``order[start[b]:start[b + 1]]``. Components above ``large`` nodes are listed by number, which
-    reads the matrix from beginning to end.
+    Returns (order, start): component b is ``order[start[b]:start[b + 1]]``. Large components are
+    listed by number, which reads the matrix from beginning to end.
     """
     n = len(indptr) - 1
     order, start = np.empty(n, dtype=np.int32), np.empty(n + 1, dtype=np.int32)
     arrays = (indptr, indices, order, start, np.empty(5 * n, dtype=np.int32))
     count = _library().order_components(n, *(_at(a, c_int32) for a in arrays))
     start = start[: count + 1]
-    for block in np.flatnonzero(np.diff(start) > large):
+    for block in np.flatnonzero(np.diff(start) > SMALL_COMPONENT):
         order[start[block] : start[block + 1]].sort()
     return order, start
-
-
-def _make_sweep(indptr, indices, weights, factor, base, blocks, order, damping, small):
-    """Return ``sweep(x, scaled, tolerance) -> change``, one Gauss-Seidel pass (see kernels.c).
-
-    ``indptr``, ``indices``, ``weights`` (or None) are the incoming links in CSR, ``factor`` is
-    damping / out-weight (N,), ``base`` the teleport term (N,); ``order`` (N,) lists the nodes and
-    ``blocks`` (B + 1,) where each block of them begins.
-    """
-    function = _library().sweep
-    held = [np.ascontiguousarray(a, dtype=np.int32) for a in (blocks, order, indptr, indices)]
-    held += [weights, factor, base]  # by the closure: the arrays must outlive the pointers to them
-    fixed = [_at(a, c_int32) for a in held[:4]] + [_at(a, c_double) for a in held[4:]]
-
-    def sweep(x, scaled, tolerance):
-        return function(
-            len(held[0]) - 1,
-            *fixed,
-            _at(x, c_double),
-            _at(scaled, c_double),
-            damping,
-            tolerance,
-            small,
-        )
-
-    return sweep

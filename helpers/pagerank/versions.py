@@ -10,34 +10,29 @@ from __future__ import annotations
 
 import os
 import warnings
-from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from helpers.machine import free_memory
 from helpers.pagerank.graphs import Links
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 class Version:
     """One way to multiply by the link matrix: ``product(x) -> y``, shapes (N,).
 
     ``bytes_moved`` is what one product must read and write at the least, each array once, caches
-    ignored: indices, values, messages, vectors. ``needs`` names a package that may be absent.
-    ValueError if it does not run on such a device, or torch sees none.
+    ignored: indices, values, messages, vectors. ValueError if it does not run on such a device, or
+    torch sees none.
     """
 
     number: str
     title: str
     devices: tuple[str, ...] = ("cpu", "cuda")
-    needs: str = ""
     bytes_moved: int
 
     def __init__(self, graph: Links, dtype: str = "float32", device: str = "cpu"):
-        import torch
-
         self.device, self.dtype = torch.device(device), getattr(torch, np.dtype(dtype).name)
         if self.device.type not in self.devices:
             where = " or ".join(self.devices)
@@ -50,8 +45,6 @@ class Version:
         self.prepare(graph)
 
     def _tensor(self, array):
-        import torch
-
         array = array if array.dtype.kind == "i" else array.astype(str(self.dtype)[6:])
         return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
 
@@ -80,7 +73,7 @@ class MessagePassingDGL(Version):
     """Version 0: DGL sends each node's share along its out-edges and sums what arrives."""
 
     number, title = "0", "DGL message passing"
-    devices, needs = ("cpu",), "dgl"  # PyPI's wheels are built without CUDA
+    devices = ("cpu",)  # PyPI's wheels are built without CUDA
 
     def prepare(self, graph):
         dgl = import_dgl()
@@ -126,8 +119,6 @@ class SparseInLoop(Version):
     number, title = "1", "sparse COO, product in the loop"
 
     def prepare(self, graph):
-        import torch
-
         source, target, weights = self._edges(graph)
         weights = weights if weights is not None else self.out.new_ones(source.numel())
         self.matrix = torch.sparse_coo_tensor(
@@ -136,8 +127,6 @@ class SparseInLoop(Version):
         self.bytes_moved = graph.edges * (16 + self.real) + 4 * self.nodes * self.real
 
     def product(self, x):
-        import torch
-
         return torch.mv(self.matrix, x * self.out)
 
 
@@ -152,9 +141,9 @@ class DenseInLoop(Version):
 
     def dense(self, graph):
         """G as an (N, N) tensor. Raises ValueError when it would not fit in memory."""
-        import torch
-
-        need, free = self.nodes**2 * self.real, free_bytes(self.device)
+        need = self.nodes**2 * self.real
+        on_gpu = self.device.type == "cuda"
+        free = torch.cuda.mem_get_info(self.device)[0] if on_gpu else free_memory()
         if need > 0.8 * free:
             raise ValueError(
                 f"a dense matrix for {self.nodes} nodes takes {need / 2**30:.1f} GiB; "
@@ -166,8 +155,6 @@ class DenseInLoop(Version):
         return matrix
 
     def product(self, x):
-        import torch
-
         return torch.mv(self.matrix, x * self.out)
 
 
@@ -181,8 +168,6 @@ class DenseFolded(DenseInLoop):
     fold = "product"
 
     def prepare(self, graph):
-        import torch
-
         matrix = self.dense(graph)
         if self.fold == "product":
             matrix = torch.mm(matrix, torch.diag(self.out))
@@ -192,8 +177,6 @@ class DenseFolded(DenseInLoop):
         self.bytes_moved = (self.nodes**2 + 2 * self.nodes) * self.real
 
     def product(self, x):
-        import torch
-
         return torch.mv(self.matrix, x)
 
 
@@ -210,8 +193,6 @@ class CSR(Version):
     number, title = "4", "CSR, int32, pre-scaled"
 
     def prepare(self, graph):
-        import torch
-
         matrix = graph.incoming
         values = matrix.data * graph.inverse_out[matrix.indices]
         parts = [self._tensor(a) for a in (matrix.indptr, matrix.indices, values)]
@@ -224,8 +205,6 @@ class CSR(Version):
         self.bytes_moved = graph.edges * (index + self.real) + self.nodes * (index + 2 * self.real)
 
     def product(self, x):
-        import torch
-
         return torch.mv(self.matrix, x)
 
 
@@ -250,16 +229,16 @@ def rows(device: str = "cpu") -> list[tuple[str, str]]:
     return [
         (name, dtype)
         for name, dtype in every
-        if kind in VERSIONS[name].devices and _has(VERSIONS[name].needs)
+        if kind in VERSIONS[name].devices and (name != "dgl" or has_dgl())
     ]
 
 
-def _has(package: str) -> bool:
-    if package == "dgl":
-        try:
-            import_dgl()
-        except ImportError:
-            return False
+def has_dgl() -> bool:
+    """Whether version 0 runs here."""
+    try:
+        import_dgl()
+    except ImportError:
+        return False
     return True
 
 
@@ -277,8 +256,6 @@ def iterate(version: Version, iterations: int = 200, damping: float = 0.85):
     (N,) torch.Tensor
         x, on the version's device.
     """
-    import torch
-
     n = version.nodes
     x = torch.full((n,), 1.0 / n, dtype=version.dtype, device=version.device)
     for _ in range(iterations):
@@ -300,12 +277,3 @@ def import_dgl():
             f"'scatter' computes the same without it ({type(error).__name__}: {error})"
         ) from error
     return dgl
-
-
-def free_bytes(device) -> int:
-    """Memory still free on a torch device, in bytes."""
-    if device.type == "cuda":
-        import torch
-
-        return torch.cuda.mem_get_info(device)[0]
-    return free_memory()

@@ -10,18 +10,10 @@ import torch
 
 from helpers.pagerank import pagerank
 from helpers.pagerank.graphs import links, random_links
-from helpers.pagerank.versions import VERSIONS, import_dgl, iterate, rows
+from helpers.pagerank.versions import VERSIONS, has_dgl, iterate, rows
 from tests.pagerank import matrix
 
 GRAPH = random_links(300, 0.02, seed=5)
-
-
-def has_dgl() -> bool:
-    try:
-        import_dgl()
-    except ImportError:
-        return False
-    return True
 
 
 @pytest.fixture(params=sorted(VERSIONS))
