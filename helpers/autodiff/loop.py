@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate, pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -29,7 +30,7 @@ from helpers.autodiff.graph import Variable, apply, topological
 from helpers.autodiff.operator import Operator, Type
 from helpers.autodiff.rewriting import rebuild
 from helpers.autodiff.run import Function
-from helpers.autodiff.shaping import Shape, reshape
+from helpers.autodiff.shaping import Shape
 from helpers.autodiff.sizes import Size, count
 
 Step = Callable[..., tuple[Sequence[Variable], Sequence[Variable]]]
@@ -101,15 +102,11 @@ class Scan(Operator):
 
     def _parts(self, whole: Any) -> tuple[list[Any], list[Any]]:
         """Split a result, array or variable, into last states and stacked outputs."""
-        parts: list[Any] = []
-        start: int | Size = 0
-        for shape in self.shapes:
-            stop = start + count(shape)
-            part = whole[start:stop]
-            parts.append(
-                reshape(part, shape) if isinstance(whole, Variable) else part.reshape(shape)
-            )
-            start = stop
+        ends = pairwise(accumulate(map(count, self.shapes), initial=0))
+        parts = [
+            whole[start:stop].reshape(shape)
+            for (start, stop), shape in zip(ends, self.shapes, strict=True)
+        ]
         return parts[: len(self.body.states)], parts[len(self.body.states) :]
 
     def gradient(self, g: Variable, y: Variable, *xs: Variable) -> Sequence[Variable | None]:

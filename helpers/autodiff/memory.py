@@ -23,7 +23,7 @@ import numpy as np
 from helpers.autodiff.gradient import Custom
 from helpers.autodiff.graph import Application, Variable
 from helpers.autodiff.operator import Operator
-from helpers.autodiff.reach import bind, checked, held, leaves, needed
+from helpers.autodiff.reach import bind, checked, leaves, needed
 from helpers.autodiff.shaping import Reshape
 from helpers.autodiff.sizes import resolve, symbols
 from helpers.autodiff.state import Update
@@ -94,7 +94,7 @@ class Plan:
         if got != self._shapes:
             bind(self.inputs, [values[v] for v in self.inputs])  # which may say what is wrong
             raise ValueError(f"this plan expects {dict(self.bindings)}; got shapes {got}")
-        values |= {v: held(v) for v in self._leaves}
+        values |= {v: v.held() for v in self._leaves}  # type: ignore[misc]  # see `needed`
         buffers: dict[Variable, np.ndarray] = {}
         for step in self.steps:
             operands, result = [values[v] for v in step.node.inputs], step.node.output

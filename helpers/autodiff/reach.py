@@ -6,8 +6,6 @@ itself, a good one begins early and waits late: whatever is computed in between,
 
 from __future__ import annotations
 
-import heapq
-from collections import Counter
 from collections.abc import Container, Iterable, Sequence
 
 import numpy as np
@@ -39,31 +37,21 @@ def leaves(
     return [v for v in read if v.maker is None and v not in inputs]
 
 
-def held(v: Variable) -> np.ndarray:
-    """Return the value of a leaf."""
-    array = v.held()
-    assert array is not None  # `needed` has seen to it
-    return array
-
-
 def last_readers(
     order: Sequence[Application], outputs: Sequence[Variable]
 ) -> dict[Application, list[Variable]]:
-    """Say which variables nobody needs after each application: count readers down to none."""
-    readers = Counter(v for node in order for v in set(node.inputs))
+    """Say which variables nobody needs after each application."""
+    last = {v: node for node in order for v in (node.output, *node.inputs)}
     done: dict[Application, list[Variable]] = {}
-    for node in order:
-        if not readers[node.output] and node.output not in outputs:  # run for its effect
-            done[node] = [node.output]
-        for variable in dict.fromkeys(node.inputs):
-            readers[variable] -= 1
-            if not readers[variable] and variable not in outputs:
-                done.setdefault(node, []).append(variable)
+    for variable in last.keys() - set(outputs):
+        done.setdefault(last[variable], []).append(variable)
     return done
 
 
 def schedule(outputs: Iterable[Variable], stop: Container[Variable] = ()) -> list[Application]:
     """List what must be applied to have some variables: what is urgent early, what waits late."""
+    import networkx as nx
+
     outputs = list(outputs)
     order = topological(outputs, stop)
     early = [node for node in order if node.operator.urgency > 0]
@@ -73,26 +61,13 @@ def schedule(outputs: Iterable[Variable], stop: Container[Variable] = ()) -> lis
     early.sort(key=lambda node: len(topological([node.output], stop)))
     order = topological([*(node.output for node in early), *outputs], stop)
     place = {node: i for i, node in enumerate(order)}
-    waiting = {node: set(_before(node, place)) for node in order}
-    readers: dict[Application, list[Application]] = {node: [] for node in order}
+    graph = nx.DiGraph()
+    graph.add_nodes_from(order)
     for node in order:
-        for other in waiting[node]:
-            readers[other].append(node)
-    ready = [(-node.operator.urgency, place[node]) for node in order if not waiting[node]]
-    heapq.heapify(ready)
-    found = []
-    while ready:
-        node = order[heapq.heappop(ready)[1]]
-        found.append(node)
-        for reader in readers[node]:
-            waiting[reader].remove(node)
-            if not waiting[reader]:
-                heapq.heappush(ready, (-reader.operator.urgency, place[reader]))
-    return found
-
-
-def _before(node: Application, place: dict[Application, int]) -> list[Application]:
-    return [v.maker for v in (*node.inputs, *node.after) if v.maker in place]
+        before = (v.maker for v in (*node.inputs, *node.after) if v.maker in place)
+        graph.add_edges_from((other, node) for other in before)
+    first = lambda node: (-node.operator.urgency, place[node])  # noqa: E731
+    return list(nx.lexicographical_topological_sort(graph, key=first))
 
 
 def checked(inputs: Sequence[Variable], arrays: Sequence[np.ndarray]) -> dict[Variable, np.ndarray]:

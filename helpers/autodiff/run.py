@@ -15,7 +15,7 @@ import numpy as np
 
 from helpers.autodiff.graph import Variable
 from helpers.autodiff.operator import Operator
-from helpers.autodiff.reach import bind, checked, held, last_readers, leaves, needed
+from helpers.autodiff.reach import bind, checked, last_readers, leaves, needed
 from helpers.autodiff.sizes import resolve
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Function:
         watcher: Watcher | None = None,
     ) -> list[np.ndarray]:
         """Run the graph with values of its inputs and of its sizes; ``values`` are changed."""
-        values |= {v: held(v) for v in self.leaves}
+        values |= {v: v.held() for v in self.leaves}  # type: ignore[misc]  # see `needed`
         for operator, operands, result, shape, done in self.bound(bindings):
             begin = perf_counter() if watcher else 0.0
             read = [values[v] for v in operands]

@@ -181,9 +181,7 @@ def one_that_forgets(seed: int) -> tuple[GRU, Tensor, tuple[list[float], list[in
     steps, from 1, at which there is a cue. It takes 250 steps of Adam, of 32 sequences each.
     """
     task = ForgetOnCue(12)
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        reader = Reader(task.inputs, 4, task.classes)
+    reader = _reader(seed, task, 4, {})
     layer = reader.layer
     reader.layer = nn.GRU(task.inputs, 4)  # the same numbers in a third of the time
     reader.layer.load_state_dict(layer.state_dict())

@@ -15,7 +15,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from helpers.recurrent.steps import GRUStep, gru_step
+from helpers.recurrent.gradients import gru_forward
+from helpers.recurrent.steps import GRUStep
 
 # A cell of one's own: the input's shares of reset, update and candidate, then the state's, then the
 # state before; all (..., H), as is the state that it returns.
@@ -127,9 +128,4 @@ class GRU(_Recurrent):
         """
         if not (self.has_reset and self.has_update and self.cell is None):
             raise ValueError("trace expects the full GRU: reset, update and no cell of one's own")
-        h = x.new_zeros(x.shape[1], self.hidden_size)
-        steps = []
-        for x_t in x.unbind(0):
-            steps.append(gru_step(x_t, h, *self.weights()))
-            h = steps[-1].state
-        return GRUStep(*(torch.stack(part) for part in zip(*steps, strict=True)))
+        return gru_forward(x, x.new_zeros(x.shape[1], self.hidden_size), *self.weights())[1]
