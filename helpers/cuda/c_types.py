@@ -78,6 +78,21 @@ def blank(match: re.Match[str]) -> str:
     return re.sub(r"[^\n]", " ", match.group())
 
 
+def line_at(text: str, place: int) -> int:
+    """Return the number of the line in which a place of a text lies."""
+    return text.count("\n", 0, place) + 1
+
+
+def closed(text: str, at: int) -> int | None:
+    """Return where the bracket at a place of the text is closed: behind the one that closes it."""
+    pair, depth = {"(": "()", "{": "{}"}[text[at]], 0
+    for bracket in re.compile(rf"[{re.escape(pair)}]").finditer(text, at):
+        depth += 1 if bracket[0] == pair[0] else -1
+        if not depth:
+            return bracket.end()
+    return None
+
+
 def code(source: str) -> str:
     """Blank out comments, directives, ``#if 0`` and quoted text, keeping every line in place."""
     rows, dead = [], 0
@@ -99,9 +114,9 @@ def structs(source: str, defines: Mapping[str, object] | None = None) -> dict[st
     found: dict[str, np.dtype] = {}
     head = r"\b(?:struct|class)\s+(?:(?:alignas|__align__)\s*\([^)]*\)\s*)?(\w*)\s*\{"
     for match in re.finditer(head, text):
-        inside, after = _block(text, match.end())
+        after = closed(text, match.end() - 1) or len(text)
         members: list | None = []
-        for declaration in _without_functions(inside).split(";"):
+        for declaration in _without_functions(text[match.end() : after - 1]).split(";"):
             if declaration.strip() and members is not None:
                 members = _members(re.sub(r"=[^,]*", "", declaration), macros, found, members)
         alias = re.match(r"\s*(\w*)\s*;", text[after:])
@@ -109,16 +124,6 @@ def structs(source: str, defines: Mapping[str, object] | None = None) -> dict[st
             if name and members:
                 found[name] = np.dtype(members, align=True)
     return found
-
-
-def _block(text: str, begin: int) -> tuple[str, int]:
-    """Return what stands from ``begin`` to the brace that closes it, and where it ends."""
-    depth = 1
-    for match in re.finditer(r"[{}]", text[begin:]):
-        depth += 1 if match[0] == "{" else -1
-        if not depth:
-            return text[begin : begin + match.start()], begin + match.end()
-    return text[begin:], len(text)
 
 
 def _without_functions(inside: str) -> str:

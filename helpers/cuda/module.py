@@ -85,7 +85,7 @@ class Module:
         self.name = name or file_name
         self.defines = {key: str(value) for key, value in (defines or {}).items()}
         self.check, self.timeout = check, timeout
-        refused.check_program(self.source)
+        refused.check(self.source, refused.PROGRAM)
         self.templates = source_text.templates(self.source)
         self.signatures = source_text.kernels(self.source, self.defines)
         self.constants = source_text.constants(self.source, self.defines)
@@ -192,7 +192,7 @@ class Module:
         if name not in self.constants:
             known = ", ".join(self.constants) or "none"
             raise LaunchError(f"{self.name} has no constant {name!r}; it has: {known}")
-        wanted = self.constants[name].dtype
+        wanted = self.constants[name]
         if wanted is None:
             raise LaunchError(
                 f"constant {name} is of a type that NumPy does not have; expected a number, a "

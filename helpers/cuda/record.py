@@ -20,6 +20,7 @@ EVENT = np.dtype(
 READ, WRITE, ATOMIC = "read", "write", "atomic"
 KINDS = (READ, WRITE, ATOMIC)
 SPACES = ("global", "shared", "constant")
+SUMS = ("count", "requests", "sectors", "wavefronts", "ideal")  # fields of an Access that add up
 SECTOR = 32  # bytes: the least that a GPU's memory moves
 
 
@@ -171,12 +172,8 @@ def merge(accesses: list[Access], events: np.ndarray) -> tuple[tuple[Access, ...
             b = merged[order[key]]
             merged[order[key]] = replace(
                 b,
-                count=a.count + b.count,
-                requests=a.requests + b.requests,
-                sectors=a.sectors + b.sectors,
-                wavefronts=a.wavefronts + b.wavefronts,
-                ideal=a.ideal + b.ideal,
                 worst=max(a.worst, b.worst),
+                **{name: getattr(a, name) + getattr(b, name) for name in SUMS},
             )
         numbers.append(order[key])
     events = events.copy()
@@ -205,6 +202,11 @@ def turns(record: AccessRecord, *, array: str) -> int:
     events = record.picked(array=array, kind=ATOMIC)
     if len(events) != record.count(array=array, kind=ATOMIC):
         raise ValueError("the record lacks single accesses: record all blocks, with a higher limit")
+    return turns_of(events)
+
+
+def turns_of(events: np.ndarray) -> int:
+    """Count the turns of some events: of a request, as many as lanes want its most wanted place."""
     if not len(events):
         return 0
     warp = events["block"].astype(np.int64) * 32 + events["thread"] // 32

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
-from helpers.cuda.c_types import code, strip_comments
+from helpers.cuda.c_types import code, line_at, strip_comments
 from helpers.cuda.errors import CompileError
 
 HEADERS = (
@@ -16,7 +17,7 @@ HEADERS = (
 )
 
 
-INSTEAD = {  # what no launch from Python has, and what to write in its place
+PROGRAM = {  # what no launch from Python has, and what to write in its place
     r"\bmain\s*\(": "this is a whole program: leave main() out, and launch its kernels from "
     "Python by kernel[grid, block](...), which copies the arrays to the device and back",
     r"<<<": "a launch stands in Python here: write kernel[grid, block](...) for "
@@ -26,23 +27,18 @@ INSTEAD = {  # what no launch from Python has, and what to write in its place
 }
 
 
-def check_program(source: str) -> None:
-    """Refuse what belongs to a program on the host, with one sentence."""
+HEAP = {
+    r"\b(?:malloc|free)\s*\(|\bnew\s+\w|\bdelete\b(?!\s*;)": "accesses to memory from malloc or "
+    "new cannot be checked: hand the kernel an array, or launch with check=False"
+}
+
+
+def check(source: str, instead: Mapping[str, str]) -> None:
+    """Refuse what matches a pattern, outside of comments and quotes, in one sentence."""
     text = code(source)
-    for pattern, instead in INSTEAD.items():
+    for pattern, sentence in instead.items():
         if found := re.search(pattern, text):
-            raise CompileError(f"line {text.count(chr(10), 0, found.start()) + 1}: {instead}")
-
-
-def check_heap(source: str) -> None:
-    """Refuse memory from the device's heap, of which the checks know nothing."""
-    text = code(source)
-    if found := re.search(r"\b(?:malloc|free)\s*\(|\bnew\s+\w|\bdelete\b(?!\s*;)", text):
-        line = text.count("\n", 0, found.start()) + 1
-        raise CompileError(
-            f"line {line}: accesses to memory from malloc or new cannot be checked: hand the "
-            "kernel an array, or launch with check=False"
-        )
+            raise CompileError(f"line {line_at(text, found.start())}: {sentence}")
 
 
 def too_many_constants(size: int) -> CompileError:
@@ -55,16 +51,15 @@ def check_includes(source: str) -> None:
     text = strip_comments(source)
     for match in re.finditer(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]', text, re.M):
         if match[1] not in HEADERS:
-            line = text.count("\n", 0, match.start()) + 1
             raise CompileError(
-                f"line {line}: the CPU runner has no {match[1]}; it has {', '.join(HEADERS)}"
+                f"line {line_at(text, match.start())}: the CPU runner has no {match[1]}; it has "
+                f"{', '.join(HEADERS)}"
             )
     assembly = r'\b(?:asm|__asm__|__asm)\s*(?:volatile|__volatile__)?\s*\(\s*"\s*([^\s";][^"]*)"'
     if found := re.search(assembly, text):
-        line = text.count("\n", 0, found.start()) + 1
         raise CompileError(
-            f"line {line}: the CPU runner has no inline PTX (asm), here `{found[1].strip()}`: "
-            "it runs CUDA C++ only"
+            f"line {line_at(text, found.start())}: the CPU runner has no inline PTX (asm), here "
+            f"`{found[1].strip()}`: it runs CUDA C++ only"
         )
 
 

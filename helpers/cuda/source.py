@@ -12,7 +12,9 @@ from helpers.cuda.c_types import (
     DTYPES,
     Parameter,
     base_type,
+    closed,
     code,
+    line_at,
     macros_of,
     number_of,
     parameter_of,
@@ -33,14 +35,6 @@ class Signature:
 
     def __str__(self) -> str:
         return f"{self.name}({', '.join(f'{p.c_type} {p.name}' for p in self.parameters)})"
-
-
-@dataclass(frozen=True)
-class Constant:
-    """A ``__constant__`` variable."""
-
-    name: str
-    dtype: str | np.dtype | None  # of one element; None where NumPy has no such type
 
 
 def kernels(
@@ -66,10 +60,10 @@ def _no_kernels_of_macros(source: str) -> None:
     text = strip_comments(source)
     for match in re.finditer(r"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:\\\n|[^\n])*)", text, re.M):
         if "__global__" in match[2] and re.search(rf"\b{match[1]}\b", code(source)):
-            line = text.count("\n", 0, match.start()) + 1
             raise CompileError(
-                f"line {line}: the macro {match[1]} makes kernels, and kernels are read from the "
-                "text as it stands: write them out, or make a template of them"
+                f"line {line_at(text, match.start())}: the macro {match[1]} makes kernels, and "
+                "kernels are read from the text as it stands: write them out, or make a template "
+                "of them"
             )
 
 
@@ -117,13 +111,13 @@ def _declared(
     known = structs(source, defines)
     found = []
     for match, names in _heads(text):
-        line = text.count("\n", 0, match.start()) + 1
+        line = line_at(text, match.start())
         if room := _namespace(text, match.start()):
             raise CompileError(
                 f"line {line}: kernel {match['name']} stands in a namespace ({room}), and a launch "
                 "finds only kernels that stand outside: move it out, its functions may stay"
             )
-        inside = _until_parenthesis(text, match.end(), line)
+        inside = _in_parentheses(text, match.end() - 1, line)
         wanted = [i for i in instances if i.split("<")[0] == match["name"]] if names else [None]
         for instance in wanted:
             given = instance.partition("<")[2].rstrip(">").split(",") if instance else []
@@ -135,16 +129,18 @@ def _declared(
                 if part != "void"
             )
             bounds = re.search(r"__launch_bounds__\s*\(", match[0])
-            given_bounds = _until_parenthesis(match[0], bounds.end(), line) if bounds else ""
+            given_bounds = _in_parentheses(match[0], bounds.end() - 1, line) if bounds else ""
             most = number_of(given_bounds.split(",")[0], types) if bounds else None
             found.append(Signature(name, parameters, line, most))
     return found
 
 
-def constants(source: str, defines: Mapping[str, object] | None = None) -> dict[str, Constant]:
-    """Return the ``__constant__`` variables."""
+def constants(
+    source: str, defines: Mapping[str, object] | None = None
+) -> dict[str, str | np.dtype | None]:
+    """Return the ``__constant__`` variables: an element's dtype, None where NumPy has none."""
     macros, known, text = macros_of(source, defines), structs(source, defines), code(source)
-    found = {}
+    found: dict[str, str | np.dtype | None] = {}
     for match in re.finditer(r"[^;{}]*\b__constant__\b", text):
         rest, depth = "", 0
         for letter in text[match.end() :]:  # without what stands in braces: values, or members
@@ -162,8 +158,8 @@ def constants(source: str, defines: Mapping[str, object] | None = None) -> dict[
             dtype = known.get(base) or DTYPES.get(base, (None,))[0]
             if declared[1].split() == ["struct"]:  # one without a name
                 dtype = None
-            for name in re.findall(r"(\w+)\s*(?:\[[^]]*\]\s*)*(?:,|$)", declared[2]):
-                found[name] = Constant(name, dtype)
+            declarators = re.findall(r"(\w+)\s*(?:\[[^]]*\]\s*)*(?:,|$)", declared[2])
+            found |= dict.fromkeys(declarators, dtype)
     return found
 
 
@@ -204,13 +200,12 @@ def explain(log: str, source: str, name: str) -> str:
     return "\n".join(said) if said else log.strip()
 
 
-def _until_parenthesis(text: str, start: int, line: int) -> str:
-    depth = 1
-    for position in range(start, len(text)):
-        depth += {"(": 1, ")": -1}.get(text[position], 0)
-        if not depth:
-            return text[start:position]
-    raise CompileError(f"line {line}: the parameter list of this kernel has no end")
+def _in_parentheses(text: str, opening: int, line: int) -> str:
+    """Return what stands between a parenthesis and the one that closes it."""
+    end = closed(text, opening)
+    if end is None:
+        raise CompileError(f"line {line}: the parameter list of this kernel has no end")
+    return text[opening + 1 : end - 1]
 
 
 def _split(parameters: str) -> list[str]:

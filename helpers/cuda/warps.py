@@ -26,7 +26,7 @@ PASS = np.dtype(
     ]
 )
 LANES = 32
-END = None  # what follows a thread's last piece
+END = -1  # what follows a thread's last piece
 Way = Sequence[Hashable]  # the pieces that a thread goes through
 
 
@@ -135,40 +135,17 @@ def assemble(
 
 def meetings(ways: Sequence[Way]) -> dict:
     """Return of each piece the one, or END, at which lanes that part behind it meet again."""
-    after: dict = {}
+    import networkx as nx
+
+    flow = nx.DiGraph()  # from each piece to what follows it
     for way in {tuple(way) for way in ways}:
-        for piece, follows in zip(way, [*way[1:], END], strict=True):
-            after.setdefault(piece, set()).add(follows)
-    reached = {piece: _reached(piece, after) for piece in after}
-    ends = [piece for piece in after if END in after[piece]]
+        nx.add_path(flow, [*way, END])
+    ends = list(flow.predecessors(END))
+    reached = {piece: nx.descendants(flow, piece) for piece in ends}
     for piece in ends:  # a return where the others go on to another end: nobody is waited for
         if any(end in reached[piece] and piece not in reached[end] for end in ends):
-            after[piece] = after[piece] - {END}
-    # What every way from a piece comes to: shrunk until nothing changes (Aho, Sethi, Ullman).
-    everything = {*after, END}
-    common = dict.fromkeys(after, everything) | {END: {END}}
-    changed = True
-    while changed:
-        changed = False
-        for piece, follows in after.items():
-            now = {piece} | set.intersection(*(common[each] for each in follows))
-            changed |= now != common[piece]
-            common[piece] = now
-    # The nearest of them is the one from which all the others are still to come.
-    return {
-        piece: max(common[piece] - {piece}, key=lambda each: len(common[each])) for piece in after
-    }
-
-
-def _reached(start: Hashable, after: Mapping) -> set:
-    """Return all pieces that can follow one."""
-    found, waiting = set(), [*after[start]]
-    while waiting:
-        piece = waiting.pop()
-        if piece is not END and piece not in found:
-            found.add(piece)
-            waiting += after[piece]
-    return found
+            flow.remove_edge(piece, END)
+    return nx.immediate_dominators(flow.reverse(), END)
 
 
 def together(ways: Sequence[Way], meeting: Mapping) -> list[tuple]:
@@ -187,7 +164,7 @@ def together(ways: Sequence[Way], meeting: Mapping) -> list[tuple]:
             groups: dict = {}
             for lane in lanes:
                 piece = ways[lane][at[lane]] if at[lane] < len(ways[lane]) else END
-                if piece is not END and piece != stop:
+                if piece not in (END, stop):
                     groups.setdefault(piece, []).append(lane)
             if not groups:
                 return

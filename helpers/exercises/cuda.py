@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from helpers.cuda.record import turns_of
 from helpers.exercises.core import call, close, equal, exercise, wrong
 from helpers.exercises.kernels import (
     compiled,
@@ -94,24 +95,12 @@ def tree_sum(answer):
                     "takes part once in a step, and each step leaves fewer numbers to add"
                 )
             made = [record.picked(array="part", kind=kind) for kind in ("write", "atomic")]
-            turns = _turns(np.concatenate(made), record) // blocks - 2  # less: part filled
+            turns = turns_of(np.concatenate(made)) // blocks - 2  # less: part filled
             if turns > 12:  # two warps, six steps
                 wrong(
                     f"the sums are right, but the block's additions take {turns} turns, one after "
                     "another: in a tree each step makes half of what is left to add at a time"
                 )
-
-
-def _turns(events: np.ndarray, record) -> int:
-    """Count the turns that writes take: a warp's at once, but one by one at the same place."""
-    warps = events["thread"].astype(np.int64) // 32
-    asked = [events["access"], events["occurrence"], events["block"], warps]
-    placed = np.stack([*asked, record.elements(events)]).astype(np.int64)
-    places, times = np.unique(placed, axis=1, return_counts=True)
-    _, request = np.unique(places[:-1], axis=1, return_inverse=True)
-    crowds = np.zeros(request.max(initial=-1) + 1, int)
-    np.maximum.at(crowds, request, times)
-    return int(crowds.sum())
 
 
 @kernel_exercise

@@ -121,7 +121,7 @@ def build(
     """
     refused.check_includes(source)
     if kind == WATCHED:
-        refused.check_heap(source)
+        refused.check(source, refused.HEAP)
     kernels = source_text.kernels(source, defines, instances)
     tail = _tail(source, defines, kernels)
     flags = [*COMMON, *FLAGS[kind]]

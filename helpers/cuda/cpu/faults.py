@@ -14,7 +14,34 @@ from helpers.cuda.cpu.assembly import indexed
 from helpers.cuda.source import templates
 
 KINDS = {0: "read", 1: "wrote", 2: "atomically updated"}
+WAITED_FOR = {"barrier": ("__syncthreads()", "block"), "warp": ("a warp-level call", "warp")}
 SPACES = {0: "global", 1: "shared", 2: "constant"}
+
+DID: dict[str, tuple[type[errors.KernelError], str]] = {  # the error of what a thread did
+    "bounds": (errors.BoundsError, " {did} {element}, outside {whole}"),
+    "wild": (errors.BoundsError, " {did} {address}, which belongs to no array"),
+    "const": (errors.KernelError, " wrote to {array}, which the kernel may only read"),
+    "uninitialised": (
+        errors.UninitialisedError,
+        " read {element} in shared memory, which no thread of its block has written,",
+    ),
+    "index": (errors.BoundsError, " touched {local}[{index}], outside {local}, a {type}"),
+    "local": (
+        errors.BoundsError,
+        " {did} a {type} through a pointer, outside the local variable that it points to",
+    ),
+    "guard": (
+        errors.BoundsError,
+        " {did} bytes {offset} to {last} of {variable}, outside the local variable {variable} of "
+        "{bytes} bytes",
+    ),
+    "misaligned": (
+        errors.KernelError,
+        " touched {size} bytes at once at {address}: misaligned, no multiple of {size},",
+    ),
+    "assert": (errors.KernelError, ": {what} failed"),
+    "division": (errors.KernelError, " divided a whole number by zero"),
+}
 
 
 class Explainer:
@@ -46,32 +73,33 @@ class Explainer:
 
     def exception(self, report: dict) -> errors.CudaError:
         """Return the exception, with thread, place and line, that a worker's report stands for."""
-        return getattr(self, f"_{report['error']}", self._internal)(report)
-
-    # One method for each kind of report.
-
-    def _fault(
-        self, kind: type[errors.KernelError], place: dict, said: str, after: str = ""
-    ) -> errors.KernelError:
-        """Say what a thread did, at the line of its code."""
+        name, place = report["error"], report.get("now", report)
+        if name == "memory":  # the system's own finding, which does not say what was done
+            name = "bounds" if report["array"] else "wild"
+        if name not in DID:
+            return getattr(self, f"_{name}", self._internal)(report)
+        kind, did = DID[name]
         line = place["line"] if "line" in place else self._line(place)
+        after = " (a GPU gives garbage without a word)" if name == "division" else ""
+        said = did.format_map(self._words(report, place))
         return kind(f"{self._who(place)}{said}{self._at(line)}{after}", line)
 
-    def _bounds(self, report: dict) -> errors.CudaError:
-        did = f" {KINDS[report['now']['kind']]} {self._element(report)}"
-        said = f"{did}, outside {self._array(report)}"
-        return self._fault(errors.BoundsError, report["now"], said)
+    def _words(self, report: dict, place: dict) -> dict:
+        """Return what the sentences of DID have gaps for, as far as a report tells it."""
+        address = f"address {report.get('offset', 0) & (2**64 - 1):#x}"
+        words = report | {"did": KINDS.get(place.get("kind", -1), "touched"), "address": address}
+        words["type"] = report.get("type", "").strip("'")
+        words["last"] = report.get("offset", 0) + report.get("size", 0) - 1
+        if report.get("array"):
+            words |= {"element": self._element(report), "whole": self._array(report)}
+            words["address"] = f"byte {report['offset']} of {report['array']}"
+        if "column" in report:
+            line = self._line(report)
+            row = self.compiled[line - 1] if line and line <= len(self.compiled) else ""
+            words["local"] = indexed(row, report["column"]) or "a local array"
+        return words
 
-    def _const(self, report: dict) -> errors.CudaError:
-        said = f" wrote to {report['array']}, which the kernel may only read"
-        return self._fault(errors.KernelError, report["now"], said)
-
-    def _uninitialised(self, report: dict) -> errors.CudaError:
-        said = (
-            f" read {self._element(report)} in shared memory, which no thread of its block has "
-            "written,"
-        )
-        return self._fault(errors.UninitialisedError, report["now"], said)
+    # One method for each kind of report that tells of more than what one thread did.
 
     def _race(self, report: dict) -> errors.CudaError:
         now, before = report["now"], report["before"]
@@ -95,12 +123,7 @@ class Explainer:
         )
 
     def _barrier(self, report: dict) -> errors.CudaError:
-        return self._divergent(report, "__syncthreads()", "block")
-
-    def _warp(self, report: dict) -> errors.CudaError:
-        return self._divergent(report, "a warp-level call", "warp")
-
-    def _divergent(self, report: dict, call: str, group: str) -> errors.CudaError:
+        call, group = WAITED_FOR[report["error"]]
         waiting, threads, line = report["waiting"], report["threads"], report["line"]
         places: dict[int, str] = {}  # where the others are, and the first thread that is there
         for x, y, z, other in report["others"]:
@@ -122,59 +145,13 @@ class Explainer:
             line,
         )
 
-    def _index(self, report: dict) -> errors.CudaError:
-        line = self._line(report)
-        row = self.compiled[line - 1] if line and line <= len(self.compiled) else ""
-        name, kind = indexed(row, report["column"]) or "a local array", report["type"].strip("'")
-        said = f" touched {name}[{report['index']}], outside {name}, a {kind}"
-        return self._fault(errors.BoundsError, report, said)
-
-    def _local(self, report: dict) -> errors.CudaError:
-        said = (
-            f" {KINDS[report['kind']]} a {report['type'].strip(chr(39))} through a pointer, "
-            "outside the local variable that it points to"
-        )
-        return self._fault(errors.BoundsError, report, said)
-
-    def _guard(self, report: dict) -> errors.CudaError:
-        name, first = report["variable"], report["offset"]
-        said = (
-            f" {KINDS[report['kind']]} bytes {first} to {first + report['size'] - 1} of {name}, "
-            f"outside the local variable {name} of {report['bytes']} bytes"
-        )
-        return self._fault(errors.BoundsError, report, said)
-
-    def _misaligned(self, report: dict) -> errors.CudaError:
-        size, where = report["size"], f"address {report['offset']:#x}"
-        if report["array"]:
-            where = f"byte {report['offset']} of {report['array']}"
-        said = f" touched {size} bytes at once at {where}: misaligned, no multiple of {size},"
-        return self._fault(errors.KernelError, report["now"], said)
-
-    def _assert(self, report: dict) -> errors.CudaError:
-        return self._fault(errors.KernelError, report, f": {report['what']} failed")
-
-    def _division(self, report: dict) -> errors.CudaError:
-        after = " (a GPU gives garbage without a word)"
-        said = " divided a whole number by zero"
-        return self._fault(errors.KernelError, report, said, after)
+    _warp = _barrier
 
     def _stack(self, report: dict) -> errors.CudaError:
         return errors.KernelError(
             f"{self._who(report)} used more than 128 KiB of local memory (deep recursion, or a "
             "large array inside the kernel?)"
         )
-
-    def _memory(self, report: dict) -> errors.CudaError:
-        said = f" touched address {report['offset']:#x}, which belongs to no array"
-        if report["array"]:
-            said = f" touched {self._element(report)}, outside {self._array(report)}"
-        return self._fault(errors.BoundsError, report, said)
-
-    def _wild(self, report: dict) -> errors.CudaError:
-        now, address = report["now"], report["offset"] & (2**64 - 1)
-        said = f" {KINDS[now['kind']]} address {address:#x}, which belongs to no array"
-        return self._fault(errors.BoundsError, now, said)
 
     def _timeout(self, report: dict) -> errors.CudaError:
         line = self._line(report)

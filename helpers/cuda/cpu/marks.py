@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 
-from helpers.cuda.c_types import blank, strip_comments
+from helpers.cuda.c_types import blank, closed, strip_comments
 
 AROUND = "if (cuda_loop cuda_here; 0) {} else "
 ROUND = " if (cuda_round()) {} else "
-CLOSING = {"(": ")", "{": "}"}
 
 
 def with_marks(source: str) -> str:
@@ -28,13 +27,13 @@ def with_marks(source: str) -> str:
         inside = loop.end()
         if loop[0] == "do":
             opened = re.compile(r"\s*\{").match(text, inside)
-            end = opened and _closed(text, opened.end() - 1)
+            end = opened and closed(text, opened.end() - 1)
             tail = end and re.compile(r"\s*(?=while\b)").match(text, end)
             if not tail:
                 continue
             tails.add(tail.end())
         else:
-            end = _closed(text, text.index("(", inside))
+            end = closed(text, text.index("(", inside))
             if not end:
                 continue
             inside = end
@@ -48,16 +47,6 @@ def with_marks(source: str) -> str:
 def _without_constexpr(text: str) -> str:
     head = re.compile(r"\bconstexpr\b[^;{}=]*\([^;{}]*\)[^;{}]*\{")
     while found := head.search(text):
-        end = _closed(text, found.end() - 1) or len(text)
+        end = closed(text, found.end() - 1) or len(text)
         text = text[: found.start()] + re.sub(r"\S", " ", text[found.start() : end]) + text[end:]
     return text
-
-
-def _closed(text: str, at: int) -> int | None:
-    """Return where the bracket at a place of the text is closed."""
-    opening, depth = text[at], 0
-    for bracket in re.compile(rf"[{re.escape(opening + CLOSING[opening])}]").finditer(text, at):
-        depth += 1 if bracket[0] == opening else -1
-        if not depth:
-            return bracket.end()
-    return None

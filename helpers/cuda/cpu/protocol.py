@@ -36,10 +36,12 @@ field         value                        meaning
 seconds       number                       that the kernel ran
 pieces        number                       of code that all threads went through
 events        number                       kept in the file (:data:`helpers.cuda.record.EVENT`)
-instructions  objects                      :class:`Instruction`, one for each access of the code
+instructions  objects                      accesses of the code, each summed over the launch
 touched       [[read, written], ...]       bytes of each region touched at least once
 ============  ===========================  =====================================================
 
+An instruction has its code address ``pc``, and the fields of :class:`helpers.cuda.record.Access`
+but for its line; ``array`` counts the regions, then the shared arrays, then the variables.
 ``pieces`` comes with ``paths`` only, ``events`` and what follows with ``check``. Of a launch that
 failed, ``error`` names the fault and the other fields describe it: :mod:`helpers.cuda.cpu.faults`
 has one method for each.
@@ -51,12 +53,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict
 
 import numpy as np
 
 from helpers.cuda.arguments import Argument, Region
-from helpers.cuda.record import KINDS, SPACES, Access
+from helpers.cuda.record import KINDS, SPACES, SUMS, Access
 from helpers.cuda.source import Signature
 
 
@@ -79,22 +80,6 @@ class Variable:
     address: int  # in the worker's memory
     bytes: int
     constant: bool
-
-
-class Instruction(TypedDict):
-    """One access of the compiled code to one array, summed over the launch."""
-
-    pc: int  # code address
-    array: int  # counts the regions, then the shared arrays, then the variables
-    kind: int  # helpers.cuda.record.KINDS
-    space: int  # helpers.cuda.record.SPACES
-    size: int  # bytes
-    count: int
-    requests: int
-    sectors: int
-    wavefronts: int
-    ideal: int
-    worst: int
 
 
 @dataclass(frozen=True)
@@ -202,7 +187,7 @@ def constant_request(name: str, data: bytes) -> str:
 
 
 def accesses(
-    call: Call, watch: Watch, instructions: Sequence[Instruction], lines: Sequence[int | None]
+    call: Call, watch: Watch, instructions: Sequence[dict], lines: Sequence[int | None]
 ) -> list[Access]:
     """Give an answer's instructions their lines and their arrays' names."""
     names = [region.name for region in call.regions]
@@ -215,12 +200,8 @@ def accesses(
             kind=KINDS[i["kind"]],
             space=SPACES[i["space"]],
             size=i["size"],
-            count=i["count"],
-            requests=i["requests"],
-            sectors=i["sectors"],
-            wavefronts=i["wavefronts"],
-            ideal=i["ideal"],
             worst=i["worst"],
+            **{name: i[name] for name in SUMS},
         )
         for line, i in zip(lines, instructions, strict=True)
     ]
