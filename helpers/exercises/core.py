@@ -224,6 +224,7 @@ def _same(got: object, want: object) -> bool:
 
 
 def short(value: object) -> str:
+    """Return how a value is shown: in one line of 60 characters at most."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 60 else f"{text[:59]}…"
 

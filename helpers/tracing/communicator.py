@@ -140,7 +140,7 @@ def _wrappers(plain: type) -> Iterator[tuple[str, Method]]:
 FAMILIES = (MPI.Intracomm, MPI.Cartcomm, MPI.Graphcomm, MPI.Distgraphcomm, MPI.Intercomm)
 if TYPE_CHECKING:
 
-    class TracedComm(Traced, MPI.Intracomm): ...
+    class TracedComm(Traced, MPI.Intracomm): ...  # noqa: D101
 
 else:
     TracedComm = traced_class(MPI.Intracomm)

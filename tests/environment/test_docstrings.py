@@ -1,35 +1,28 @@
-"""What a library exports, and what its docstrings lack: ``tools/docstrings.py``."""
+"""What docstrings lack or say wrong: ``tools/docstrings.py``."""
 
 import pytest
 
 from helpers.paths import ROOT
 from tools import docstrings
 
+ENTRY = (
+    '    """Count.\n\n    Parameters\n    ----------\n    {} : int\n        A number.\n    """\n'
+)
+
 
 @pytest.mark.parametrize(
-    ("name", "exported"),
+    ("head", "entry", "found"),
     [
-        ("tracing.trace.Trace", True),  # in __all__, defined elsewhere
-        ("tracing.trace.Trace.steps", True),
-        ("tracing.trace.Trace._sum", False),
-        ("tracing.trace.rounds", False),
-        ("plots.pagerank.bars", True),  # a notebook's draw.bars
-        ("plots.roofline_html.interactive", True),  # its draw.interactive, imported there
-        ("plots.style.ink", False),  # of a module that notebooks import
+        ("class Trace:\n", "n", []),  # in an __all__
+        ("class Trace:\n", "m", ["no parameter is called m"]),
+        ("def bars(n):\n", "n", []),  # a notebook's draw.bars
+        ("def rank_block(n):\n", "n", ["sections, though no notebook or library uses it"]),  # shown
+        ("def _private(n):\n", "m", ["sections, though", "no parameter is called m"]),
     ],
 )
-def test_exported_is_what_a_library_lists_and_what_a_notebook_uses(name, exported):
-    assert docstrings.is_exported(f"helpers.{name}") is exported
-
-
-def test_what_a_docstring_lacks_or_says_wrong_is_a_fault():
-    file = ROOT / "helpers" / "tracing" / "trace.py"
-    entry = "Parameters\n    ----------\n    {} : int\n        A number.\n    "
-    method = "    def steps(self, n):\n        pass"
-    bare = docstrings.faults(f"class Trace:\n{method}", file)
-    assert bare == [f"{file}:1: helpers.tracing.trace.Trace: no docstring"]
-    for name, found in (("n", []), ("m", ["no parameter is called m"])):
-        text = f'class Trace:\n    """A trace.\n\n    {entry.format(name)}"""\n    n: int = 0'
-        assert [line.partition("Trace: ")[2] for line in docstrings.faults(text, file)] == found
-    private = f'"""A module."""\n\ndef private(n):\n    """Count.\n\n    {entry.format("m")}"""'
-    assert len(docstrings.faults(private, file)) == 2
+def test_sections_stand_where_readers_need_them_and_their_entries_are_parameters(
+    head, entry, found
+):
+    lines = docstrings.faults(f"{head}{ENTRY.format(entry)}    n: int = 0", ROOT / "a.py")
+    assert len(lines) == len(found)
+    assert all(part in line for part, line in zip(found, lines, strict=True))
