@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn import functional
 
 from helpers.models.transformer import Config, loss, transformer
-from helpers.pipeline import families, runner
+from helpers.pipeline import families, runner, runs
 from helpers.pipeline.model import kept
 from helpers.pipeline.runner import Pipeline
 from helpers.pipeline.runs import batches, modules_of
@@ -68,30 +68,16 @@ def memory():
     """Bytes kept are the formula's micro-batches, times what one keeps; less when recomputed."""
     from mpi4py import MPI
 
-    comm = MPI.COMM_WORLD
-    found = {}
-    inputs, targets = batches(CONFIG, MICRO)
+    size, rank = MPI.COMM_WORLD.size, MPI.COMM_WORLD.rank
     for name in ("GPipe", "1F1B", "zero-bubble"):
-        for recompute in (False, True):
-            for micro in (1, MICRO):
-                schedule = families.FAMILIES[name](comm.size, micro)
-                modules, _ = modules_of(schedule, comm.rank, CONFIG, torch.float64)
-                pipeline = Pipeline(
-                    comm, schedule, modules, loss, recompute=recompute, measure=True
-                )
-                got = pipeline.step(inputs[:micro], targets[:micro]).bytes
-                found[name, recompute, micro] = got
-        most = kept(name, comm.size, MICRO, comm.rank)
-        one, many = found[name, False, 1], found[name, False, MICRO]
-        if name != "zero-bubble":
-            assert many == most * one, (name, comm.rank, many, most, one)
-        else:
-            assert many <= most * one
+        schedule, most = families.FAMILIES[name](size, MICRO), kept(name, size, MICRO, rank)
+        many, one = runs.bytes_kept(schedule, recompute=False)
+        less, _ = runs.bytes_kept(schedule, recompute=True)
         if name == "zero-bubble":  # what is put off is kept in any case
-            assert found[name, True, MICRO] <= many
+            assert less <= many <= most * one
         else:
-            assert found[name, True, MICRO] < many or most == 1
-    return found
+            assert many == most * one, (name, rank, many, most, one)
+            assert less < many or most == 1
 
 
 def refused():

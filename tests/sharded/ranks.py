@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
+from helpers.datasets.characters import batch
 from helpers.models.transformer import Config, loss, transformer
+from helpers.sharded import runs
 from helpers.sharded.fsdp import Sharded
-from helpers.sharded.hybrid import Hybrid, load_checkpoint, save_checkpoint
 from helpers.sharded.messages import Channel
 from helpers.sharded.tensor_parallel import Split, tensor_transformer
 from helpers.tracing import gather, record
 
 SMALL = Config(vocabulary=24, context=12, layers=2, heads=6, width=24)
 DEEP = Config(vocabulary=24, context=12, layers=4, heads=4, width=16)
+TEXT = np.random.default_rng(0).integers(24, size=400)
 
 
 def begin():
@@ -28,11 +31,9 @@ def begin():
     return comm, comm.Get_rank(), comm.Get_size()
 
 
-def tokens(rows: int, length: int = 12, vocabulary: int = 24, seed: int = 3):
+def tokens(rows: int, seed: int = 3):
     """Return (inputs, targets), the same on every rank."""
-    made = torch.Generator().manual_seed(seed)
-    x = torch.randint(vocabulary, (rows, length + 1), generator=made)
-    return x[:, :-1], x[:, 1:]
+    return runs.rows(SMALL, rows, seed)
 
 
 def messages_sent(trace):
@@ -40,19 +41,24 @@ def messages_sent(trace):
     return {rank: sum(m.source == rank for m in trace.messages) for rank in trace.ranks}
 
 
-def alone(rows: int, steps: int, config: Config = SMALL):
-    """Train one copy on all rows with Adam; return losses and parameters."""
-    model = transformer(config, seed=1, dtype=torch.float64)
+def alone(drawn, config: Config = SMALL, seed: int = 1):
+    """Train one copy with Adam on all rows that are drawn; return losses and parameters."""
+    model = transformer(config, seed, torch.float64)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     losses = []
-    for step in range(steps):
-        x, y = tokens(rows, config.context, config.vocabulary, seed=step)
+    for x, y in drawn:
         optimizer.zero_grad()
         value = loss(model(x), y)
         value.backward()
         optimizer.step()
         losses.append(value.item())
     return losses, {name: p.detach() for name, p in model.named_parameters()}
+
+
+def alone_on_text(steps: int) -> list[float]:
+    """Return the losses of one process that trains as :func:`trained`."""
+    drawn = (map(torch.from_numpy, batch(TEXT, 8, DEEP.context, 0, k)) for k in range(steps))
+    return alone(drawn, DEEP, seed=0)[0]
 
 
 def zero(rows: int, steps: int, stages, background: bool):
@@ -115,30 +121,12 @@ def refusals():
     channel.close()
 
 
-def train(layout, micro, steps, load=None, save=None, start=0, dtype="float64"):
-    """Train the transformer on a mesh; return the losses."""
-    comm, _, _ = begin()
-    hybrid = Hybrid(
-        comm,
-        DEEP,
-        layout,
-        micro,
-        lambda ps: torch.optim.Adam(ps, lr=1e-2),
-        seed=1,
-        dtype=getattr(torch, dtype),
-    )
-    if load:
-        load_checkpoint(load, hybrid)
-    losses = [
-        hybrid.step(*tokens(8, DEEP.context, DEEP.vocabulary, seed=step))
-        for step in range(start, start + steps)
-    ]
-    if save:
-        save_checkpoint(save, hybrid)
-    hybrid.close()
-    return losses
+def trained(layout, micro, steps, **options):
+    """Train the transformer on a mesh, as the notebook does; return the losses."""
+    options = {"batch": 8, "rate": 1e-2, "double": True} | options
+    return runs.train(DEEP, layout, TEXT, steps, micro=micro, **options)
 
 
-def several(runs):
+def several(calls):
     """Train one after another, in one start of the ranks."""
-    return [train(*args, **options) for args, options in runs]
+    return [trained(*args, **options) for args, options in calls]

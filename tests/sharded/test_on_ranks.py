@@ -46,7 +46,7 @@ def found():
             calls["notebook"] = (everything,)
         if size == 3:
             calls["unequal"] = (splits.unequal_lengths,)
-            calls["mesh"] = (ranks.train, Layout(pipeline=3), 2, 2)
+            calls["mesh"] = (ranks.trained, Layout(pipeline=3), 2, 2)
         return dict(zip(calls, on_ranks(size, *calls.values()), strict=True))
 
     return started
@@ -75,7 +75,7 @@ def test_ring_attention_with_unequal_lengths_is_refused_on_every_rank(found):
 
 @pytest.mark.parametrize("size", [1, 2, 3, *(pytest.param(n, marks=PART) for n in (4, 6, 8))])
 def test_every_stage_of_zero_equals_one_process(found, size):
-    losses, parameters = ranks.alone(24, STEPS)
+    losses, parameters = ranks.alone(ranks.tokens(24, seed=step) for step in range(STEPS))
     results = found(size)["zero"]
     for stage in STAGES[size]:
         for rank, one in enumerate(result[stage] for result in results):
@@ -153,14 +153,14 @@ EIGHT = [
     ],
 )
 def test_they_equal_one_process_and_their_checkpoint_loads_on_fewer(count, those, others, tmp_path):
-    losses, _ = ranks.alone(8, 4, ranks.DEEP)
+    losses = ranks.alone_on_text(4)
     saved = str(tmp_path / "saved")
     those[0][1]["save"] = saved
     for found in run_ranks(count, ranks.several, those):
         for run in found:
             assert run == pytest.approx(losses[:2], abs=1e-12)
     for fewer, layouts in others.items():
-        again = runs(1, *layouts, load=saved, start=2)
+        again = runs(1, *layouts, load=saved, begin=2)
         for found in run_ranks(fewer, ranks.several, again):
             for run in found:
                 assert run == pytest.approx(losses[2:], abs=1e-11)
@@ -171,15 +171,15 @@ def test_a_checkpoint_of_another_precision_is_rounded(tmp_path):
     layout = Layout(tensor=2)
     runs = [
         ((layout, 1, 2), {"save": saved[0]}),
-        ((layout, 1, 2), {"load": saved[0], "start": 2, "dtype": "float32", "save": saved[1]}),
-        ((layout, 1, 2), {"load": saved[0], "start": 2}),
-        ((layout, 1, 1), {"load": saved[1], "start": 4}),
+        ((layout, 1, 2), {"load": saved[0], "begin": 2, "double": False, "save": saved[1]}),
+        ((layout, 1, 2), {"load": saved[0], "begin": 2}),
+        ((layout, 1, 1), {"load": saved[1], "begin": 4}),
     ]
     for _, single, double, _ in run_ranks(2, ranks.several, runs):
         assert single == pytest.approx(double, abs=1e-4)
 
 
 def test_a_mesh_of_three_ranks(found):
-    losses, _ = ranks.alone(8, 2, ranks.DEEP)
+    losses = ranks.alone_on_text(2)
     for told in found(3)["mesh"]:
         assert told == pytest.approx(losses, abs=1e-12)
