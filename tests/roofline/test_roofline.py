@@ -52,15 +52,26 @@ def test_one_thread_is_timed_by_what_it_computes_and_several_by_the_clock_on_the
     assert two.seconds > 0.009
 
 
-def slow_roof(monkeypatch, peak=1e9, memory=1e8, peaks=(), memories=()):
+def peak(dtype, flops, threads=1, isa="x"):
+    return {"isa": isa, "dtype": dtype, "threads": threads, "flops": flops, "spread": 0.1}
+
+
+def row(level, rate, threads=1, kind="read"):
+    named = {"level": level, "kind": kind, "threads": threads, "bytes": 4096}
+    return named | {"rate": rate, "spread": 0.0}
+
+
+def roofs(peaks, rows, skipped=()):
+    """Ceilings that are these peaks and bandwidths."""
+    return Ceilings("m", "never", 2, 1e9, peaks, rows, [], [], [], None, None, 1.0, [*skipped])
+
+
+def slow_roof(monkeypatch, peaks=(), memories=()):
     """Ceilings of one thread, too low; what each measurement made again returns: see the others."""
     found = {"flops": iter(peaks), "bandwidth": iter(memories)}
     for name, rates in found.items():
         monkeypatch.setattr(probes, name, lambda *_, rates=rates, **__: [next(rates)])
-    one = {"dtype": "float32", "threads": 1, "spread": 0.0}
-    peaks = [{"isa": instruction_sets()[0].name, "flops": peak} | one]
-    rows = [{"level": "memory", "kind": "read", "threads": 1, "bytes": 4096, "rate": memory}]
-    return Ceilings("m", "never", 1, 1e9, peaks, rows, [], [], [], None, None, 1.0)
+    return roofs([peak("float32", 1e9, isa=instruction_sets()[0].name)], [row("memory", 1e8)])
 
 
 def times(*seconds):
@@ -179,9 +190,6 @@ def test_products_that_differ_in_three_causes_are_right_too():
 
 
 def test_a_rate_that_cannot_be_is_found():
-    def row(level, rate, threads=1, kind="read"):
-        return {"level": level, "kind": kind, "threads": threads, "rate": rate}
-
     good = [row("L1", 200e9), row("L2", 100e9), row("memory", 20e9), row("L1", 400e9, 2)]
     assert implausible(good) == []
     slow = row("L1", 0.5e6, 2)
@@ -213,10 +221,6 @@ def test_threads_are_let_go_after_they_were_measured_on_cores_of_their_own(monke
         assert {len(cores) for cores in during} >= {1}
 
 
-def peak(dtype, flops, threads=1, isa="x"):
-    return {"isa": isa, "dtype": dtype, "threads": threads, "flops": flops, "spread": 0.1}
-
-
 def test_a_peak_that_cannot_be_is_found():
     good = [peak("float32", 100e9), peak("float64", 50e9), peak("float32", 190e9, 2)]
     assert implausible_peaks(good) == []
@@ -242,20 +246,15 @@ def test_what_cannot_be_is_measured_again_and_then_left_out_by_name():
     assert [one["threads"] for one in kept] == [1, 1]
     assert skipped == ["x float64, 2 threads: 5 Gflop/s cannot be"]
     # what was left out breaks nothing that reads the rest
-    made = Ceilings("m", "d", 2, 1e9, kept, [], [], [], [], None, None, 1.0, skipped)
+    made = roofs(kept, [], skipped)
     assert made.peak("float64") == 50e9
     assert made.theory() == []  # of instruction sets that this processor has
     assert made.cache_roofs() == {}
 
 
 def test_every_roof_is_the_highest_of_the_three_loops():
-    rows = [
-        {"level": level, "kind": kind, "threads": 1, "rate": rate, "bytes": 1, "spread": 0.0}
-        for level, rates in (("L1", (3e11, 4e11)), ("memory", (1e10, 2e10)))
-        for kind, rate in zip(("read", "triad"), rates, strict=True)
-    ]
-    peak = {"isa": "x", "dtype": "float32", "threads": 1, "flops": 1e11, "spread": 0.0}
-    made = Ceilings("m", "d", 1, 1e9, [peak], rows, [], [], [], None, None, 1.0, [])
+    rows = [row("L1", 3e11), row("L1", 4e11, kind="triad"), row("memory", 1e10)]
+    made = roofs([peak("float32", 1e11)], [*rows, row("memory", 2e10, kind="triad")])
     assert made.cache_roofs() == {"L1": 4e11}
     assert made.roof(1) == (1e11, 2e10)
 
@@ -283,14 +282,12 @@ def test_caches_end_where_the_curve_says_unless_the_system_contradicts():
 
 def test_the_roof_is_that_of_as_many_threads():
     peaks = [peak("float32", 50e9 * t, t) for t in (1, 2)]
-    rates = [{"level": "memory", "kind": "read", "threads": t, "rate": 10e9 * t, "spread": 0.3}
-             for t in (1, 2)]  # fmt: skip
-    made = Ceilings("m", "d", 2, 1e9, peaks, rates, [], [], [], None, None, 1.0)
+    made = roofs(peaks, [row("memory", 10e9 * t, t) for t in (1, 2)])
     assert made.roof(1) == (50e9, 10e9)
     assert made.roof(2) == (100e9, 20e9)
     made.bandwidths.pop()  # could not be measured
     assert made.roof(2) == (100e9, 10e9)
-    made.bandwidths.append({"level": "memory", "kind": "copy", "threads": 2, "rate": 25e9})
+    made.bandwidths.append(row("memory", 25e9, 2, "copy"))
     assert made.roof(2) == (100e9, 25e9)  # no kernel is above the roof because it copies
 
 
