@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from helpers.exercises.autodiff import two_outputs
-from helpers.exercises.core import NotAttempted, call, close, exercise, several, wrong
+from helpers.exercises.core import NotAttempted, call, close, counted, exercise, several, wrong
 
 if TYPE_CHECKING:
     from helpers.autodiff import Operator
@@ -118,7 +118,7 @@ def sqrt_schedule(answer):
     from helpers.autodiff import checkpoint
 
     for steps, parts in ((1, 1), (9, 3), (10, 3), (12, 4), (7, 7), (7, 1), (100, 10)):
-        what = f"{_number(steps, 'step')} in {_number(parts, 'segment')}"
+        what = f"{counted(steps, 'step')} in {counted(parts, 'segment')}"
         schedule = call(answer, steps, parts)
         if not isinstance(schedule, list | tuple):  # it is gone through more than once
             wrong(f"{what}: expected a list of actions, got a {type(schedule).__name__}")
@@ -136,10 +136,6 @@ def sqrt_schedule(answer):
             wrong(f"{what}: {found.peak} x's are held at one time; {most} suffice")
         if found.forwards > 2 * steps:
             wrong(f"{what}: {found.forwards} steps forward; each may be taken twice, not more")
-
-
-def _number(count: int, what: str) -> str:
-    return f"{count} {what}{'s' if count > 1 else ''}"
 
 
 def _is_action(what: str, given: Any) -> None:

@@ -229,6 +229,11 @@ def short(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:59]}…"
 
 
+def counted(count: int, what: str) -> str:
+    """Return a number of things in words, such as "1 step" and "2 steps"."""
+    return f"{count} {what}{'s' * (count != 1)}"
+
+
 def _given(args: Iterable, kwargs: Mapping[str, object]) -> str:
     """Show what a function was called with; if that is long, of arrays only the shapes."""
 

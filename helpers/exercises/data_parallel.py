@@ -43,42 +43,38 @@ def on_torch_ranks(cluster, function, answer, *arguments) -> list:
         raise
 
 
-def _model(rank: int, factor: float):
-    """A model whose gradients differ everywhere, and its gradients' addresses."""
-    import torch
-
-    model = torch.nn.Linear(3, 2)
-    for parameter in model.parameters():
-        parameter.grad = _gradient(parameter.numel(), rank, factor).view_as(parameter)
-    return model, [parameter.grad.data_ptr() for parameter in model.parameters()]
-
-
 def _gradients(answer, factor: float) -> tuple[str, list]:
-    """Call the answer with a model whose gradients differ everywhere; look at what it left."""
+    """Call the answer with a model whose gradients differ everywhere; say what it did wrong."""
     import torch
 
     from helpers.data_parallel.tasks import init_distributed
 
-    rank = init_distributed().Get_rank()
-    model, addresses = _model(rank, factor)
-    before = [parameter.detach().clone() for parameter in model.parameters()]
-    gradients = [parameter.grad.clone() for parameter in model.parameters()]
+    rank, model = init_distributed().Get_rank(), torch.nn.Linear(3, 2)
+    parameters = dict(model.named_parameters())
+    for parameter in parameters.values():
+        parameter.grad = _gradient(parameter.numel(), rank, factor).view_as(parameter)
+    before = [(p.detach().clone(), p.grad.clone(), p.grad.data_ptr()) for p in parameters.values()]
     returned = answer(model)
+    for (name, parameter), (values, gradient, address) in zip(
+        parameters.items(), before, strict=True
+    ):
+        if returned is None:
+            if parameter.grad is None or not parameter.grad.equal(gradient):
+                answer.attempted()
+        elif returned is not model:
+            return f"it returned {returned!r}: every rank should return the model", []
+        elif not torch.equal(parameter, values):
+            return "the parameters themselves changed; only their gradients should", []
+        elif parameter.grad is None:
+            return f"{name} has lost its gradient", []
+        elif parameter.grad.data_ptr() != address:
+            return (
+                f"the gradient of {name} is another tensor now; the optimizer may still hold the "
+                "old one: write into it (p.grad /= n, p.grad.copy_(x))"
+            ), []
     if returned is None:
-        kept = [parameter.grad for parameter in model.parameters()]
-        if any(new is None or not new.equal(old) for old, new in zip(gradients, kept, strict=True)):
-            answer.attempted()
-        return "nothing", []
-    if returned is not model:
-        return "other", [repr(returned)]
-    if any(not torch.equal(old, new) for old, new in zip(before, model.parameters(), strict=True)):
-        return "moved", []
-    for (name, parameter), address in zip(model.named_parameters(), addresses, strict=True):
-        if parameter.grad is None:
-            return "missing", [name]
-        if parameter.grad.data_ptr() != address:
-            return "rebound", [name]
-    return "gradients", [parameter.grad.flatten().tolist() for parameter in model.parameters()]
+        return "it returned None: every rank should return the model", []
+    return "", [parameter.grad.flatten().tolist() for parameter in parameters.values()]
 
 
 def _gradient(size: int, rank: int, factor: float):
@@ -88,22 +84,12 @@ def _gradient(size: int, rank: int, factor: float):
     return factor * (rank + 1) ** 2 * torch.arange(1.0, size + 1)
 
 
-_FAULTS = {
-    "moved": "the parameters themselves changed; only their gradients should",
-    "nothing": "it returned None: every rank should return the model",
-    "other": "it returned {}: every rank should return the model",
-    "missing": "{} has lost its gradient",
-    "rebound": "the gradient of {} is another tensor now; the optimizer may still hold the old "
-    "one: write into it (p.grad /= n, p.grad.copy_(x))",
-}
-
-
 def _compare(replies: list, weights: list[float], factor: float) -> None:
     """Refuse gradients that are not the weighted sum over all ranks."""
     n = len(replies)
-    for rank, (kind, found) in enumerate(replies):
-        if kind != "gradients":
-            wrong(f"rank {rank} of {n}: {_FAULTS[kind].format(', '.join(found))}")
+    for rank, (fault, found) in enumerate(replies):
+        if fault:
+            wrong(f"rank {rank} of {n}: {fault}")
         for name, gradient in zip(("weight", "bias"), found, strict=True):
             every = [w * _gradient(len(gradient), r, factor) for r, w in enumerate(weights)]
             what = f"rank {rank} of {n}, the gradient of {name}"

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from helpers.exercises.core import NotAttempted, call, close, equal, exercise, several, wrong
+from helpers.exercises.core import (
+    NotAttempted,
+    call,
+    close,
+    counted,
+    equal,
+    exercise,
+    several,
+    wrong,
+)
 from helpers.exercises.groups import on_ranks
 
 
@@ -61,7 +70,7 @@ def meet(answer, *, cluster):
                 at[part::parts] = at[part::parts].mean(0)
             for rank, path in enumerate(found):
                 among = "" if parts == 1 else f" (comm has {len(at[rank % parts :: parts])} ranks)"
-                made = f"{step + 1} step{'s' * (step > 0)}"
+                made = counted(step + 1, "step")
                 what = f"H = {period}: rank {rank}'s parameters after {made}{among}"
                 (got, called), meets = path[step], (step + 1) % period == 0
                 if meets and got == alone[rank].tolist() and not np.allclose(got, at[rank]):
@@ -89,7 +98,7 @@ def consensus_distance(answer):
     rng = np.random.default_rng(3)
     for shape in ((4, 5), (3, 7), (1, 4), (2, 1)):
         values = rng.normal(size=shape) + 3.0
-        what = f"{_number(shape[0], 'replica')} of {_number(shape[1], 'parameter')}: Ξ"
+        what = f"{counted(shape[0], 'replica')} of {counted(shape[1], 'parameter')}: Ξ"
         got, want = call(answer, values.copy()), float(consensus(values))
         if shape == (4, 5):
             for factor, says in (
@@ -100,10 +109,6 @@ def consensus_distance(answer):
                 if _near(got, want * factor):
                     wrong(f"{what}: {says}")
         close(got, want, what, rtol=1e-6)
-
-
-def _number(count: int, what: str) -> str:
-    return f"{count} {what}{'s' * (count != 1)}"
 
 
 # ------------------------------------------------------------------------------------ DiLoCo

@@ -89,6 +89,7 @@ def at_the_latest(answer):
 def my_pagerank(answer):
     """answer(source, target, nodes, damping, tolerance) -> ranks (nodes,), sum 1, sparse."""
     import numpy as np
+    from scipy.sparse import csr_array
 
     from helpers.pagerank import pagerank
 
@@ -103,7 +104,7 @@ def my_pagerank(answer):
             wrong(
                 f"{what}: right or not, it took {spent:.0f} s: does a loop in Python visit edges?"
             )
-        A = _matrix(source, target, nodes)
+        A = csr_array((np.ones(len(source)), (source, target)), shape=(nodes, nodes))
         want = pagerank(A, "csr", damping=damping, max_iterations=10_000).scores
         got = np.asarray(got, dtype=float)
         if got.shape == (nodes,) and abs(got.sum() - 1) > 1e-6:
@@ -138,10 +139,3 @@ def _edges() -> Iterator[tuple[int, np.ndarray, float, float]]:
         pairs = np.unique(rng.integers(least, nodes, (count, 2)), axis=0)
         pairs[:, 1] = rng.permutation(nodes)[pairs[:, 1]]
         yield nodes + (nodes == 50), np.unique(pairs, axis=0), damping, 1e-9  # one without a link
-
-
-def _matrix(source, target, nodes: int):
-    import numpy as np
-    from scipy.sparse import csr_array
-
-    return csr_array((np.ones(len(source)), (source, target)), shape=(nodes, nodes))

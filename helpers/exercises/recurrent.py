@@ -136,23 +136,8 @@ def gru_from_equations(answer):
             wrong(f"{what}: z and 1 − z are swapped (see *Notation*)")
         close(mine, want.detach(), what, rtol=1e-4, atol=1e-5)
         _untouched(("x", "h"), (x, h), given)
-        if not getattr(got, "requires_grad", False):
-            wrong(
-                "no gradient comes back through the state that it returns: is it torch throughout?"
-            )
-        _same_type(got, h, what)
-        mine = _back(got, [h, *weights])
-        true = torch.autograd.grad(want.sum(), [h, *weights])
-        for name, found, due in zip(("h", "W", "U", "b", "c"), mine, true, strict=True):
-            if found is None:
-                wrong(f"right, but no gradient comes back to {name}: is it cut off on the way?")
-            close(
-                found,
-                due,
-                f"{what} is right, but the gradient back to {name}",
-                rtol=1e-3,
-                atol=1e-5,
-            )
+        leaves = dict(zip(("h", "W", "U", "b", "c"), (h, *weights), strict=True))
+        _gradients_back(got, want, leaves, what, rtol=1e-3, atol=1e-5)
 
 
 @exercise
@@ -162,18 +147,19 @@ def one_gate_for_both(answer):
 
     torch.manual_seed(0)
     for shape in ((1, 1), (2, 3), (3, 2, 4)):
-        inputs, states = torch.randn(3, *shape).double(), torch.randn(3, *shape).double()
-        h = torch.randn(shape).double()
+        sizes = ((3, *shape), (3, *shape), shape)
+        leaves = [torch.randn(size).double().requires_grad_() for size in sizes]
+        inputs, states, h = leaves
         z = torch.sigmoid(inputs[1] + states[1])
         want = (1 - z) * torch.tanh(inputs[2] + z * states[2]) + z * h
-        given = [part.clone() for part in (inputs, states, h)]
+        given = [leaf.clone() for leaf in leaves]
         got = call(answer, given[0].unbind(0), given[1].unbind(0), given[2])
-        _one_tensor(got, f"h_t for shares of shape {shape}")
-        close(got, want, f"h_t for shares of shape {shape}")
-        if isinstance(got, torch.Tensor):
-            _same_type(got, h, f"h_t for shares of shape {shape}")
-        _untouched(SHARES, (inputs, states, h), given)
-    _one_gate_gradients(answer)
+        what = f"h_t for shares of shape {shape}"
+        _one_tensor(got, what)
+        mine = got.detach() if isinstance(got, torch.Tensor) else got
+        close(mine, want.detach(), what)
+        _untouched(SHARES, leaves, given)
+        _gradients_back(got, want, dict(zip(SHARES, leaves, strict=True)), what)
 
 
 def _untouched(names, before, after) -> None:
@@ -190,13 +176,16 @@ def _one_tensor(got: object, what: str) -> None:
         wrong(f"{what}: expected one tensor, got a {type(got).__name__} of {count}")
 
 
-def _back(got: Tensor, leaves: Sequence[Tensor], weight: Tensor | None = None) -> tuple:
-    """Return the gradients that come back to the leaves; refuse a tensor that was overwritten."""
+def _gradients_back(got, want: Tensor, leaves: dict[str, Tensor], what: str, **near) -> None:
+    """Refuse a state through which other gradients come back than through the equations."""
     import torch
 
-    weight = torch.ones_like(got) if weight is None else weight
+    if not getattr(got, "requires_grad", False):
+        wrong("no gradient comes back through the state that it returns: is it torch throughout?")
+    _same_type(got, want, what)
+    weight = torch.randn_like(want)
     try:
-        return torch.autograd.grad(got, leaves, weight, allow_unused=True)
+        mine = torch.autograd.grad(got, [*leaves.values()], weight, allow_unused=True)
     except RuntimeError as error:
         if "inplace" in str(error):  # torch's words name its own functions, no line of the reader's
             wrong(
@@ -204,27 +193,11 @@ def _back(got: Tensor, leaves: Sequence[Tensor], weight: Tensor | None = None) -
                 "overwritten what the gradient needs; make a new tensor"
             )
         raise
-
-
-def _one_gate_gradients(answer) -> None:
-    """Refuse a state through which other gradients come back than through the equations."""
-    import torch
-
-    leaves = [torch.randn(3, 2, 3).double().requires_grad_() for _ in range(2)]
-    leaves.append(torch.randn(2, 3).double().requires_grad_())
-    inputs, states, h = leaves
-    got = call(answer, inputs.unbind(0), states.unbind(0), h)
-    if not getattr(got, "requires_grad", False):
-        wrong("no gradient comes back through the state that it returns: is it torch throughout?")
-    z = torch.sigmoid(inputs[1] + states[1])
-    want = (1 - z) * torch.tanh(inputs[2] + z * states[2]) + z * h
-    weight = torch.randn(2, 3).double()
-    mine = _back(got, leaves, weight)
-    true = torch.autograd.grad(want, leaves, weight)
-    for name, found, due in zip(SHARES, mine, true, strict=True):
+    true = torch.autograd.grad(want, [*leaves.values()], weight)
+    for name, found, due in zip(leaves, mine, true, strict=True):
         if found is None:
             wrong(f"right, but no gradient comes back to {name}: is it cut off on the way?")
-        close(found, due, f"h_t is right, but the gradient that comes back to {name} is not")
+        close(found, due, f"{what} is right, but the gradient that comes back to {name}", **near)
 
 
 @exercise

@@ -54,6 +54,12 @@ class Kernel:
     def __init__(self, **options) -> None:
         self.manager, self.client = kernel_and_client(**options)
 
+    def __enter__(self) -> Kernel:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.end()
+
     @property
     def pid(self) -> int:
         return self.manager.provisioner.pid

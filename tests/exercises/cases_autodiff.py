@@ -134,13 +134,13 @@ def extend(y, xs, add=True, zeros=True, backwards=True):
     return [total.get(v) for v in xs]
 
 
-def shared(order, resolve=True, operands=True, fields=True):
+def shared(order, resolve=True, fields=True, alike=lambda operator, inputs: tuple(inputs)):
     """Right: by operator and operands, repeated results replaced by the first."""
     first, instead, found = {}, {}, {}
     for node in order:
-        inputs = tuple(instead.get(v, v) if resolve else v for v in node.inputs)
+        inputs = [instead.get(v, v) if resolve else v for v in node.inputs]
         operator = node.operator if fields else type(node.operator)
-        key = (operator, inputs if operands else frozenset(inputs))
+        key = (operator, alike(node.operator, inputs))
         if key in first:
             found[node] = first[key]
             instead[node.output] = first[key].output
@@ -151,16 +151,11 @@ def shared(order, resolve=True, operands=True, fields=True):
 
 def commutes(order, names=("add", "multiply")):
     """Wrong: the text asks for the same order."""
-    first, instead, found = {}, {}, {}
-    for node in order:
-        inputs = [instead.get(v, v) for v in node.inputs]
-        if str(node.operator) in names:
-            inputs.sort(key=id)
-        key = (node.operator, *inputs)
-        if key in first:
-            found[node], instead[node.output] = first[key], first[key].output
-        first.setdefault(key, node)
-    return found
+
+    def alike(operator, inputs):
+        return tuple(sorted(inputs, key=id) if str(operator) in names else inputs)
+
+    return shared(order, alike=alike)
 
 
 def shared_with_the_nearest(order):
@@ -219,7 +214,7 @@ CASES = {
         also=[lambda order: {node: shared(order).get(node) for node in order}],
         wrong=[
             lambda order: shared(order, resolve=False),
-            lambda order: shared(order, operands=False),
+            lambda order: shared(order, alike=lambda operator, inputs: frozenset(inputs)),
             lambda order: shared(order, fields=False),
             lambda order: {a: b for b, a in shared(order).items()},  # backwards
             lambda order: {node: shared(order).get(node, node) for node in order},

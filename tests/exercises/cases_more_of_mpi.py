@@ -27,12 +27,25 @@ def serves(rank, request, words, waiting, size):
     return dict.fromkeys(everybody, "cmd=barrier_out rc=0")
 
 
-def serves_by_counting(rank, request, words, waiting, size):
-    """Right in another way: with a newline, and a barrier that counts."""
-    if request["cmd"] != "barrier_in":
-        return {rank: serves(rank, request, words, waiting, size)[rank] + "\n"}
+OUT = "cmd=barrier_out rc=0"
+
+
+def with_barrier(barrier):
+    """Serve as is right, but for the barrier, with a newline after each answer."""
+
+    def serve(rank, request, words, waiting, size):
+        if request["cmd"] != "barrier_in":
+            return {rank: serves(rank, request, words, waiting, size)[rank] + "\n"}
+        return barrier(rank, words, waiting, size)
+
+    return serve
+
+
+@with_barrier
+def serves_by_counting(rank, words, waiting, size):
+    """Right in another way."""
     words["came"] = words.get("came", 0) + 1
-    return dict.fromkeys(range(size), "cmd=barrier_out rc=0") if words["came"] % size == 0 else {}
+    return dict.fromkeys(range(size), OUT) if words["came"] % size == 0 else {}
 
 
 def serves_the_tables_keys(rank, request, words, waiting, size):
@@ -45,18 +58,16 @@ def serves_the_tables_keys(rank, request, words, waiting, size):
     return serves(rank, request, words, waiting, size)
 
 
-def serves_without_waiting(rank, request, words, waiting, size):
-    if request["cmd"] == "barrier_in":
-        return {rank: "cmd=barrier_out rc=0"}
-    return serves(rank, request, words, waiting, size)
+@with_barrier
+def serves_without_waiting(rank, words, waiting, size):
+    return {rank: OUT}
 
 
-def serves_one_barrier(rank, request, words, waiting, size):
+@with_barrier
+def serves_one_barrier(rank, words, waiting, size):
     """Does not close the barrier again."""
-    if request["cmd"] != "barrier_in":
-        return serves(rank, request, words, waiting, size)
     waiting.append(rank)
-    return dict.fromkeys(range(size), "cmd=barrier_out rc=0") if len(waiting) >= size else {}
+    return dict.fromkeys(range(size), OUT) if len(waiting) >= size else {}
 
 
 def serves_the_last(rank, request, words, waiting, size):
@@ -65,15 +76,14 @@ def serves_the_last(rank, request, words, waiting, size):
     return {rank: told[rank]} if told else {}
 
 
-def serves_with_a_new_list(rank, request, words, waiting, size):
-    if request["cmd"] != "barrier_in":
-        return serves(rank, request, words, waiting, size)
+@with_barrier
+def serves_with_a_new_list(rank, words, waiting, size):
     waiting.append(rank)
     if len(waiting) < size:
         return {}
     everybody = waiting
     waiting = []
-    return dict.fromkeys(everybody, "cmd=barrier_out rc=0")
+    return dict.fromkeys(everybody, OUT)
 
 
 def serves_after_a_blank(rank, *asked):

@@ -181,48 +181,54 @@ def rules(board, reach=1):
     return (around == 3) | (board & (around == 2))
 
 
-def life_by_rows(mine, steps, comm, ends=True):
-    """Without ``ends`` the first row of the first rank has no neighbour above."""
-    right, left = around(comm)
-    for _ in range(steps):
-        below = comm.sendrecv(mine[0], dest=left, source=right)
-        above = comm.sendrecv(mine[-1], dest=right, source=left)
-        if not ends and comm.rank == 0:
-            above = np.zeros_like(above)
-        mine = rules(np.vstack([above, mine, below]))[1:-1]
-    return mine
+def life(meet):
+    """Make an answer of how a rank hears the rows above and below its own."""
+
+    def answer(mine, steps, comm):
+        for _ in range(steps):
+            above, below = meet(mine, comm, *around(comm))
+            mine = rules(np.vstack([above, mine, below]))[1:-1]
+        return mine
+
+    return answer
 
 
-def life_by_requests(mine, steps, comm):
-    right, left = around(comm)
-    for _ in range(steps):
-        requests = [comm.isend(mine[0], left, tag=0), comm.isend(mine[-1], right, tag=1)]
-        below, above = comm.recv(source=right, tag=0), comm.recv(source=left, tag=1)
-        for request in requests:
-            request.wait()
-        mine = rules(np.vstack([above, mine, below]))[1:-1]
-    return mine
+def by_rows(mine, comm, right, left):
+    below = comm.sendrecv(mine[0], dest=left, source=right)
+    return comm.sendrecv(mine[-1], dest=right, source=left), below
 
 
-def life_by_blocks(mine, steps, comm, below=True):
+def without_ends(mine, comm, right, left):
+    """The first row of the first rank has no neighbour above."""
+    above, below = by_rows(mine, comm, right, left)
+    return above if comm.rank else np.zeros_like(above), below
+
+
+def by_requests(mine, comm, right, left):
+    requests = [comm.isend(mine[0], left, tag=0), comm.isend(mine[-1], right, tag=1)]
+    below, above = comm.recv(source=right, tag=0), comm.recv(source=left, tag=1)
+    for request in requests:
+        request.wait()
+    return above, below
+
+
+def by_blocks(mine, comm, right, left):
     """Sends all of a rank's rows where the first or the last one is enough."""
-    right, left = around(comm)
-    for _ in range(steps):
-        under = comm.sendrecv(mine if below else mine[:1], dest=left, source=right)[0]
-        above = comm.sendrecv(mine, dest=right, source=left)[-1]
-        mine = rules(np.vstack([above, mine, under]))[1:-1]
-    return mine
+    below = comm.sendrecv(mine, dest=left, source=right)[0]
+    return comm.sendrecv(mine, dest=right, source=left)[-1], below
 
 
-def life_that_sends_first(mine, steps, comm):
+def by_a_block_and_a_row(mine, comm, right, left):
+    below = comm.sendrecv(mine[0], dest=left, source=right)
+    return comm.sendrecv(mine, dest=right, source=left)[-1], below
+
+
+def sending_first(mine, comm, right, left):
     """Right for short rows, which are sent eagerly."""
-    right, left = around(comm)
-    for _ in range(steps):
-        comm.send(mine[0], left)
-        comm.send(mine[-1], right)
-        below, above = comm.recv(source=right), comm.recv(source=left)
-        mine = rules(np.vstack([above, mine, below]))[1:-1]
-    return mine
+    comm.send(mine[0], left)
+    comm.send(mine[-1], right)
+    below = comm.recv(source=right)
+    return comm.recv(source=left), below
 
 
 def life_of_everybody(mine, steps, comm):
@@ -231,16 +237,6 @@ def life_of_everybody(mine, steps, comm):
     for _ in range(steps):
         board = rules(board)
     return np.array_split(board, comm.size)[comm.rank]
-
-
-def life_upside_down(mine, steps, comm):
-    """The row from above stands below, as nobody notices on one rank."""
-    right, left = around(comm)
-    for _ in range(steps):
-        below = comm.sendrecv(mine[0], dest=left, source=right)
-        above = comm.sendrecv(mine[-1], dest=right, source=left)
-        mine = rules(np.vstack([below, mine, above]))[1:-1]
-    return mine
 
 
 def sums(value, comm, row=lambda me, n: me // 2, column=lambda me, n: me % 2):
@@ -348,21 +344,19 @@ CASES = {
         also=[handed_over_by_request],
     ),
     "life": Case(
-        right=life_by_rows,
-        also=[life_by_requests],
+        right=life(by_rows),
+        also=[life(by_requests)],
         wrong=[
-            lambda *asked: life_by_rows(*asked, ends=False),
-            life_upside_down,
+            life(without_ends),
+            life(lambda *given: by_rows(*given)[::-1]),  # nobody notices on one rank
             lambda mine, steps, comm: mine,
         ],
         told={
             "right, but by allgather: send each neighbour only": life_of_everybody,
-            "in 2 steps, and neighbours need less than 17,024 B": life_by_blocks,
-            "right, but by sendrecv: rank 0 of 2 sends": lambda *asked: life_by_blocks(
-                *asked, below=False
-            ),
+            "in 2 steps, and neighbours need less than 17,024 B": life(by_blocks),
+            "right, but by sendrecv: rank 0 of 2 sends": life(by_a_block_and_a_row),
         },
-        hangs=[life_that_sends_first],
+        hangs=[life(sending_first)],
     ),
     "grid_sums": Case(
         right=sums,

@@ -17,17 +17,34 @@ def transposed(d_h, h_t, h_before, U):
     return d_a, d_a @ U.T, d_a.T @ h_before
 
 
-def gru(x, h, W, U, b, c, early=False):
+def mixed(z, n, h):
+    return (1 - z) * n + z * h
+
+
+def mixed_over_n(z, n, h):
+    """Right numbers, in a tensor of its own that is overwritten."""
+    n *= 1 - z
+    n += z * h
+    return n
+
+
+def mixed_over_h(z, n, h):
+    """Right numbers, but the state of the step before is gone when its gradient is due."""
+    h *= z
+    h += (1 - z) * n
+    return h
+
+
+def gru(x, h, W, U, b, c, early=False, mix=mixed):
     i_r, i_z, i_n = (x @ W.T + b).chunk(3, 1)
     s_r, s_z, s_n = (h @ U.T + c).chunk(3, 1)
     r, z = torch.sigmoid(i_r + s_r), torch.sigmoid(i_z + s_z)
     if early:  # the reset gate before the product: Cho et al., not this layout
         H = h.shape[1]
-        s_n = (r * h) @ U[2 * H :].T + c[2 * H :]
-        n = torch.tanh(i_n + s_n)
+        n = torch.tanh(i_n + (r * h) @ U[2 * H :].T + c[2 * H :])
     else:
         n = torch.tanh(i_n + r * s_n)
-    return (1 - z) * n + z * h
+    return mix(z, n, h)
 
 
 def backward_by_einsum(d_h, h_t, h_before, U):
@@ -65,51 +82,22 @@ def gru_back_on_the_state(d_h, gates, before, U):
     return found
 
 
-def one_gate(inputs, states, h, reset=lambda z, r: z):
+def one_gate(inputs, states, h, reset=lambda z, r: z, mix=mixed):
     (i_r, i_z, i_n), (s_r, s_z, m) = inputs, states
     z = torch.sigmoid(i_z + s_z)
-    n = torch.tanh(i_n + reset(z, torch.sigmoid(i_r + s_r)) * m)
-    return (1 - z) * n + z * h
+    return mix(z, torch.tanh(i_n + reset(z, torch.sigmoid(i_r + s_r)) * m), h)
 
 
-def one_gate_on_the_argument(inputs, states, h):
-    """Right numbers, but the state of the step before is gone when its gradient is due."""
-    z = torch.sigmoid(inputs[1] + states[1])
-    n = torch.tanh(inputs[2] + z * states[2])
-    h *= z
-    h += (1 - z) * n
-    return h
-
-
-def one_gate_cut(inputs, states, h):
+def one_gate_cut(*given):
     """Right numbers; the gate learns nothing."""
-    z = torch.sigmoid(inputs[1] + states[1]).detach()
-    return (1 - z) * torch.tanh(inputs[2] + z * states[2]) + z * h
+    mix = lambda z, n, h: mixed(z.detach(), n, h)  # noqa: E731
+    return one_gate(*given, reset=lambda z, r: z.detach(), mix=mix)
 
 
 def one_gate_by_columns(inputs, states, h, of=1):
     gi, gh, H = torch.cat(inputs, 1), torch.cat(states, 1), h.shape[of]
     z = torch.sigmoid(gi[:, H : 2 * H] + gh[:, H : 2 * H])
     return (1 - z) * torch.tanh(gi[:, 2 * H :] + z * gh[:, 2 * H :]) + z * h
-
-
-def one_gate_in_place(inputs, states, h):
-    """Right numbers, in a tensor of its own that is overwritten."""
-    z = torch.sigmoid(inputs[1] + states[1])
-    n = torch.tanh(inputs[2] + z * states[2])
-    n *= 1 - z
-    n += z * h
-    return n
-
-
-def gru_in_a_tensor_of_its_own(x, h, W, U, b, c):
-    i_r, i_z, i_n = (x @ W.T + b).chunk(3, 1)
-    s_r, s_z, m = (h @ U.T + c).chunk(3, 1)
-    n = torch.tanh(i_n + torch.sigmoid(i_r + s_r) * m)
-    z = torch.sigmoid(i_z + s_z)
-    n *= 1 - z
-    n += z * h
-    return n
 
 
 def gru_swapped(x, h, W, U, b, c):
@@ -136,13 +124,13 @@ CASES = {
         wrong=[
             lambda *a: one_gate(*a, reset=lambda z, r: r),  # the full GRU
             lambda *a: one_gate(*a).detach(),  # nothing to train
-            one_gate_on_the_argument,
+            lambda *a: one_gate(*a, mix=mixed_over_h),
             one_gate_cut,
             lambda inputs, states, h: one_gate(inputs, states, h.detach()),
             lambda *a: one_gate_by_columns(*a, of=-1),  # right for one seed only
         ],
         told={
-            "in place, such as `n *= z`": one_gate_in_place,
+            "in place, such as `n *= z`": lambda *a: one_gate(*a, mix=mixed_over_n),
             "expected one tensor, got a tuple of 1 part": lambda *a: (one_gate(*a),),
         },
     ),
@@ -179,7 +167,7 @@ CASES = {
         ],
         told={
             "z and 1 − z are swapped": gru_swapped,
-            "in place, such as `n *= z`": gru_in_a_tensor_of_its_own,
+            "in place, such as `n *= z`": lambda *a: gru(*a, mix=mixed_over_n),
             "expected one tensor, got a tuple of 2 parts": lambda *a: (gru(*a), gru(*a)),
         },
     ),

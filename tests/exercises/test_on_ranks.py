@@ -141,25 +141,19 @@ local_sgd.meet(meet, cluster=cluster)
 def test_a_check_says_which_line_of_the_cell_raised_on_a_rank():
     from tests.cluster.kernel import Kernel
 
-    kernel = Kernel()
-    try:
+    with Kernel() as kernel:
         kernel("from helpers.exercises import local_sgd\nfrom helpers.cluster import Cluster")
         kernel("cluster = Cluster(n=2)")
         shown = kernel(RAISES)
         kernel("cluster.stop()")
-    finally:
-        kernel.end()
     assert "no attribute 'nothing' (line 3: values[:] = comm.nothing)" in shown.text
 
 
 def test_a_check_that_starts_more_ranks_says_one_thing():
     from tests.cluster.kernel import Kernel
 
-    kernel = Kernel()
-    try:
+    with Kernel() as kernel:
         kernel("from helpers.cluster import Cluster\ncluster = Cluster(n=4)")
         shown = kernel(GRID)
         kernel("cluster.stop()")
-    finally:
-        kernel.end()
     assert (shown.text, shown.error) == ("grid sums: correct\n", "")
