@@ -7,7 +7,6 @@ import threading
 import time
 from itertools import pairwise
 
-import nbformat
 import pytest
 from IPython.core.application import ENV_CONFIG_DIRS
 from jupyter_client.jsonutil import extract_dates
@@ -17,21 +16,11 @@ from helpers import at_work
 from helpers.paths import ROOT
 from tests.cluster.kernel import kernel_and_client
 from tools import kernels
-from tools.run import execute
-from tools.silence import LIMIT, silent_cells
+from tools.silence import LIMIT
 
 pytestmark = [pytest.mark.notebook, pytest.mark.timeout(300)]
 QUICK = "from helpers import at_work; at_work.SILENT, at_work.EVERY = 0.6, 0.2; import time"
 LONG = 2.0  # seconds
-CELLS = {
-    "quick": QUICK,
-    "silent": f"time.sleep({LONG})",
-    "busy": f"end = time.monotonic() + {LONG}\nwhile time.monotonic() < end: pass",
-    "captured": f"%%capture kept\ntime.sleep({LONG})\nprint('inside')",
-    "what was captured": "kept.show()",
-    "talks": "for k in range(10):\n    print(k, flush=True); time.sleep(0.2)",
-    "short": "1",
-}
 
 
 class Kernel:
@@ -55,6 +44,7 @@ class Kernel:
             kind, content = message["msg_type"], message["content"]
             if kind in ("display_data", "update_display_data"):
                 states.append(content["data"]["text/plain"])
+                assert bool(content["data"]["text/html"]) == bool(states[-1])
                 self.displays.add(content["transient"].get("display_id"))
                 date = extract_dates(message["header"]["date"])  # text, where ipyparallel is there
                 self.times.append(date.timestamp())
@@ -88,30 +78,12 @@ def kernel(living):
     return living
 
 
-@pytest.fixture(scope="module")
-def cells(tmp_path_factory):
-    path = tmp_path_factory.mktemp("at_work") / "n.ipynb"
-    written = [nbformat.v4.new_code_cell(text) for text in CELLS.values()]
-    nbformat.write(nbformat.v4.new_notebook(cells=written), path)
-    done = execute(path, "reader")
-    assert done.problems == ()
-    return dict(zip(CELLS, done.notebook.cells, strict=True))
-
-
-@pytest.mark.parametrize("name", ["silent", "busy", "captured"])
-def test_a_silent_cell_has_a_line_that_goes_at_its_end(cells, name):
-    (line,) = cells[name].outputs
-    assert line.output_type == "display_data"
-    assert line.data == {"text/plain": "", "text/html": ""}
-    assert cells[name].metadata["silence"] < LONG, "it came while the cell ran"
-
-
-def test_a_cell_that_shows_something_has_none_and_what_it_captures_is_its_own(cells):
-    assert "".join(output.text for output in cells["talks"].outputs).split()[0] == "0"
-    assert [output.output_type for output in cells["short"].outputs] == ["execute_result"]
-    (shown,) = cells["what was captured"].outputs
-    assert shown.text == "inside\n"
-    assert silent_cells(nbformat.v4.new_notebook(cells=list(cells.values())), LONG) == []
+def test_a_cell_that_shows_something_has_none_and_what_it_captures_is_its_own(kernel):
+    states, others = kernel.run("for k in range(10):\n    print(k, flush=True); time.sleep(0.2)")
+    assert (states, "".join(others).split()[0]) == ([], "0")
+    states, _ = kernel.run(f"%%capture kept\ntime.sleep({LONG})\nprint('inside')")
+    assert states[0].startswith("This cell is at work")
+    assert kernel.run("kept.show()") == ([], ["inside\n"])
 
 
 def test_the_line_counts_the_seconds(kernel):
@@ -155,12 +127,13 @@ STRANGE = (
 @pytest.mark.parametrize(
     ("code", "shown"),
     [
+        (f"end = time.monotonic() + {LONG}\nwhile time.monotonic() < end: pass", []),
         (f"import asyncio; await asyncio.sleep({LONG})", []),
         (f"get_ipython().run_cell('2 + 3'); time.sleep({LONG})", ["5"]),  # no end of this one
         (f"time.sleep({LONG}); 1 / 0", ["division by zero"]),
         (f"{STRANGE}\ntime.sleep({LONG})\nsys.stdout = kept", []),
     ],
-    ids=["awaits", "a cell within", "fails", "a strange stdout"],
+    ids=["busy", "awaits", "a cell within", "fails", "a strange stdout"],
 )
 def test_a_cell_has_a_line_until_its_own_end(kernel, code, shown):
     states, others = kernel.run(code)
