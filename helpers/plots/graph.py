@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from helpers.plots.style import BLUE, GREEN, ORANGE, VERMILION, ensure_axes, few_decades, note
+from helpers.plots.graph_html import layered
+from helpers.plots.style import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PALETTE,
+    VERMILION,
+    arrow,
+    edge,
+    ensure_axes,
+    few_decades,
+    ink,
+    note,
+)
 from helpers.plots.web.page import embed
 
 if TYPE_CHECKING:
     from IPython.display import HTML
     from matplotlib.axes import Axes
 
+    from helpers.autodiff import Variable
     from helpers.autodiff.checkpoint import Action
 
 
@@ -40,6 +55,60 @@ def memory_against_time(
     few_decades(ax.xaxis)
     ax.legend()
     return ax
+
+
+def orders(ways: Mapping[str, Sequence[Mapping[Variable, int]]]) -> Sequence[Axes]:
+    """Draw a small graph in some orders, each operator above the results alive in its step.
+
+    ``ways`` has for an order, step by step, the bytes of the results alive, the new one last.
+    """
+    import matplotlib.pyplot as plt
+    from matplotlib.patches import Patch
+
+    figure, axes = plt.subplots(2, len(ways), figsize=(9, 5), sharex="col", sharey="row",
+                                height_ratios=(2, 3))  # fmt: skip
+    places: Mapping[Hashable, tuple[float, float]] = {}  # of the first order: the same in each
+    colours: dict[Variable, str] = {}
+    for (title, steps), above, below in zip(ways.items(), *axes, strict=True):
+        made = [list(alive)[-1] for alive in steps]
+        sources = {v: v.maker.inputs if v.maker else () for v in made}
+        sources = {v: () for read in sources.values() for v in read if not v.maker} | sources
+        places = places or layered(sources, dict.fromkeys(sources, 1.0)).places
+        colours = colours or dict(zip(made, PALETTE, strict=False))
+        names = {v: str(v.maker.operator) if v.maker else v.name for v in sources}
+        high = {v: places[v][0] for v in sources}
+        step = {v: made.index(v) + 1 if v.maker else 0 for v in sources}
+        boxes = {}
+        for v in sources:
+            shade = colours.get(v, "white")
+            boxes[v] = above.text(
+                step[v], high[v], names[v], color=ink(shade), ha="center", va="center",
+                bbox={"facecolor": shade, "edgecolor": edge(shade)},
+            ).get_bbox_patch()  # fmt: skip
+        for end, read in sources.items():
+            for v in read:
+                arrow(above, (step[v], high[v]), (step[end], high[end]), zorder=4,
+                      patchA=boxes[v], patchB=boxes[end])  # fmt: skip
+        above.set(title=title, ylim=(max(high.values()) + 8, min(high.values()) - 8))
+        above.axis("off")
+        low = [0.0] * len(steps)
+        for v, shade in colours.items():
+            at = [i for i, alive in enumerate(steps) if v in alive]
+            waits = [made[i] is not v and v not in sources[made[i]] for i in at]
+            below.bar([i + 1 for i in at], [steps[i][v] / 1e6 for i in at], color=shade,
+                      bottom=[low[i] for i in at], edgecolor="white", label=names[v],
+                      hatch=["//" if each else "" for each in waits])  # fmt: skip
+            for i in at:
+                low[i] += steps[i][v] / 1e6
+        for i, most in enumerate(low, 1):
+            below.text(i, most, f"{most:.1f}", ha="center", va="bottom")
+        below.set(xlabel="step", xticks=range(1, len(steps) + 1), xlim=(-0.5, len(steps) + 0.6))
+    axes[1, 0].set(ylabel="results alive [MB]")
+    axes[1, -1].legend(
+        handles=[Patch(facecolor=GREY, edgecolor="white", hatch="//", label="waits")]
+    )
+    figure.set_label("The order decides how long a large result waits")
+    return axes[1]
 
 
 def _joined(spans: Sequence[tuple[float, float]], gap: float = 0.1) -> list[tuple[float, float]]:

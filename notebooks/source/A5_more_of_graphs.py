@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Do more with a computation graph: order, repetition, loops, attention, ranks
 #
-# An appendix to [notebook 09](09_computation_graphs.ipynb): how do frameworks use such a graph for loops, long attention and several ranks?
+# An appendix to [notebook 09](09_computation_graphs.ipynb).
 #
 # **You will be able to**
 #
@@ -38,15 +38,56 @@ threadpool_limits(1)  # of NumPy's matrix products: ranks have one thread, too
 rng = np.random.default_rng(0)
 
 # %% [markdown]
-# ## In which order?
+# ## In which order should a graph run?
+#
+# Operators run in a [topological order](glossary.md#topological-order): each after the makers of its inputs. In $\tanh(u)+\sin(u)$ either tanh or sin runs first, and the value is the same. Is the memory, too?
+#
+# Below, $y=e^Xs$; the column $s$ holds the row sums of $\tanh(\sin X)$. An array of $X$'s size takes 0.5 MB, $s$ and $y$ 2 kB each.
+
+
+# %%
+def alive(order, outputs):
+    """For each step: the results alive, with their bytes; each is freed after its last reader."""
+    last = {v: i for i, node in enumerate(order) for v in node.inputs}
+    now, steps = {}, []
+    for i, node in enumerate(order):
+        v = node.output
+        now[v] = v.dtype.itemsize * int(np.prod(v.shape))
+        steps.append(dict(now))
+        now = {v: size for v, size in now.items() if v in outputs or last[v] > i}
+    return steps
+
+
+def peak(order, outputs):
+    """The most bytes of results that are alive at a time."""
+    return max(sum(step.values()) for step in alive(order, outputs))
+
+
+# %% [markdown]
+# Each operator stands above the results alive in its step. Hatched results wait: the step neither makes nor reads them. How long does $e^X$ (blue) wait?
+
+# %%
+X = autodiff.variable("X", shape=(250, 250))
+s = autodiff.sum(autodiff.tanh(autodiff.sin(X)), axis=1, keepdims=True)
+y = autodiff.exp(X) @ s
+exp, sin, tanh, add, product = autodiff.topological([y])
+ways = {
+    "the library's order": [exp, sin, tanh, add, product],
+    "exp later": [sin, tanh, add, exp, product],
+}
+draw.orders({name: alive(order, [y]) for name, order in ways.items()})
+plt.show()
+
+# %% [markdown]
+# In the library's order $e^X$ waits for three steps, beside sin and tanh: 1.5 MB. If exp runs just before its reader, 1.0 MB is enough.
 #
 # ### Exercise 1: put it in order
 #
-# *Difficulty ●●○, 15 minutes.* Write a topological sort. `outputs` is a list of variables. Return a list of all *applications* (uses of an operator) that these variables need. Each application occurs once, after the applications that make its inputs. `v.maker` is the application that makes the variable `v`, or `None` for an input of the graph. `node.inputs` are the variables that the application `node` reads. Avoid recursion, which would fail for a chain of 5 000 operators.
+# *Difficulty ●●○, 15 minutes.* Write a topological sort without recursion, which would fail for a chain of 5 000 operators. `outputs` is a list of variables. Return a list of all *applications* (uses of an operator) that they need, each once, after those that make its inputs. `v.maker` is the application that makes the variable `v`, or `None` for an input of the graph. `node.inputs` are the variables that the application `node` reads.
 #
 # <details><summary>Hint</summary>
 #
-# Use a list as a stack. The first time you pop an application, push it again, marked as *ready*, and then push the makers of its inputs. When you pop it with the mark, append it to the order. Skip an application that is in the order already.
+# Use a stack. When you first pop an application, push it again, marked as *ready*, and then the makers of its inputs. When you pop it with the mark, append it to the order. Skip applications that are in the order.
 #
 # </details>
 
@@ -73,7 +114,7 @@ def my_order(outputs):
 check.topological_order(my_order)
 
 # %% [markdown]
-# Does the order matter for memory? We draw 300 topological orders at random, for the loss of a perceptron and its gradients. `peak` gives each result memory of its own, frees it after its last reader, and returns the most bytes in use.
+# We draw 300 random orders for a perceptron's loss and gradients. Where are the library's order and (once it is right) yours?
 
 
 # %%
@@ -88,43 +129,63 @@ def random_order(outputs):
     return order
 
 
-def peak(order, outputs):
-    """Return the most bytes of results that are alive at a time."""
-    last = {v: i for i, node in enumerate(order) for v in node.inputs}
-    most = alive = 0
-    for i, node in enumerate(order):
-        alive += node.output.type.dtype.itemsize * int(np.prod(node.output.shape))
-        most = max(most, alive)
-        for v in {v for v in node.inputs if v.maker and last[v] == i} - set(outputs):
-            alive -= v.type.dtype.itemsize * int(np.prod(v.shape))
-    return most
-
-
-# %% [markdown]
-# Is the library's order, the dashed line, among the good ones?
-
 # %%
 x, t = autodiff.variable("x", shape=(256, 64)), autodiff.variable("t", shape=(256, 10))
 W, V = autodiff.variable("W", shape=(64, 128)), autodiff.variable("V", shape=(128, 10))
 h = autodiff.tanh(x @ W)
 loss = autodiff.mean((h @ V - t) ** 2)
 wanted = [loss, *autodiff.gradients(loss, [W, V])]
-drawn = [peak(random_order(wanted), wanted) / 1e6 for _ in range(300)]
-library = peak(autodiff.topological(wanted), wanted) / 1e6
+orders = {"the library's order": autodiff.topological(wanted)}
+if check.topological_order.passed(my_order):
+    orders["your order"] = my_order(wanted)
+
+# %%
+drawn = {}  # arrays of h's size at the peak: the peaks, in MB
+for _ in range(300):
+    most = max(alive(random_order(wanted), wanted), key=lambda step: sum(step.values()))
+    large = sum(np.prod(v.shape) == np.prod(h.shape) for v in most)
+    drawn.setdefault(large, []).append(sum(most.values()) / 1e6)
 _, ax = plt.subplots()
-ax.hist(drawn, bins=24)
-ax.axvline(library, color=style.VERMILION, linestyle="--", label="the library's order")
+sizes = sorted(drawn)
+names = [f"{large} arrays of h's size" for large in sizes]
+ax.hist([drawn[large] for large in sizes], bins=24, stacked=True, label=names)
+for (name, order), line in zip(orders.items(), ("--", ":"), strict=False):
+    ax.axvline(peak(order, wanted) / 1e6, color="black", linestyle=line, label=name)
+    print(f"{name}: peak {peak(order, wanted) / 1e6:.2f} MB")
 ax.figure.set_label("Peak memory of 300 random orders, and of the library's order")
 ax.set(xlabel="peak memory [MB]", ylabel="random orders")
-ax.legend()
+ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3)
 plt.show()
-print(f"peak of the 300 random orders: {min(drawn):.2f} to {max(drawn):.2f} MB")
-print(f"peak of the library's order:   {library:.2f} MB")
 
 # %% [markdown]
-# No: it is near the worst, and the best order drawn needs almost a third less memory. The library takes the first order it finds.
+# The library's order is near the worst. The heaps differ by one array of $h$'s size, 0.26 MB: at the peak, most orders hold four, the library's five. Which of the five waits? We delay one operator at a time until just before its first reader:
+
+
+# %%
+def delayed(node, order):
+    """The order, with this application just before its first reader."""
+    rest = [other for other in order if other is not node]
+    first = [i for i, other in enumerate(rest) if node.output in other.inputs]
+    place = first[0] if first else len(rest)
+    return [*rest[:place], node, *rest[place:]]
+
+
+order = orders["the library's order"]
+best = min(order, key=lambda node: peak(delayed(node, order), wanted))
+reader = next(i for i, node in enumerate(order, 1) if best.output in node.inputs)
+between = ", ".join(str(node.operator) for node in order[order.index(best) + 1 : reader - 1])
+print(f"{best.operator}, of shape {best.output.shape}: step {order.index(best) + 1},", end=" ")
+print(f"first read in step {reader}; between them: {between}")
+print(f"delayed: peak {peak(delayed(best, order), wanted) / 1e6:.2f} MB")
+
+# %% [markdown]
+# $\partial L/\partial h$ waits while three operators compute tanh's derivative, $1-h^2$: as with $e^X$, the library makes a product's left operand first. Our solution to Exercise 1 takes the last operand and output first: 0.84 MB.
+#
+# **Answer.** In one that makes large results shortly before they are read: delaying one operator lowers this peak by a sixth.
 #
 # ## What is computed twice?
+#
+# If $\partial L/\partial(r\cdot r)=g$, the product rule computes $\partial L/\partial r$ as $g\,r+g\,r$: three operators, of which two are enough. Gradient rules do not look for equal operators. Finding the repeats, *common subexpression elimination*, saves time and memory.
 #
 # ### Exercise 2: nothing twice
 #
@@ -157,7 +218,7 @@ def my_sharing(order):
 check.common_subexpressions(my_sharing)
 
 # %% [markdown]
-# How many operators of a gradient are repeated? We try GELU, a smooth ReLU computed with a cube and a tanh. For the second derivative, we multiply the gradient by a vector `along`, sum, and differentiate again.
+# How many operators repeat in the gradient of GELU, a smooth ReLU? For the second derivative, we multiply the gradient by a vector `along`, sum, and differentiate again.
 
 # %%
 x, along = autodiff.variable("x", shape=(1000,)), autodiff.variable("along", shape=(1000,))
@@ -174,11 +235,11 @@ for name, wanted in (("gradient", first), ("second derivative", second)):
     print(f"{library} by the library")
 
 # %% [markdown]
-# Gradient rules add operators without looking for equal ones, so a pass removes the repeats afterwards: 2 of 32 operators, and 10 of 67.
+# **Answer.** Ones, squares, and products like $g\,r$: 2 of 32 operators in GELU's gradient, 10 of 67 in its second derivative.
 #
 # ## How does a graph hold a loop?
 #
-# A loop whose length is known only at run time cannot be unrolled in advance. There are two ways out. The first is `scan`: an operator that *contains* a graph for one step of the loop, and runs it for each element of a sequence. Its gradient is another scan, from the last element to the first. Here is a recurrent network with the step $h \leftarrow \tanh(x_t + hU)$:
+# A loop whose length is known only at run time cannot be unrolled. One way out is `scan`, an operator that *contains* a graph for one step, and runs it for each element of a sequence. Its gradient is another scan, from the last element to the first. Here is a recurrent network with the step $h \leftarrow \tanh(x_t + hU)$:
 
 # %%
 H = 5
@@ -197,7 +258,7 @@ rnn = autodiff.function([xs, h0, U], [dU])
 print(f"gradient with respect to U: {len(rnn.order)} operators, whatever T is")
 
 # %% [markdown]
-# PyTorch instead records every step of a Python loop. Does it find the same gradient?
+# PyTorch instead evaluates *eagerly*: each operator runs at once and is recorded. Does it find the same gradient?
 
 # %%
 for T in (3, 50):
@@ -211,7 +272,7 @@ for T in (3, 50):
     print(f"T = {T:2}: relative difference from PyTorch {off:.1g}")
 
 # %% [markdown]
-# Yes, up to rounding. PyTorch's way is the second, *eager* evaluation: each operator runs at once and is recorded. Our library can, too. Newton's iteration $X\leftarrow X(2I-AX)$ converges to $A^{-1}$, and the values of $X$ decide when to stop:
+# Yes, up to rounding. With `autodiff.eager` our library records operators as they run, too. Newton's iteration $X\leftarrow X(2I-AX)$ converges to $A^{-1}$, and the values of $X$ decide when to stop:
 
 # %%
 size = 4
@@ -237,17 +298,21 @@ for name, matrix in (("the recorded matrix", A.value), ("a harder matrix", harde
     print(f"{name}: largest entry of X A − I is {off:.1g}")
 
 # %% [markdown]
-# No: the graph holds the recorded rounds, too few for the harder matrix. `torch.compile` therefore attaches conditions, *guards*, to each recorded graph (types, shapes, values of Python), records anew when one fails, and splits the graph where a tensor's value decides, as here.
+# No: it holds too few rounds. `torch.compile` therefore attaches conditions, *guards*, to each recorded graph (types, shapes), records anew when one fails, and splits the graph where a tensor's value decides, as here.
+#
+# **Answer.** As one operator that contains a step's graph, for any length; or as the steps that ran, right only for runs of as many steps.
 #
 # ## What does FlashAttention recompute?
 #
-# Attention, $O=\operatorname{softmax}(QK^\top)V$ for $n$ queries, makes an $n\times n$ table, far larger than $Q$, $K$ and $V$ for large $n$. *FlashAttention* (Dao et al. 2022) never stores the table. The forward pass computes a few rows, uses them, discards them, and keeps one number for each row: the logarithm of the sum of its exponentials. With this number the backward pass recomputes any piece of the table from $Q$ and $K$. So FlashAttention combines fusion and recomputation. Forward and backward together need seven matrix products instead of six.
+# Attention, $O=\operatorname{softmax}(QK^\top)V$ for $n$ queries, makes an $n\times n$ table, far larger than $Q$, $K$ and $V$ for large $n$. (We leave out the usual $1/\sqrt d$, which can be multiplied into $Q$.) *FlashAttention* (Dao et al. 2022) never stores the table. The forward pass computes a few rows, uses and discards them, and keeps one number for each row: the logarithm of the sum of its exponentials. With this number the backward pass recomputes any piece of the table from $Q$ and $K$.
 #
 # ### Exercise 3: a block, computed again
 #
-# *Difficulty ●●○, 15 minutes.* Write the backward pass of one block: some queries meet some keys. Do not change the arguments, NumPy arrays that other blocks read. `Q`, `g` (the gradient with respect to the output), `out` (the output) and the column `log_sum` have a row for each query of the block, `K` and `V` for each key. But `out` and `log_sum` were computed with *all* keys. Return the arrays `(dQ, dK, dV)`: what this block adds to the three gradients. With $A$ the block's piece of the table after softmax, and $S=QK^\top$:
+# *Difficulty ●●○, 15 minutes.* Write the backward pass of one block: some queries meet some keys. Do not change the arguments: other blocks read them. `Q`, `g` ($\partial L/\partial O$), `out` ($O$) and the column `log_sum` have a row for each query of the block, `K` and `V` for each key. But `out` and `log_sum` were computed with *all* keys. Return the arrays `(dQ, dK, dV)`: what this block adds to the three gradients. With $A$ the block's piece of the table after softmax, and $S=QK^\top$:
 #
-# $$dA = gV^\top,\qquad dS = A\odot(dA - d),\qquad d = \text{sum of each row of } g\odot O.$$
+# $$dA = gV^\top,\qquad dS = A\odot(dA - d),\qquad d = \text{sum of each row of } g\odot O,$$
+#
+# where $\odot$ multiplies element by element.
 #
 # <details><summary>Hint</summary>
 #
@@ -270,7 +335,7 @@ def my_block(Q, K, V, g, out, log_sum):
 check_runs.attention_block(my_block)
 
 # %% [markdown]
-# Now attention in blocks of `rows` queries against the graph, which keeps the table (until your block is right, the graph alone):
+# We compare attention in blocks of `rows` queries with the graph, which keeps the whole table. Until your block is right, only the graph runs.
 
 
 # %%
@@ -314,11 +379,13 @@ for name, way in ways.items():
 others.say()
 
 # %% [markdown]
-# One block of all 1024 rows *is* the whole table, and needs more memory than the graph. Blocks of 64 rows cut the peak to less than a quarter of the graph's. They save memory; whether they save time varies from run to run. (FlashAttention also cuts each row into blocks, with a running maximum. A block then fits into a GPU's fast memory, which saves time, too.)
+# One block of all 1024 rows *is* the whole table, and needs more memory than the graph. (FlashAttention cuts the rows, too: a block then fits into a GPU's fast memory, which saves time.)
+#
+# **Answer.** The table, block by block: with blocks of 64 rows, the peak is less than a quarter of the graph's, for seven matrix products instead of six.
 #
 # ## How does a graph train on several ranks?
 #
-# Two ranks have half of a batch each, and average every gradient before the update. The pass `average_gradients` puts two operators behind each gradient. The first queues the gradient, as soon as it exists, for a thread that runs the allreduces one after another. The second waits for the allreduce; all waits come after the last gradient is computed.
+# Two ranks have half of a batch each, and average every gradient before the update. The pass `average_gradients` puts two operators behind each gradient. The first queues the gradient, as soon as it exists, for a thread that runs the allreduces one after another. The second waits for the allreduce; all waits come after the last gradient.
 #
 # > **Predict.** The backward pass of three layers computes the last layer's gradient first. How many of the three allreduces are queued while the rank still has a gradient to compute?
 
@@ -378,7 +445,7 @@ equal = all(
 print("weights of both ranks equal to one process, bit for bit:", equal)
 
 # %% [markdown]
-# Each triangle marks a gradient that is ready; its allreduce, with the same number, is queued. An allreduce lasts until both ranks have taken part, and the next one waits for it. After *waits* come the updates. Which allreduces overlap with computation?
+# A triangle marks a gradient that is ready, and whose allreduce, of the same number, is queued. An allreduce lasts until both ranks have taken part, and the next one waits for it. Which allreduces overlap with computation?
 
 # %%
 style.doubt(draw.overlap([events for _, events in ranks]).figure, others)
@@ -394,13 +461,14 @@ for rank, (_, events) in enumerate(ranks):
 early.answer(sum(start < last for start in queued))
 
 # %% [markdown]
-# Allreduces 1 and 2, of the last two layers, are queued early, and may overlap. Where two ranks and their two threads share two cores, allreduce 1 takes long, and often 2 begins too late. Allreduce 3 never overlaps: once the first layer's gradient is ready, no gradient is left to compute. The weights agree bit for bit: one process and two ranks add the same two gradients, and halve the sum.
+# Allreduces 1 and 2, of the last two layers, are queued early, and may overlap. On two cores, allreduce 1 often takes so long that 2 begins too late. Allreduce 3 never overlaps: no gradient is left to compute.
+#
+# **Answer.** A pass adds operators that queue each gradient's allreduce and wait for it; the weights equal one process's, bit for bit.
 #
 # **In practice.** JAX's loop operator is `jax.lax.scan`. PyTorch's `scaled_dot_product_attention` can use FlashAttention, and its `DistributedDataParallel` begins an allreduce for each group of gradients (notebook [02](02_sgd_sync_async.ipynb)).
 #
 # **References**
 # - Bergstra et al. (2010), *Theano: a CPU and GPU math expression compiler*: `scan`.
-# - Sethi (1975), *Complete register allocation problems*: the best order is hard to find.
 # - Dao et al. (2022), *FlashAttention*: attention without the table.
 #
-# **Next**: [05 Convolve an image in CUDA C, with or without a GPU](05_cuda_tiling.ipynb), or back to [09](09_computation_graphs.ipynb).
+# **Next**: [05 Convolve an image in CUDA C, with or without a GPU](05_cuda_tiling.ipynb).

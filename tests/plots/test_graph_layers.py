@@ -7,7 +7,7 @@ import pytest
 
 from helpers import autodiff
 from helpers.autodiff import checkpoint
-from helpers.plots.graph import overlap, segments
+from helpers.plots.graph import orders, overlap, segments
 from helpers.plots.graph_html import PITCH, described, graph, layered
 from tests.plots.embedded import values
 
@@ -98,6 +98,24 @@ def test_schedules_that_are_not_there_are_refused():
         segments(ways, 9, 4)
     with pytest.raises(ValueError, match="1 to 64"):
         segments(ways, 65, 3)
+
+
+def test_a_result_is_hatched_while_it_waits_and_an_operator_stands_above_its_step():
+    x = autodiff.variable("x", shape=(10,))
+    a, b = autodiff.exp(x), autodiff.sin(x)
+    y = autodiff.tanh(b) + a
+    a, b, c, y = (node.output for node in autodiff.topological([a, y]))
+    one, two = ([{a: 80}, {a: 80, b: 80}, {a: 80, b: 80, c: 80}, {a: 80, c: 80, y: 80}],
+                [{b: 80}, {b: 80, c: 80}, {c: 80, a: 80}, {c: 80, a: 80, y: 80}])  # fmt: skip
+    axes = orders({"one": one, "two": two})
+    hatched = [[round(bar.get_center()[0]) for bar in ax.patches if bar.get_hatch()] for ax in axes]
+    assert hatched == [[2, 3], [3]]  # a waits for b and c; c waits for a
+    places = [{text.get_text(): text.get_position() for text in ax.texts if text.get_text()}
+              for ax in axes[0].figure.axes[:2]]  # fmt: skip
+    assert [place["exp"][0] for place in places] == [1, 3]
+    assert places[0]["exp"][1] == places[1]["exp"][1]
+    later = [bar for bar in axes[1].patches if round(bar.get_center()[0]) == 3]
+    assert later[0].get_facecolor() == axes[0].patches[0].get_facecolor()  # of exp's result
 
 
 def test_a_gradient_is_marked_where_its_allreduce_begins():
