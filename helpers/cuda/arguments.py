@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -205,3 +205,39 @@ def regions(arguments: list[Argument]) -> tuple[list[Region], list[tuple[int, in
         region.offset = offset
         offset += whole_pages(region.bytes)
     return found, places
+
+
+@dataclass
+class Call:
+    """One launch: what the notebook asked for, and where its arrays lie in the other memory."""
+
+    signature: Signature
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared: int  # bytes of dynamic shared memory of a block
+    arguments: list[Argument]
+    timeout: float  # s
+    regions: list[Region] = field(init=False)
+    places: list[tuple[int, int] | None] = field(init=False)  # region, offset in it; or a number
+
+    def __post_init__(self) -> None:
+        self.regions, self.places = regions(self.arguments)
+
+    @property
+    def pointers(self) -> list[Argument]:
+        """The arguments that are arrays."""
+        return [a for a in self.arguments if a.parameter.pointer]
+
+    def copy_in(self, memory: np.ndarray) -> None:
+        """Copy the arrays to where the worker sees them."""
+        for region in self.regions:
+            for at, array in region.arrays:
+                begin = region.offset + at
+                memory[begin : begin + array.nbytes] = array.reshape(-1).view(np.uint8)
+
+    def copy_out(self, memory: np.ndarray) -> None:
+        """Copy what the kernel may have written back into the arrays."""
+        for region in self.regions:
+            for at, array in region.arrays if region.writable else ():
+                begin = region.offset + at
+                array.reshape(-1).view(np.uint8)[:] = memory[begin : begin + array.nbytes]

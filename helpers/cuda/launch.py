@@ -6,7 +6,7 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 from helpers.cuda import warps
-from helpers.cuda.arguments import Argument, bind, dimensions
+from helpers.cuda.arguments import Call, bind, dimensions
 from helpers.cuda.cpu.backend import CpuBackend
 from helpers.cuda.errors import LaunchError
 from helpers.cuda.occupancy import most_threads
@@ -86,7 +86,8 @@ class Launch:
         tensors, as launches do.
         """
         module = self.kernel.module
-        self._run(arguments, timeout, check=module.check if check is None else check, record=False)
+        call = self._call(arguments, timeout)
+        module._backend.launch(call, check=module.check if check is None else check, record=False)
 
     def record(
         self,
@@ -108,8 +109,13 @@ class Launch:
         for block in blocks or ():
             if not 0 <= block < total:
                 raise LaunchError(f"block {block} is not one of this grid's {total} (0 is first)")
-        found = self._run(arguments, timeout, check=True, record=True, blocks=blocks,
-                          event_limit=limit)  # fmt: skip
+        found = self.kernel.module._backend.launch(
+            self._call(arguments, timeout),
+            check=True,
+            record=True,
+            blocks=blocks,
+            event_limit=limit,
+        )
         assert found is not None
         return found
 
@@ -126,19 +132,10 @@ class Launch:
         module, signature = self.kernel.module, self.kernel.signature
         if not isinstance(module._backend, CpuBackend):
             raise LaunchError("warps are counted on the CPU: make the module with device='cpu'")
-        words, lines = module._backend.ways(
-            signature, self.grid, self.block, self.shared, self._bind(arguments),
-            timeout=self._limit(timeout), limit=limit,
-        )  # fmt: skip
+        words, lines = module._backend.ways(self._call(arguments, timeout), limit)
         return warps.assemble(signature.name, self.grid, self.block, words, lines, module.source)
 
-    def _run(self, arguments: tuple, timeout: float | None, **options: Any) -> AccessRecord | None:
-        return self.kernel.module._backend.launch(
-            self.kernel.signature, self.grid, self.block, self.shared, self._bind(arguments),
-            timeout=self._limit(timeout), **options,
-        )  # fmt: skip
-
-    def _bind(self, arguments: tuple) -> list[Argument]:
+    def _call(self, arguments: tuple, timeout: float | None) -> Call:
         signature = self.kernel.signature
         threads, most = self.block[0] * self.block[1] * self.block[2], signature.most_threads
         if most is not None and threads > most:
@@ -153,11 +150,7 @@ class Launch:
                 f"block {self.block} has {threads} threads of {used} registers each; the "
                 f"registers of kernel {signature.name} allow at most {most}"
             )
-        return bound
-
-    def _limit(self, timeout: float | None) -> float:
-        if timeout is None:
-            timeout = self.kernel.module.timeout
+        timeout = self.kernel.module.timeout if timeout is None else timeout
         if not timeout > 0:
             raise LaunchError(f"timeout must be above 0 seconds; got {timeout!r}")
-        return timeout
+        return Call(signature, self.grid, self.block, self.shared, bound, timeout)

@@ -11,18 +11,15 @@ from pathlib import Path
 
 import numpy as np
 
-from helpers.cuda.arguments import PAGE, Argument, whole_pages
-from helpers.cuda.arguments import regions as lay_out
+from helpers.cuda.arguments import PAGE, Argument, Call, whole_pages
 from helpers.cuda.c_types import macros_of, strip_comments
 from helpers.cuda.cpu import compiler, protocol, symbols
 from helpers.cuda.cpu.faults import Explainer, read_in_advance
-from helpers.cuda.cpu.protocol import Call
 from helpers.cuda.cpu.worker import Worker
 from helpers.cuda.errors import LaunchError
 from helpers.cuda.occupancy import BLOCK_SHARED
 from helpers.cuda.record import EVENT, AccessRecord, merge
 from helpers.cuda.refused import too_many_constants
-from helpers.cuda.source import Signature
 from helpers.machine import usable_cores
 
 SMALL_TYPES = re.compile(
@@ -87,25 +84,19 @@ class CpuBackend:
 
     def launch(
         self,
-        signature: Signature,
-        grid: tuple[int, int, int],
-        block: tuple[int, int, int],
-        shared: int,
-        arguments: list[Argument],
+        call: Call,
         *,
         check: bool,
         record: bool,
-        timeout: float,
         blocks: list[int] | None = None,
         event_limit: int = 0,
     ) -> AccessRecord | None:
-        """Run one kernel for at most ``timeout`` seconds; a fault leaves the arrays as they were.
+        """Run one kernel; a fault leaves the arrays as they were.
 
         ``check`` watches every access; ``record`` also returns what was touched, and the single
         accesses of ``blocks``, at most ``event_limit``.
         """
-        self._fit(signature, shared)
-        call = Call(signature, grid, block, shared, arguments, *lay_out(arguments), timeout)
+        self._fit(call)
         if check or record:
             self._guard_locals(call)
         kind = compiler.WATCHED if check or record else compiler.FAST
@@ -114,11 +105,11 @@ class CpuBackend:
         watch = None
         if kind == compiler.WATCHED:
             arrays = [
-                replace(array, bytes=shared) if array.dynamic else array
-                for array in program.symbols.visible(signature.name)
+                replace(array, bytes=call.shared) if array.dynamic else array
+                for array in program.symbols.visible(call.signature.name)
             ]
             variables = list(program.symbols.variables)
-            watch = protocol.Watch(self._granule(arguments), arrays, variables)
+            watch = protocol.Watch(self._granule(call.arguments), arrays, variables)
         if watch is None or not record:
             self._ask(call, worker, program, watch)
             call.copy_out(memory)
@@ -132,23 +123,14 @@ class CpuBackend:
         return self._record(call, watch, program, answer, events)
 
     def ways(
-        self,
-        signature: Signature,
-        grid: tuple[int, int, int],
-        block: tuple[int, int, int],
-        shared: int,
-        arguments: list[Argument],
-        *,
-        timeout: float,
-        limit: int,
+        self, call: Call, limit: int
     ) -> tuple[np.ndarray, Callable[[Sequence[int]], list[int | None]]]:
         """Run one kernel, block after block, and note each thread's way through its code.
 
         The words are as :func:`helpers.cuda.warps.assemble` takes them; the callable gives lines of
         pieces.
         """
-        self._fit(signature, shared)
-        call = Call(signature, grid, block, shared, arguments, *lay_out(arguments), timeout)
+        self._fit(call)
         worker, program = self._worker(compiler.TRACED), self._program(compiler.TRACED)
         memory = self._copy_in(call, worker)
         with tempfile.TemporaryDirectory(prefix="cuda-on-cpu-") as folder:
@@ -159,20 +141,20 @@ class CpuBackend:
             words = np.fromfile(kept, np.uint32)
         if answer["pieces"] > limit:
             raise LaunchError(
-                f"kernel {signature.name}: its threads pass through more than {limit} pieces of "
-                "code; launch fewer of them, or give a higher limit"
+                f"kernel {call.signature.name}: its threads pass through more than {limit} pieces "
+                "of code; launch fewer of them, or give a higher limit"
             )
         call.copy_out(memory)
         return words, lambda pieces: symbols.lines(program.path, pieces, self.name)
 
     # One method for each step of a launch.
 
-    def _fit(self, signature: Signature, shared: int) -> None:
-        static = self.symbols.static_bytes(signature.name)
-        if static + shared > BLOCK_SHARED:
+    def _fit(self, call: Call) -> None:
+        static = self.symbols.static_bytes(call.signature.name)
+        if static + call.shared > BLOCK_SHARED:
             raise LaunchError(
-                f"kernel {signature.name} asks for {static} bytes of static and {shared} of "
-                f"dynamic shared memory; a block has at most {BLOCK_SHARED}"
+                f"kernel {call.signature.name} asks for {static} bytes of static and {call.shared} "
+                f"of dynamic shared memory; a block has at most {BLOCK_SHARED}"
             )
 
     def _copy_in(self, call: Call, worker: Worker) -> np.ndarray:

@@ -54,11 +54,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
-from helpers.cuda.arguments import Argument, Region
+from helpers.cuda.arguments import Call
 from helpers.cuda.record import KINDS, SPACES, SUMS, Access
-from helpers.cuda.source import Signature
 
 
 @dataclass(frozen=True)
@@ -109,39 +106,6 @@ class Watch:
                 f"only {block}" for block in ([2**63] if self.blocks == [] else self.blocks or [])
             ]
         return rows
-
-
-@dataclass(frozen=True)
-class Call:
-    """One launch: what the notebook asked for, and where its arrays lie in the worker's memory."""
-
-    signature: Signature
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    shared: int  # bytes of dynamic shared memory of a block
-    arguments: list[Argument]
-    regions: list[Region]
-    places: list[tuple[int, int] | None]  # region and offset in it; None for a number
-    timeout: float  # s
-
-    @property
-    def pointers(self) -> list[Argument]:
-        """The arguments that are arrays."""
-        return [a for a in self.arguments if a.parameter.pointer]
-
-    def copy_in(self, memory: np.ndarray) -> None:
-        """Copy the arrays to where the worker sees them."""
-        for region in self.regions:
-            for at, array in region.arrays:
-                begin = region.offset + at
-                memory[begin : begin + array.nbytes] = array.reshape(-1).view(np.uint8)
-
-    def copy_out(self, memory: np.ndarray) -> None:
-        """Copy what the kernel may have written back into the arrays."""
-        for region in self.regions:
-            for at, array in region.arrays if region.writable else ():
-                begin = region.offset + at
-                array.reshape(-1).view(np.uint8)[:] = memory[begin : begin + array.nbytes]
 
 
 def launch_request(

@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 from cuda.bindings import driver  # type: ignore[import-untyped]
 
-from helpers.cuda.arguments import Argument, regions
+from helpers.cuda.arguments import Call
 from helpers.cuda.errors import CudaError, KernelError, LaunchError
 from helpers.cuda.gpu.nvrtc import Compiled
-from helpers.cuda.source import Signature
 
 DEFAULT_SHARED = 49_152  # bytes a block may use without asking for more (48 KiB, every device)
 
@@ -71,27 +70,15 @@ class GpuBackend:
         _call(driver.cuMemcpyHtoDAsync, address, array.ctypes.data, array.nbytes, stream)
         _call(driver.cuStreamSynchronize, stream)  # `array` may go when this returns
 
-    def launch(
-        self,
-        signature: Signature,
-        grid: tuple[int, int, int],
-        block: tuple[int, int, int],
-        shared: int,
-        arguments: list[Argument],
-        *,
-        check: bool,
-        record: bool,
-        timeout: float,
-        **_: object,
-    ) -> None:
+    def launch(self, call: Call, *, check: bool, record: bool, **_: object) -> None:
         """Launch one kernel. With only CUDA tensors it returns at once, as launches do."""
         if check or record:
             raise LaunchError("accesses are checked on the CPU: make the module with device='cpu'")
         self._current()
-        function = self._functions[signature.name]
-        self._fit(signature, function, block, shared)
+        function = self._functions[call.signature.name]
+        self._fit(call, function)
         stream = self._stream()
-        for argument in arguments:
+        for argument in call.arguments:
             tensor = argument.tensor
             if argument.address is not None and tensor.device.index != self.ordinal:
                 raise LaunchError(
@@ -99,23 +86,22 @@ class GpuBackend:
                     f"was made on cuda:{self.ordinal}"
                 )
         with contextlib.ExitStack() as stack:
-            places = self._copy_in(arguments, stream, stack)
+            places = self._copy_in(call, stream, stack)
             values: list[ctypes.c_void_p | ctypes.Array] = []
-            for argument, place in zip(arguments, places, strict=True):
+            for argument, place in zip(call.arguments, places, strict=True):
                 if argument.parameter.pointer:
                     values.append(ctypes.c_void_p(place))
                 else:
                     values.append(ctypes.create_string_buffer(argument.value, len(argument.value)))
             pointers = (ctypes.c_void_p * max(len(values), 1))(*map(ctypes.addressof, values))
-            _call(driver.cuLaunchKernel, function, *grid, *block, shared, stream,
+            _call(driver.cuLaunchKernel, function, *call.grid, *call.block, call.shared, stream,
                   ctypes.addressof(pointers), 0)  # fmt: skip
-            if any(argument.array is not None for argument in arguments):
-                _call(driver.cuStreamSynchronize, stream, during=signature.name)
+            if any(argument.array is not None for argument in call.arguments):
+                _call(driver.cuStreamSynchronize, stream, during=call.signature.name)
                 self._copy_out(stream)
 
-    def _fit(
-        self, signature: Signature, function: object, block: tuple[int, int, int], shared: int
-    ) -> None:
+    def _fit(self, call: Call, function: object) -> None:
+        kernel, block, shared = call.signature.name, call.block, call.shared
         names = driver.CUfunction_attribute
         read = lambda name: _call(  # noqa: E731
             driver.cuFuncGetAttribute, getattr(names, f"CU_FUNC_ATTRIBUTE_{name}"), function
@@ -123,13 +109,13 @@ class GpuBackend:
         static, most = read("SHARED_SIZE_BYTES"), read("MAX_THREADS_PER_BLOCK")
         if static + shared > self.shared_limit:
             raise LaunchError(
-                f"kernel {signature.name} asks for {static} bytes of static and {shared} of "
+                f"kernel {kernel} asks for {static} bytes of static and {shared} of "
                 f"dynamic shared memory; a block has at most {self.shared_limit}"
             )
         if block[0] * block[1] * block[2] > most:
             raise LaunchError(
                 f"block {block} has {block[0] * block[1] * block[2]} threads; the registers of "
-                f"kernel {signature.name} allow at most {most}"
+                f"kernel {kernel} allow at most {most}"
             )
         if static + shared > DEFAULT_SHARED:
             _call(
@@ -139,14 +125,11 @@ class GpuBackend:
                 shared,
             )
 
-    def _copy_in(
-        self, arguments: list[Argument], stream: int, stack: contextlib.ExitStack
-    ) -> list[int | None]:
+    def _copy_in(self, call: Call, stream: int, stack: contextlib.ExitStack) -> list[int | None]:
         """Copy host arrays to the device; return each argument's device address."""
-        spans, places = regions(arguments)
         self._copied = []
         bases = []
-        for span in spans:
+        for span in call.regions:
             address = int(_call(driver.cuMemAlloc, max(span.bytes, 1)))
             stack.callback(driver.cuMemFree, address)
             bases.append(address)
@@ -157,7 +140,7 @@ class GpuBackend:
                     self._copied.append((array, address + at))
         return [
             bases[place[0]] + place[1] if place else argument.address
-            for argument, place in zip(arguments, places, strict=True)
+            for argument, place in zip(call.arguments, call.places, strict=True)
         ]
 
     def _copy_out(self, stream: int) -> None:
