@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -162,13 +162,6 @@ def measured(teacher: Path, name: str) -> records.Row:
     return records.Row(name, marks.solved, "points", parameters=about | {"error": error[-300:]})
 
 
-def grade_all(names: Sequence[str]) -> list[records.Row]:
-    """Grade one notebook after the other; a row for each."""
-    with tempfile.TemporaryDirectory(prefix="grading-") as folder:
-        teacher = open_course(Path(folder), names)
-        return [measured(teacher, name) for name in names]
-
-
 def main(arguments: list[str] | None = None) -> int:
     """Command line: a line for each notebook; 1 unless all have full marks and none."""
     parser = argparse.ArgumentParser(prog="python -m tools.grading", description=__doc__)
@@ -179,7 +172,9 @@ def main(arguments: list[str] | None = None) -> int:
     print(
         f"{'notebook':34} {'points':>6} {'solved':>6} {'untouched':>9} {'seconds':>7}", flush=True
     )
-    rows = grade_all(names)
+    with tempfile.TemporaryDirectory(prefix="grading-") as folder:
+        teacher = open_course(Path(folder), names)
+        rows = [measured(teacher, name) for name in names]
     command = " ".join(["python -m tools.grading", *options.only])
     written = records.write(records.make({"grading": rows}, command), options.out)
     print(f"written: {written}")

@@ -119,28 +119,26 @@ def _said(path: Path, root: Path) -> str:
     return f"{said}/" if path.is_dir() else str(said)
 
 
-def homeless() -> str | None:
-    """Tell in a sentence why JupyterLab has nowhere to keep its files; None if it has."""
-    from jupyter_core.paths import jupyter_runtime_dir
-
-    folder = Path(jupyter_runtime_dir())
+def closed(folder: Path, mode: int = 0o777) -> str | None:
+    """Make a folder where there is none; tell why it cannot be written to, None if it can."""
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        reason = None if os.access(folder, os.W_OK | os.X_OK) else "it is read-only"
+        folder.mkdir(mode=mode, parents=True, exist_ok=True)
+        return None if os.access(folder, os.W_OK | os.X_OK) else "it is read-only"
     except OSError as error:
-        reason = error.strerror
-    if reason is None:
-        return None
-    return (
-        f"JupyterLab keeps its files in {folder}, and that cannot be written ({reason}): name a "
-        "home that can, for example `HOME=/tmp/home make lab`"
-    )
+        return error.strerror
 
 
 def lab(options: list[str], root: Path = ROOT) -> int:
     """Prepare ``work/`` and become JupyterLab there, on loopback, with its token; 00 is open."""
-    if why := homeless():
-        print(why, file=sys.stderr)
+    from jupyter_core.paths import jupyter_runtime_dir
+
+    kept = Path(jupyter_runtime_dir())
+    if why := closed(kept, 0o700):
+        print(
+            f"JupyterLab keeps its files in {kept}, and that cannot be written ({why}): name a "
+            "home that can, for example `HOME=/tmp/home make lab`",
+            file=sys.stderr,
+        )
         return 1
     copied, updated = prepare(root)
     work = work_folder(root)
@@ -179,16 +177,9 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     if rest and chosen.action != "lab":
         parser.error(f"unknown option {' '.join(rest)}")
     work = work_folder(root)
-    try:
-        work.mkdir(parents=True, exist_ok=True)
-        if not os.access(work, os.W_OK | os.X_OK):
-            raise PermissionError(None, "it is read-only")
-    except OSError as error:
-        print(
-            f"WORK={work}: expected a folder for your copies that can be written "
-            f"({error.strerror})",
-            file=sys.stderr,
-        )
+    if why := closed(work):
+        said = f"expected a folder for your copies that can be written ({why})"
+        print(f"WORK={work}: {said}", file=sys.stderr)
         return 1
     if chosen.action == "lab":
         return lab(rest, root)
