@@ -71,19 +71,21 @@ def _arrays(n: int, count: int) -> list[np.ndarray]:
     return [rng.random(n, dtype=np.float32) - np.float32(0.5) for _ in range(count)]
 
 
+def _in_c(name: str, n: int, scalars: tuple[float, ...], arrays: int, flops: int, moved: int):
+    """Return a loop of ELEMENTWISE over arrays of n numbers; operations and bytes: of a number."""
+    held, call = _arrays(n, arrays), getattr(_elementwise(), name)
+    given = n, *scalars, *(array.ctypes.data for array in held)
+    return name, lambda: call(*given) or held, flops * n, moved * n, c_threads()
+
+
 def dot(n: int = 1 << 24):
     """Σ x·y: 2 operations for 8 bytes."""
-    x, y = _arrays(n, 2)
-    call = _elementwise().dot
-    return "dot", lambda: call(n, x.ctypes.data, y.ctypes.data), 2 * n, 8 * n, c_threads()
+    return _in_c("dot", n, (), 2, flops=2, moved=8)
 
 
 def axpy(n: int = 1 << 24):
     """y ← y + s·x: 2 operations for 12 bytes."""
-    x, y = _arrays(n, 2)
-    call = _elementwise().axpy
-    at, held = [a.ctypes.data for a in (x, y)], (x, y)
-    return "axpy", lambda: call(n, 1e-9, *at) or held, 2 * n, 12 * n, c_threads()
+    return _in_c("axpy", n, (1e-9,), 2, flops=2, moved=12)
 
 
 def unfused(n: int = 1 << 23):
@@ -96,18 +98,12 @@ def unfused(n: int = 1 << 23):
 
 def fused(n: int = 1 << 23):
     """The same in one pass: three arrays read, one written."""
-    x, z, w, y = _arrays(n, 4)
-    call = _elementwise().fused
-    at, held = [a.ctypes.data for a in (x, z, w, y)], (x, z, w, y)
-    return "fused", lambda: call(n, 2.0, *at) or held, 4 * n, 16 * n, c_threads()
+    return _in_c("fused", n, (2.0,), 4, flops=4, moved=16)
 
 
 def passes(n: int = 1 << 23):
     """Four passes in C with one array between them: what fusing saves, with the same threads."""
-    x, z, w, y, t = _arrays(n, 5)
-    call = _elementwise().passes
-    at, held = [a.ctypes.data for a in (x, z, w, y, t)], (x, z, w, y, t)
-    return "passes", lambda: call(n, 2.0, *at) or held, 4 * n, 40 * n, c_threads()
+    return _in_c("passes", n, (2.0,), 5, flops=4, moved=40)
 
 
 def softmax(rows: int = 4096, columns: int = 2048):

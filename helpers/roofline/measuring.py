@@ -6,6 +6,9 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 
+from IPython import get_ipython
+from IPython.display import HTML, display
+
 from helpers.machine import cpu_model, usable_cores
 from helpers.roofline import probes
 from helpers.roofline.curves import (
@@ -216,7 +219,9 @@ class _Bar:
 
     def __init__(self, jobs: int, shown: bool):
         self.jobs, self.done, self.shown = jobs, 0, shown
-        self.handle = _display() if shown else None
+        # a place in the notebook's output that can be written again; None outside of one
+        notebook = shown and hasattr(get_ipython(), "kernel")
+        self.handle = display(HTML(""), display_id=True) if notebook else None
 
     def step(self, name: str) -> None:
         self.done += 1
@@ -231,19 +236,6 @@ class _Bar:
 
     def _write(self, text: str, page: str) -> None:
         if self.handle is not None:
-            from IPython.display import HTML
-
             self.handle.update(HTML(page))
         elif self.shown:
             print(f"\r{text}", end="", flush=True)
-
-
-def _display():
-    """Return a place in the notebook's output that can be written again; None outside of one."""
-    try:
-        from IPython import get_ipython
-        from IPython.display import HTML, display
-    except ImportError:
-        return None
-    shell = get_ipython()
-    return display(HTML(""), display_id=True) if hasattr(shell, "kernel") else None
