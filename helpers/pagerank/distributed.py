@@ -59,26 +59,19 @@ def split(graph: Links, ranks: int) -> list[Block]:
     ]
 
 
-def predicted_bytes(blocks: list[Block], exchange: str, itemsize: int = 8) -> list[int]:
+def predicted_bytes(blocks: list[Block], exchange: str) -> list[int]:
     """Return the bytes that each rank receives in one iteration, from the graph alone.
 
-    The three sums of each iteration (8 bytes a rank) are not counted.
-
-    Parameters
-    ----------
-    exchange
-        "allgather": N − own rows, whatever the graph; "boundary": the distinct nodes of others that
-        link into its rows.
-    itemsize
-        Bytes of one score.
+    By "allgather" these are N − own rows, whatever the graph; by "boundary" the distinct nodes of
+    others that link into its rows. The three sums of each iteration (8 bytes a rank) are not
+    counted.
     """
     _check(exchange)
     n = blocks[-1].last
     if exchange == "allgather":
-        return [itemsize * (n - (b.last - b.first)) for b in blocks]
+        return [8 * (n - (b.last - b.first)) for b in blocks]
     return [
-        itemsize * sum(need.size for s, need in enumerate(b.needs) if s != r)
-        for r, b in enumerate(blocks)
+        8 * sum(need.size for s, need in enumerate(b.needs) if s != r) for r, b in enumerate(blocks)
     ]
 
 

@@ -149,17 +149,10 @@ def links(rows: Sequence[Row], sent: Mapping[str, float], title: str, ax=None):
 
 def _predicted(row: Row, nbytes: float) -> float:
     """Seconds of a training by its steps, their pace, and the bytes that a rank sends in each."""
-    given = row.parameters
-    return given["steps"] * (given["pace"] + nbytes / _payload(given["rate"]))
-
-
-def _payload(rate: float) -> float:
-    """Bytes/s of a long message on a link."""
     from helpers.cluster import Network
 
-    payload = Network(2, rate=rate).payload
-    assert payload is not None
-    return payload
+    given = row.parameters
+    return given["steps"] * (given["pace"] + nbytes / Network(2, rate=given["rate"]).payload)
 
 
 def knee(fewest: Mapping[int, float], least: float, critical: float):

@@ -88,14 +88,8 @@ def _overlap(one: Box, other: Box) -> bool:
 
 
 def _crosses(line: Line, box: Box) -> bool:
-    """Whether a line passes through a box (Liang and Barsky 1984: clip it, see if some is left)."""
-    x, y, dx, dy = line[0], line[1], line[2] - line[0], line[3] - line[1]
-    begin, end = 0.0, 1.0
-    for step, room in ((-dx, x - box[0]), (dx, box[2] - x), (-dy, y - box[1]), (dy, box[3] - y)):
-        if step == 0 and room < 0:
-            return False
-        if step < 0:
-            begin = max(begin, room / step)
-        elif step > 0:
-            end = min(end, room / step)
-    return begin < end
+    """Whether a line passes through a box."""
+    from matplotlib.path import Path
+    from matplotlib.transforms import Bbox
+
+    return Path([line[:2], line[2:]]).intersects_bbox(Bbox.from_extents(*box), filled=False)

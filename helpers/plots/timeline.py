@@ -61,7 +61,7 @@ def unit_of(duration: float) -> tuple[float, str]:
     return 1e6, "µs"
 
 
-def timeline(trace: Trace, *, title: str = "", labels: bool = True) -> Axes:
+def timeline(trace: Trace, *, title: str = "") -> Axes:
     """Draw a recorded trace.
 
     A solid box is a call at work; the hatched part of a box is waiting: the other side had not come
@@ -71,11 +71,10 @@ def timeline(trace: Trace, *, title: str = "", labels: bool = True) -> Axes:
     ax, lanes, factor = _lanes(trace, title)
     _boxes(trace, ax, lanes, factor)
     taken: list[Box] = []  # by labels
-    if labels:
-        _names(trace, ax, lanes, factor, taken)
+    _names(trace, ax, lanes, factor, taken)
     sizes = {size(message.bytes) for message in trace.messages}
-    alike = labels and len(sizes) == 1 < len(trace.messages)  # then the legend says it once
-    _arrows(trace, ax, lanes, factor, taken if labels and not alike else None)
+    alike = len(sizes) == 1 < len(trace.messages)  # then the legend says it once
+    _arrows(trace, ax, lanes, factor, None if alike else taken)
     _legend(trace, ax, f"message of {sizes.pop()}" if alike else "")
     return ax
 

@@ -128,10 +128,6 @@ def test_messages_show_what_ranks_compute_between_receiving_and_sending():
     assert looks[0][1] != looks[1][1]
 
 
-def test_without_labels_only_arrows_are_drawn():
-    assert all(text.arrow_patch for text in timeline(example(), labels=False).texts)
-
-
 def test_the_svg_tells_call_peer_tag_size_and_duration():
     svg = timeline_html(example()).data
     root = ElementTree.fromstring(svg)
