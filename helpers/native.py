@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import os
 import platform
-import shutil
 import subprocess
 import tempfile
 from functools import cache
@@ -66,10 +64,9 @@ def build_c(source: str, flags: tuple[str, ...]) -> Path:
     made = folder / f"{key}.so"
     if made.exists():
         return made
-    with tempfile.TemporaryDirectory(prefix="compile-") as scratch:
-        text = Path(scratch, "source.c")
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        text, output = Path(scratch, "source.c"), Path(scratch, "made")
         text.write_text(source)
-        output = Path(scratch, "made")
         done = subprocess.run(
             [cc, *flags, str(text), "-o", str(output), "-lm"],
             capture_output=True,
@@ -78,7 +75,5 @@ def build_c(source: str, flags: tuple[str, ...]) -> Path:
         )
         if done.returncode:
             raise CompilerError(f"{cc} {' '.join(flags)} failed:\n{done.stderr.strip()}")
-        part = folder / f"{key}.{os.getpid()}.part"
-        shutil.copy(output, part)
-        part.replace(made)  # atomic: another kernel may compile the same source at this moment
+        output.replace(made)  # atomic: another kernel may compile the same source at this moment
     return made

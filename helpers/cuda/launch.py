@@ -109,13 +109,9 @@ class Launch:
         for block in blocks or ():
             if not 0 <= block < total:
                 raise LaunchError(f"block {block} is not one of this grid's {total} (0 is first)")
-        found = self.kernel.module._backend.launch(
-            self._call(arguments, timeout),
-            check=True,
-            record=True,
-            blocks=blocks,
-            event_limit=limit,
-        )
+        options: dict[str, Any] = {"blocks": blocks, "event_limit": limit}
+        call = self._call(arguments, timeout)
+        found = self.kernel.module._backend.launch(call, check=True, record=True, **options)
         assert found is not None
         return found
 
