@@ -10,41 +10,24 @@ import numpy as np
 
 from helpers.cuda.errors import CompileError
 
+WHOLE = {"char": "int8", "short": "int16", "int": "int32", "long": "int64", "long long": "int64"}
+UNSIGNED = {name: f"u{dtype}" for name, dtype in WHOLE.items()}
 SCALARS = {
     "float": "float32",
     "double": "float64",
-    "char": "int8",
-    "signed char": "int8",
-    "unsigned char": "uint8",
-    "short": "int16",
-    "unsigned short": "uint16",
-    "int": "int32",
+    **WHOLE,
+    **{f"unsigned {name}": dtype for name, dtype in UNSIGNED.items()},
     "unsigned": "uint32",
-    "unsigned int": "uint32",
-    "long": "int64",
-    "unsigned long": "uint64",
-    "long long": "int64",
-    "unsigned long long": "uint64",
+    "signed char": "int8",
     "size_t": "uint64",
     "bool": "bool",
     "half": "float16",
     "__half": "float16",
     **{f"{kind}{bits}_t": f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
 }
-VECTORS = {
-    "float": "float32",
-    "double": "float64",
-    "char": "int8",
-    "uchar": "uint8",
-    "short": "int16",
-    "ushort": "uint16",
-    "int": "int32",
-    "uint": "uint32",
-    "long": "int64",
-    "ulong": "uint64",
-    "longlong": "int64",
-    "ulonglong": "uint64",
-}
+VECTORS = {"float": "float32", "double": "float64"}
+VECTORS |= {name.replace(" ", ""): dtype for name, dtype in WHOLE.items()}
+VECTORS |= {f"u{name.replace(' ', '')}": dtype for name, dtype in UNSIGNED.items()}
 QUALIFIERS = ("const", "volatile", "signed", "struct", "enum")
 # C type → NumPy dtype of one component, and how many it has. A float4* takes a float32 array.
 DTYPES: dict[str, tuple[str, int]] = {

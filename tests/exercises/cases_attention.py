@@ -67,9 +67,9 @@ def gradient_alone(p, vectors):
     return torch.autograd.grad(p(x), x)[0].norm(dim=1)
 
 
-def greedy(answers, n):
+def greedy(answers, n, same=lambda p, first: int(p.argmax()) == first, most=None):
     first, hidden = int(answers([set()])[0].argmax()), set()
-    while int(answers([hidden])[0].argmax()) == first and len(hidden) < n:
+    while same(answers([hidden])[0], first) and len(hidden) < (most or n):
         left = [k for k in range(n) if k not in hidden]
         found = answers([hidden | {k} for k in left])[:, first]
         hidden = hidden | {left[int(found.argmin())]}
@@ -78,22 +78,12 @@ def greedy(answers, n):
 
 def without_an_end(answers, n):
     """Wrong if no set changes the answer."""
-    first, hidden = int(answers([set()])[0].argmax()), []
-    while int(answers([set(hidden)])[0].argmax()) == first:
-        left = [k for k in range(n) if k not in hidden]
-        found = answers([{*hidden, k} for k in left])[:, first]
-        hidden.append(left[int(found.argmin())])
-    return hidden
+    return greedy(answers, n, most=n + 1)
 
 
 def below_one_half(answers, n):
     """Wrong for three classes."""
-    first, hidden = int(answers([set()])[0].argmax()), set()
-    while answers([hidden])[0, first] >= 0.5 and len(hidden) < n:
-        left = [k for k in range(n) if k not in hidden]
-        found = answers([hidden | {k} for k in left])[:, first]
-        hidden = hidden | {left[int(found.argmin())]}
-    return hidden
+    return greedy(answers, n, same=lambda p, first: p[first] >= 0.5)
 
 
 def greedy_then_pruned(answers, n):
