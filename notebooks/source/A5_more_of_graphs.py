@@ -137,7 +137,7 @@ loss = autodiff.mean((h @ V - t) ** 2)
 wanted = [loss, *autodiff.gradients(loss, [W, V])]
 orders = {"the library's order": autodiff.topological(wanted)}
 if check.topological_order.passed(my_order):
-    orders["your order"] = my_order(wanted)
+    orders["your order"] = list(my_order(wanted))
 
 # %%
 drawn = {}  # arrays of h's size at the peak: the peaks, in MB
