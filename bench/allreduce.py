@@ -5,9 +5,6 @@ Each row's value is GB/s: bytes of the array ÷ median time of the slowest rank.
 
 from __future__ import annotations
 
-import json
-import sys
-
 from bench.launch import on_ranks
 from helpers.records import Row
 
@@ -22,7 +19,7 @@ def rows() -> list[Row]:
 
 
 def _rows(ranks: int) -> list[Row]:
-    measured = on_ranks(ranks, "bench.allreduce", *map(str, SIZES), timeout=300)
+    measured = on_ranks(ranks, _times, timeout=300)
     return [
         Row(
             f"allreduce {algorithm}",
@@ -38,17 +35,8 @@ def _rows(ranks: int) -> list[Row]:
     ]
 
 
-def _on_ranks(sizes: list[int]) -> None:
-    from mpi4py import MPI
-
+def _times() -> dict[str, list[float]] | None:
     from helpers.collectives import ALGORITHMS
     from helpers.collectives.measure import allreduce_times
 
-    names = [*ALGORITHMS, "MPI_Allreduce"]
-    times = allreduce_times(names, sizes, repeats=11)
-    if MPI.COMM_WORLD.Get_rank() == 0:
-        print(json.dumps(times))
-
-
-if __name__ == "__main__":
-    _on_ranks([int(size) for size in sys.argv[1:]])
+    return allreduce_times([*ALGORITHMS, "MPI_Allreduce"], SIZES, repeats=11)

@@ -27,37 +27,34 @@ REPEATS = 3
 
 def rows() -> list[Row]:
     """Time what a reader waits for, beside mpiexec and plain ipyparallel; each in a new process."""
-    case = {"ranks": N}
+    case, plainly = {"ranks": N}, "ipyparallel.Cluster"
     cold, warm, plain = _in_turn([(_cold,), (_warm,), (_plain,)])
     forked, launched = _in_turn([(_life, "mpi"), (_life, "mpiexec")])
     many, many_launched = _in_turn([(_cold, MANY, "mpi"), (_cold, MANY, "mpiexec")], repeats=1)
     torch, torch_launched = _in_turn([(_torch, "mpi"), (_torch, "mpiexec")], repeats=1)
-    rows = [
-        Row("new kernel to first result, import included", cold["start"], "s",
-            "ipyparallel.Cluster", plain["start"], case),
-        Row("the same, 2 s after %load_ext", warm["start"], "s",
-            "ipyparallel.Cluster", plain["start"], case),
-        Row("stop", forked["stop"], "s", "ipyparallel.Cluster", plain["stop"], case),
-        Row("new kernel to first result", many["start"], "s", "mpiexec", many_launched["start"],
-            {"ranks": MANY}),
-    ]  # fmt: skip
-    rows += [
-        Row(f"{what}, to the next result", forked[what], "s", "mpiexec", launched[what], case)
-        for what in ("restart", "after a deadlock", "after a kill", "after an interrupt")
+    first = "new kernel to first result"
+    memory = "memory of all ranks with torch, shared pages once"
+    return [
+        Row(f"{first}, import included", cold["start"], "s", plainly, plain["start"], case),
+        Row("the same, 2 s after %load_ext", warm["start"], "s", plainly, plain["start"], case),
+        Row("stop", forked["stop"], "s", plainly, plain["stop"], case),
+        Row(first, many["start"], "s", "mpiexec", many_launched["start"], {"ranks": MANY}),
+        *(
+            Row(f"{what}, to the next result", forked[what], "s", "mpiexec", launched[what], case)
+            for what in ("restart", "after a deadlock", "after a kill", "after an interrupt")
+        ),
+        Row(memory, torch["memory"], "MB", "mpiexec", torch_launched["memory"], case),
+        *_cells(case),
     ]
-    name = "memory of all ranks with torch, shared pages once"
-    rows += [Row(name, torch["memory"], "MB", "mpiexec", torch_launched["memory"], case)]
-    return [*rows, *_cells(case)]
 
 
 def _in_turn(calls: list[tuple], repeats: int = REPEATS) -> list[dict[str, float]]:
     """Make the calls in turn, each in new processes; return the medians of each."""
     taken = [[_of_new_process(*call) for call in calls] for _ in range(repeats)]
-    return [_median(list(of_call)) for of_call in zip(*taken, strict=True)]
-
-
-def _median(taken: list[dict[str, float]]) -> dict[str, float]:
-    return {name: statistics.median(times[name] for times in taken) for name in taken[0]}
+    return [
+        {name: statistics.median(times[name] for times in of_call) for name in of_call[0]}
+        for of_call in zip(*taken, strict=True)
+    ]
 
 
 def _of_new_process(function, *args: object) -> dict[str, float]:

@@ -166,23 +166,22 @@ def _rank_main(backend: str, folder: str) -> None:
     rank = MPI.COMM_WORLD.Get_rank()
     with Path(folder, f"{rank}.jsonl").open("a", buffering=1) as log:
         for name in json.loads(Path(folder, "tests.json").read_text()):
-            log.write(json.dumps({"begin": name}) + "\n")
             outcome, reason = run_test(module, cls, name, backend, f"{folder}/store-{name}")
-            log.write(json.dumps({"test": name, "outcome": outcome, "reason": reason}) + "\n")
+            log.write(json.dumps([name, outcome, reason]) + "\n")
             MPI.COMM_WORLD.Barrier()
     MPI.COMM_WORLD.Barrier()
 
 
-def run_suite(backend: str, tests: list[str], ranks: int, show=print) -> dict[str, tuple[str, str]]:
+def run_suite(backend: str, tests: list[str], ranks: int) -> dict[str, tuple[str, str]]:
     """Run ``tests`` on ``ranks`` MPI ranks; return name → (outcome, reason)."""
     results: dict[str, tuple[str, str]] = {}
     while left := [name for name in tests if name not in results]:
         with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
-            results |= _run_job(backend, left, ranks, folder, show)
+            results |= _run_job(backend, left, ranks, folder)
     return results
 
 
-def _run_job(backend: str, tests: list[str], ranks: int, folder: str, show) -> dict:
+def _run_job(backend: str, tests: list[str], ranks: int, folder: str) -> dict:
     Path(folder, "tests.json").write_text(json.dumps(tests))
     command = [sys.executable, "-m", "bench.conformance", "--rank-of", backend, "--folder", folder]
     environment = {"TEMP_DIR": folder, "PYTHONPATH": str(ROOT)}
@@ -200,19 +199,17 @@ def _run_job(backend: str, tests: list[str], ranks: int, folder: str, show) -> d
             current = tests[len(done)]
             outcomes = reports.get(current, {})
             elapsed = time.monotonic() - since
-            failed = [r for r, (outcome, _) in outcomes.items() if outcome == "failed"]
+            failed = [reason for outcome, reason in outcomes.values() if outcome == "failed"]
             if len(outcomes) == ranks:
                 done[current] = _verdict(outcomes)
-                since = time.monotonic()
-                show(f"{backend:8s} {done[current][0]:8s}{elapsed:7.2f} s  {current}", flush=True)
-                if failed:  # it may have left its ranks in any state: take fresh ones
-                    break
             elif exited or elapsed > LIMIT or (failed and elapsed > GRACE):
                 reason = "a rank died" if exited else f"no end within {elapsed:.0f} s"
-                if failed:
-                    reason = outcomes[failed[0]][1]
-                done[current] = ("failed", reason)
-                show(f"{backend:8s} failed  {elapsed:7.2f} s  {current}", flush=True)
+                done[current] = "failed", (failed or [reason])[0]
+            else:
+                continue
+            since, outcome = time.monotonic(), done[current][0]
+            print(f"{backend:8s} {outcome:8s}{elapsed:7.2f} s  {current}", flush=True)
+            if outcome == "failed":  # it may have left its ranks in any state: take fresh ones
                 break
         if len(done) == len(tests):
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -224,19 +221,15 @@ def _reports(folder: str, ranks: int) -> dict[str, dict[int, tuple[str, str]]]:
     reports: dict[str, dict[int, tuple[str, str]]] = collections.defaultdict(dict)
     for rank in range(ranks):
         path = Path(folder, f"{rank}.jsonl")
-        if path.exists():
-            for line in path.read_text().splitlines(keepends=True):
-                if line.endswith("\n") and "outcome" in (entry := json.loads(line)):
-                    reports[entry["test"]][rank] = (entry["outcome"], entry["reason"])
+        for line in path.read_text().splitlines(keepends=True) if path.exists() else ():
+            if line.endswith("\n"):
+                name, *report = json.loads(line)
+                reports[name][rank] = tuple(report)
     return reports
 
 
 def _verdict(outcomes: dict[int, tuple[str, str]]) -> tuple[str, str]:
-    for wanted in ("failed", "passed"):
-        for outcome, reason in outcomes.values():
-            if outcome == wanted:
-                return outcome, reason
-    return next(iter(outcomes.values()))
+    return min(outcomes.values(), key=lambda one: ("failed", "passed", "skipped").index(one[0]))
 
 
 def rows(results: dict[str, dict[str, tuple[str, str]]], ranks: int) -> list[records.Row]:

@@ -8,6 +8,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from helpers.machine.mpi import run_ranks
 from helpers.paths import ROOT
@@ -15,20 +16,23 @@ from helpers.paths import ROOT
 BATCH, BATCHES, WARMUP = 10, 15, 3  # of calls on a GPU
 
 
-def on_ranks(ranks: int, module: str, *arguments: str, timeout: float):
-    """Run ``python -m module arguments...`` on ``ranks`` ranks; return what its last line prints.
+def on_ranks(ranks: int, function: Callable, *arguments: object, timeout: float) -> Any:
+    """Call a suite's function on ``ranks`` ranks of one thread; return what it does on rank 0.
 
-    One thread for each rank; the last line is JSON, from one rank. Raises RuntimeError with their
-    output if the ranks fail or have not ended after ``timeout`` seconds.
+    Arguments are written as Python, the result is JSON. Raises RuntimeError with the ranks' output
+    if they fail or have not ended after ``timeout`` seconds.
     """
-    command = [sys.executable, "-m", module, *arguments]
-    paths = {"PYTHONPATH": str(ROOT)}
+    code = (
+        f"import json; from mpi4py import MPI; from {function.__module__} import "
+        f"{function.__name__} as call; found = call(*{arguments!r}); "
+        "MPI.COMM_WORLD.rank or print(json.dumps(found))"
+    )
+    paths, command = {"PYTHONPATH": str(ROOT)}, [sys.executable, "-c", code]
     done = run_ranks(ranks, command, timeout=timeout, cwd=ROOT, env=paths, apart=True)
     if done.code != 0:
         how = "failed" if done.code else f"did not end within {timeout:g} s"
-        raise RuntimeError(
-            f"{' '.join(command)} on {ranks} ranks {how}:\n{done.output}{done.errors}"
-        )
+        name = f"{function.__module__}.{function.__name__}"
+        raise RuntimeError(f"{name} on {ranks} ranks {how}:\n{done.output}{done.errors}")
     return json.loads(done.output.splitlines()[-1])
 
 

@@ -9,8 +9,6 @@ count is what a rank hands over, K, and ``torch.distributed`` goes over MPI, not
 
 from __future__ import annotations
 
-import json
-
 from bench.launch import on_ranks
 from helpers.records import Row
 
@@ -23,7 +21,7 @@ REDUCTIONS = ("Allreduce", "Iallreduce")
 
 def rows() -> list[Row]:
     """Steps and gradients per second of each scheme (the best of three turns), bytes per step."""
-    return [Row(**line) for line in on_ranks(RANKS, "bench.sgd", timeout=900)]
+    return [Row(**line) for line in on_ranks(RANKS, _measure, timeout=900)]
 
 
 def _schemes() -> dict:
@@ -49,10 +47,10 @@ def _schemes() -> dict:
     return schemes
 
 
-def _rank_main() -> None:
+def _measure() -> list[dict]:
     from helpers.data_parallel.tasks import init_distributed
 
-    comm = init_distributed()
+    init_distributed()
     rates: dict[str, tuple[float, float]] = {}
     for turn in range(ROUNDS + 1):
         for name, call in _schemes().items():
@@ -62,8 +60,7 @@ def _rank_main() -> None:
             if turn:  # the first is a warm-up
                 rates[name] = max(rates.get(name, (0.0, 0.0)), rate)
     counted = {name: _bytes_per_step(name, call) for name, call in _schemes().items()}
-    if comm.Get_rank() == 0:
-        print(json.dumps(_lines(rates, counted, len(history.weights) * 4)))
+    return _lines(rates, counted, len(history.weights) * 4)
 
 
 def _bytes_per_step(name: str, call) -> float:
@@ -112,21 +109,13 @@ def _lines(rates: dict, counted: dict, size: int) -> list[dict]:
         for name, rate in rates.items()
         for what, value, peer in zip(("gradients", "steps"), rate, rates[PEER], strict=True)
     ]
+    ring = "sent", "2(R−1)/R·K from each rank", 2 * (RANKS - 1)
+    server = "sent", "2K for each worker", 2 * (RANKS - 1)
+    predicted = {"ours": ring, "server": server, "asynchronous": ("sent", "2K", 2)}
     for name, nbytes in counted.items():
-        way = name.split(", ")[-1]
-        handed, peer = "handed over", "K from each rank"
-        predicted = RANKS * size
-        if way == "ours":
-            handed, peer, predicted = "sent", "2(R−1)/R·K from each rank", 2 * (RANKS - 1) * size
-        elif way == "server":
-            handed, peer, predicted = "sent", "2K for each worker", 2 * (RANKS - 1) * size
-        elif way == "asynchronous":
-            handed, peer, predicted = "sent", "2K", 2 * size
-        line = {"name": f"{name}: bytes {handed} in one step, all ranks", "value": nbytes}
-        line |= {"unit": "B", "peer": peer, "peer_value": predicted, "parameters": common}
+        handed = "handed over", "K from each rank", RANKS
+        how, peer, count = predicted.get(name.split(", ")[-1], handed)
+        line = {"name": f"{name}: bytes {how} in one step, all ranks", "value": nbytes}
+        line |= {"unit": "B", "peer": peer, "peer_value": count * size, "parameters": common}
         lines.append(line)
     return lines
-
-
-if __name__ == "__main__":
-    _rank_main()

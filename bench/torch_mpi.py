@@ -13,7 +13,6 @@ overlaps is the *waiting*, for a rank that is late or for one that a stranger ke
 
 from __future__ import annotations
 
-import json
 import time
 
 from bench.launch import best, in_turns, on_ranks
@@ -29,12 +28,10 @@ LATE = 0.01  # seconds
 
 def rows() -> list[Row]:
     """Measure on 2 and 4 ranks; times in microseconds, ours as value, the peer as peer_value."""
-    return [
-        Row(**line) for ranks in RANKS for line in on_ranks(ranks, "bench.torch_mpi", timeout=600)
-    ]
+    return [Row(**line) for ranks in RANKS for line in on_ranks(ranks, _measure, timeout=600)]
 
 
-def _rank_main() -> None:
+def _measure() -> list[dict]:
     import torch
     import torch.distributed as dist
     from mpi4py import MPI
@@ -42,7 +39,7 @@ def _rank_main() -> None:
     import helpers.torch_mpi as ours
 
     comm = MPI.COMM_WORLD
-    rank, size = comm.Get_rank(), comm.Get_size()
+    size = comm.Get_size()
     dist.init_process_group("mpi4py", init_method="mpi://")
     dist.Backend.register_backend("nothing", _nothing, devices=["cpu"])
     ranks = list(range(size))
@@ -78,9 +75,8 @@ def _rank_main() -> None:
     for path in ("window", "network"):
         for name, value, peer, peer_value in _overlap(groups[path], comm):
             row(name, value, peer, peer_value, path=path)
-    if rank == 0:
-        print(json.dumps(lines))
     dist.destroy_process_group()
+    return lines
 
 
 def _nothing(store, rank: int, size: int, timeout):
@@ -134,12 +130,8 @@ def _overlap(group, comm):
     first = best(in_turns(waited, OVERLAPS, comm=_AllButLast(comm)))
     what = "computation during all_reduce 16 MB"
     yield what, took["beside"], "computation before all_reduce", took["after"]
-    yield (
-        what,
-        took["beside"],
-        "the longer of computation and all_reduce",
-        max(took["compute"], took["reduce"]),
-    )
+    longer = max(took["compute"], took["reduce"])
+    yield what, took["beside"], "the longer of computation and all_reduce", longer
     yield f"{what}, processor time", used["beside"], "computation before all_reduce", used["after"]
     late_by = f"one rank {LATE * 1e3:g} ms late"
     yield f"{what}, {late_by}", first["beside"], "computation before all_reduce", first["after"]
@@ -154,7 +146,3 @@ class _AllButLast:
 
     def allgather(self, seconds: float) -> list[float]:
         return self._comm.allgather(seconds)[:-1]
-
-
-if __name__ == "__main__":
-    _rank_main()

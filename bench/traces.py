@@ -7,7 +7,6 @@ should stay below 5 µs.
 
 from __future__ import annotations
 
-import json
 from functools import partial
 
 from bench.launch import best, in_turns, on_ranks
@@ -21,7 +20,7 @@ LIMIT = 5.0  # µs
 def rows() -> list[Row]:
     """Measure every case, watched and recorded, in a fresh process."""
     found = []
-    for case, times in on_ranks(1, "bench.traces", timeout=300).items():
+    for case, times in on_ranks(1, measure, timeout=300).items():
         for mode in ("watched", "recorded"):
             value, plain = times[mode], times["plain"]
             name = f"{case}, {mode}"
@@ -72,7 +71,3 @@ def measure() -> dict[str, dict[str, float]]:
         taken = in_turns({way: partial(function, c) for way, c in ways.items()}, TURNS, BATCH)
         found[case] = {way: 1e6 * least / calls for way, least in best(taken).items()}
     return found
-
-
-if __name__ == "__main__":
-    print(json.dumps(measure()))
