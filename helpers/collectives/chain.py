@@ -88,15 +88,13 @@ register(
         lambda comm, chunks, pieces: broadcast(np.ones(chunks), comm, 0, pieces),
         one_a_piece,
         from_rank_0,
-    )
-)
-register(
+    ),
     Collective(
         "reduce_chain",
         "reduce (chain)",
         lambda comm, chunks, pieces: reduce(np.ones(chunks), comm, added, 0, pieces),
         one_a_piece,
         from_everybody,
-    )
+    ),
+    Allreduce("chain", "allreduce: chain (naive)", allreduce, path, sent),
 )
-register(Allreduce("chain", "allreduce: chain (naive)", allreduce, path, sent))

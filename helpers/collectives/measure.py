@@ -11,11 +11,12 @@ import functools
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from helpers.collectives.parts import FIRST_TAG, Hosts, hosts_of
+from helpers import timing
+from helpers.collectives.parts import FIRST_TAG, Hosts, first, hosts_of
 from helpers.collectives.registry import ALGORITHMS
 from helpers.waiting import doze
 
@@ -110,12 +111,8 @@ def ring_steps(
 def addition(size: int = 1 << 20, repeats: int = 20) -> float:
     """Measure γ: the seconds a byte that it takes to add one array of float32 to another."""
     mine, theirs = np.ones(size // 4, np.float32), np.ones(size // 4, np.float32)
-    times = []
-    for _ in range(repeats + 2):
-        begin = time.perf_counter()
-        np.add(mine, theirs, out=mine)
-        times.append(time.perf_counter() - begin)
-    return statistics.median(times[2:]) / mine.nbytes
+    taken = timing.measure(lambda: np.add(mine, theirs, out=mine), repeats=repeats)
+    return taken.median / mine.nbytes
 
 
 def slowest(
@@ -157,20 +154,12 @@ def allreduce_times(
     ranks : int, optional
         How many take part, the first ones; the others sleep. None: all.
     """
-    whole = world()
-    taking_part = ranks is None or whole.Get_rank() < ranks
-    part = whole
-    if ranks is not None:
-        part = cast("MPI.Intracomm", whole.Split(0 if taking_part else 1))
-    times = None
-    if taking_part:
+    with first(world().Get_size() if ranks is None else ranks) as part:
+        if part is None:
+            return None
         hosts = hosts_of(part)  # once, as a program would: to ask takes messages
         calls = {name: _allreduce(name, hosts) for name in algorithms}
-        times = function_times(calls, sizes, repeats, part, best)
-    if ranks is not None:
-        part.Free()
-        doze(whole)
-    return times
+        return function_times(calls, sizes, repeats, part, best)
 
 
 def _allreduce(name: str, hosts: Hosts) -> Callable[[np.ndarray, MPI.Intracomm], object]:

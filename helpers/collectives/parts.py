@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
+
+from helpers.waiting import doze
 
 # A message that begins with part c has tag FIRST_TAG + c, so that a trace tells what it carries.
 FIRST_TAG = 7000
@@ -49,6 +52,19 @@ def consecutive(counts: Iterable[int]) -> list[slice]:
 def one_host(ranks: int) -> Hosts:
     """Return the hosts of ranks that all share one."""
     return (0,) * ranks
+
+
+@contextmanager
+def first(ranks: int) -> Iterator[Any]:
+    """Make a communicator of the first so many ranks, None on the others, which sleep; all call."""
+    from mpi4py import MPI
+
+    world = MPI.COMM_WORLD
+    here = world.rank < ranks
+    part = world.Split(0 if here else 1, world.rank)
+    yield part if here else None
+    doze(world)
+    part.Free()
 
 
 def hosts_of(comm: Any) -> Hosts:

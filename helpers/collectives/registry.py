@@ -4,7 +4,7 @@ An allreduce algorithm is one object in one module: its messages, the path that 
 from, the bytes that it sends and its title. Once entered it can be called by name, and it is in the
 cost model, the schedules, the tables and the animation::
 
-    ALLREDUCE = register(Allreduce("star", "allreduce: star", allreduce, path, sent))
+    register(Allreduce("star", "allreduce: star", allreduce, path, sent))
 
 A module of :mod:`helpers.collectives` that does so is imported in the package's ``__init__``; one
 of the reader's own works as well, provided that the ranks import it too.
@@ -170,16 +170,16 @@ COLLECTIVES: Mapping[str, Collective | Allreduce] = ChainMap(ALGORITHMS, _OTHERS
 Entry = TypeVar("Entry", bound=Collective | Allreduce)
 
 
-def register(entry: Entry) -> Entry:
-    """Enter a collective, or an allreduce algorithm, under its name: ValueError if it is taken."""
-    if entry.name in COLLECTIVES:
-        names = ", ".join(repr(name) for name in COLLECTIVES)
-        raise ValueError(f"register expects a name that is not taken ({names}); got {entry.name!r}")
-    if isinstance(entry, Allreduce):
-        ALGORITHMS[entry.name] = entry
-    else:
-        _OTHERS[entry.name] = entry
-    return entry
+def register(*entries: Collective | Allreduce) -> None:
+    """Enter collectives and allreduce algorithms: ValueError for a name that is taken."""
+    for entry in entries:
+        if entry.name in COLLECTIVES:
+            raise ValueError(
+                "register expects a name that is not taken "
+                f"({', '.join(map(repr, COLLECTIVES))}); got {entry.name!r}"
+            )
+        into: dict = ALGORITHMS if isinstance(entry, Allreduce) else _OTHERS
+        into[entry.name] = entry
 
 
 def find(name: str, among: Mapping[str, Entry]) -> Entry:

@@ -96,9 +96,7 @@ register(
         lambda comm, chunks, pieces: allgather(np.ones(chunks), comm, split(chunks, chunks)),
         pieces_a_rank,
         from_owner,
-    )
-)
-register(
+    ),
     Collective(
         "reduce_scatter",
         "reduce-scatter (ring)",
@@ -107,9 +105,7 @@ register(
         ),
         pieces_a_rank,
         from_everybody,
-    )
-)
-register(
+    ),
     Allreduce(
         "ring",
         "allreduce: ring",
@@ -118,5 +114,5 @@ register(
         sent,
         chunks=pieces_a_rank,
         pieces=pieces_of,
-    )
+    ),
 )

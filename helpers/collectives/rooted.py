@@ -55,9 +55,7 @@ register(
         ),
         one_a_rank,
         from_rank_0,
-    )
-)
-register(
+    ),
     Collective(
         "gather",
         "gather",
@@ -66,5 +64,5 @@ register(
         ),
         one_a_rank,
         from_owner,
-    )
+    ),
 )

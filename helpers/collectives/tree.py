@@ -97,15 +97,13 @@ register(
         lambda comm, chunks, pieces: broadcast(np.ones(chunks), comm, 0, pieces),
         one_a_piece,
         from_rank_0,
-    )
-)
-register(
+    ),
     Collective(
         "reduce",
         "reduce (tree)",
         lambda comm, chunks, pieces: reduce(np.ones(chunks), comm, added, 0, pieces),
         one_a_piece,
         from_everybody,
-    )
+    ),
+    Allreduce("tree", "allreduce: tree", allreduce, path, sent),
 )
-register(Allreduce("tree", "allreduce: tree", allreduce, path, sent))

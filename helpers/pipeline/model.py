@@ -11,7 +11,7 @@ import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from helpers.pipeline.schedule import Action, Schedule, check, walk
+from helpers.pipeline.schedule import Action, Schedule, check, same, walk
 
 
 @dataclass(frozen=True)
@@ -144,8 +144,7 @@ def simulate(schedule: Schedule, costs: Costs | None = None) -> Timeline:
             begin = max(begin, ready[source] + (costs.message if source[0] != rank else 0.0))
         end = begin + costs.of(action.kind, schedule.stage(rank, action.chunk))
         boxes.append(Box(rank, action, begin, end))
-        kind = "B" if action.kind == "I" else action.kind
-        ready[rank, action._replace(kind=kind)] = free[rank] = end
+        ready[rank, same(action)] = free[rank] = end
     return Timeline(schedule, tuple(boxes), recorded=False)
 
 

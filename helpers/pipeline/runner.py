@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from helpers.machine.waiting import Yielding, until
 from helpers.pace import pace
 from helpers.pipeline.model import Costs
-from helpers.pipeline.schedule import Action, Schedule, check
+from helpers.pipeline.schedule import Action, Schedule, check, same
 from helpers.pipeline.stage import Meter, Stage, UpdatingStage
 
 if TYPE_CHECKING:
@@ -86,8 +86,7 @@ class Wires:
         if target is None or tensor is None:
             return
         if target[0] == self.rank:
-            kind = "B" if action.kind == "I" else action.kind
-            self._local[self.rank, action._replace(kind=kind)] = tensor
+            self._local[self.rank, same(action)] = tensor
             return
         tensor = tensor.contiguous()
         request = self.comm.Isend(tensor.numpy(), target[0], self._tag(*target))
@@ -108,8 +107,7 @@ class Wires:
         stage = self.schedule.stage(self.rank, action.chunk)
         shape, dtype = self._shapes[stage - 1 if action.kind == "F" else stage]
         buffer = torch.empty(shape, dtype=dtype)
-        kind = "B" if action.kind == "I" else action.kind
-        tag = self._tag(self.rank, action._replace(kind=kind))
+        tag = self._tag(self.rank, same(action))
         self._posted[action] = (self.comm.Irecv(buffer.numpy(), source[0], tag), buffer)
 
     def _tag(self, rank: int, action: Action) -> int:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
+from helpers.collectives.parts import first
 from helpers.models.transformer import Config, layer, loss, transformer
 from helpers.pace import OutpacedWarning
 from helpers.pipeline import partition
@@ -51,27 +52,6 @@ def modules_of(
     return list(made), mine
 
 
-def _group(ranks: int) -> Any:
-    """The first so many ranks as a communicator; None on the others."""
-    from mpi4py import MPI
-
-    comm = MPI.COMM_WORLD.Split(0 if MPI.COMM_WORLD.rank < ranks else 1, MPI.COMM_WORLD.rank)
-    if MPI.COMM_WORLD.rank < ranks:
-        return comm
-    comm.Free()
-    return None
-
-
-def _end(comm: Any) -> None:
-    from mpi4py import MPI
-
-    from helpers.waiting import doze
-
-    doze(MPI.COMM_WORLD)
-    if comm is not None:
-        comm.Free()
-
-
 def record(schedule: Schedule, costs: Costs, repeats: int = 1) -> Timeline | None:
     """Record a step whose stages are paced; the model is SMALL, with one piece for each stage.
 
@@ -87,9 +67,10 @@ def record(schedule: Schedule, costs: Costs, repeats: int = 1) -> Timeline | Non
     Timeline or None
         In seconds, on rank 0; None on the others.
     """
-    comm = _group(schedule.ranks)
     found: list[Timeline] = []
-    if comm is not None:
+    with first(schedule.ranks) as comm:
+        if comm is None:
+            return None
         config = replace(SMALL, layers=max(1, schedule.stages - 2))
         modules, _ = modules_of(schedule, comm.rank, config)
         inputs, targets = batches(config, schedule.micro)
@@ -101,18 +82,17 @@ def record(schedule: Schedule, costs: Costs, repeats: int = 1) -> Timeline | Non
                 line = recorded(comm, pipeline, inputs, targets)[1]
             late = comm.reduce(sum(issubclass(w.category, OutpacedWarning) for w in caught))
             if line is not None:
-                note = (
-                    f"{line.note}; {late} of {len(line.boxes)} took longer" if late else line.note
-                )
-                found.append(replace(line, note=note))
-    _end(comm)
+                more = f"; {late} of {len(line.boxes)} took longer" if late else ""
+                found.append(replace(line, note=line.note + more))
     return min(found, key=lambda line: line.span) if found else None
 
 
 def difference(schedule: Schedule) -> float:
     """Compare a step on ranks with one process: the largest difference of any loss or gradient."""
-    comm, worst = _group(schedule.ranks), 0.0
-    if comm is not None:
+    worst = 0.0
+    with first(schedule.ranks) as comm:
+        if comm is None:
+            return worst
         modules, pieces = modules_of(schedule, comm.rank, SMALL, dtype=torch.float64)
         inputs, targets = batches(SMALL, schedule.micro)
         result = Pipeline(comm, schedule, modules, loss).step(inputs, targets)
@@ -125,7 +105,6 @@ def difference(schedule: Schedule) -> float:
             reference = whole[part.start : part.stop].parameters()
             for p, q in zip(module.parameters(), reference, strict=True):
                 worst = max(worst, (_grad(p) - _grad(q)).abs().max().item())
-    _end(comm)
     return worst
 
 
@@ -136,15 +115,15 @@ def bytes_kept(schedule: Schedule, recompute: bool) -> tuple[int, int]:
     """
     from helpers.pipeline.families import gpipe
 
-    comm, found = _group(schedule.ranks), [0, 0]
-    if comm is not None:
-        inputs, targets = batches(SMALL, schedule.micro)
-        alone = gpipe(schedule.ranks, 1)
-        for k, (plan, again) in enumerate(((schedule, recompute), (alone, False))):
-            modules, _ = modules_of(plan, comm.rank, SMALL)
-            pipeline = Pipeline(comm, plan, modules, loss, recompute=again, measure=True)
-            found[k] = pipeline.step(inputs[: plan.micro], targets[: plan.micro]).bytes
-    _end(comm)
+    found = [0, 0]
+    with first(schedule.ranks) as comm:
+        if comm is not None:
+            inputs, targets = batches(SMALL, schedule.micro)
+            alone = gpipe(schedule.ranks, 1)
+            for k, (plan, again) in enumerate(((schedule, recompute), (alone, False))):
+                modules, _ = modules_of(plan, comm.rank, SMALL)
+                pipeline = Pipeline(comm, plan, modules, loss, recompute=again, measure=True)
+                found[k] = pipeline.step(inputs[: plan.micro], targets[: plan.micro]).bytes
     return found[0], found[1]
 
 

@@ -228,6 +228,11 @@ def _complete(schedule: Schedule, rank: int, chunk: int, order: list[Action]) ->
                 raise ScheduleError(f"{where} does {then} before {first}, {why}")
 
 
+def same(action: Action) -> Action:
+    """Return B for I, which are alike to other ranks: both bring the gradient of the inputs."""
+    return action._replace(kind="B") if action.kind == "I" else action
+
+
 def walk(schedule: Schedule, blocking: bool = False) -> Iterator[tuple[int, Action]]:
     """Yield (rank, action) in an order in which a complete schedule can run, or say who waits."""
     at = [0] * schedule.ranks  # what each rank does next
@@ -246,7 +251,7 @@ def walk(schedule: Schedule, blocking: bool = False) -> Iterator[tuple[int, Acti
                 if send is not None:
                     here = next_of(send[0])
                     if (send[0], send[1]) in done or (
-                        here is not None and _same(here) == send[1] and sending[send[0]] is None
+                        here is not None and same(here) == send[1] and sending[send[0]] is None
                     ):
                         sending[rank] = None
                         moved = True
@@ -260,7 +265,7 @@ def walk(schedule: Schedule, blocking: bool = False) -> Iterator[tuple[int, Acti
                     break
                 yield rank, action
                 moved = True
-                done.add((rank, _same(action)))
+                done.add((rank, same(action)))
                 at[rank] += 1
                 target = schedule.target(rank, action)
                 if blocking and target is not None and target[0] != rank:
@@ -269,11 +274,6 @@ def walk(schedule: Schedule, blocking: bool = False) -> Iterator[tuple[int, Acti
             break
     if any(next_of(rank) for rank in range(schedule.ranks)) or any(sending):
         raise ScheduleError(_stuck(schedule, at, sending))
-
-
-def _same(action: Action) -> Action:
-    """B and I are alike to other ranks: both bring the gradient of the inputs."""
-    return action._replace(kind="B") if action.kind == "I" else action
 
 
 def _stuck(schedule: Schedule, at: list[int], sending: list) -> str:

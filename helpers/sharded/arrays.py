@@ -1,4 +1,4 @@
-"""Tensors as NumPy sees them, and which rank has what of a row of numbers and of a transformer.
+"""Tensors as NumPy sees them, and which rank has what of a transformer.
 
 Megatron's cut: the first matrix of a pair by columns, so that each rank makes some of the hidden
 numbers from the whole input; the second by rows, so that it needs just those, and gives one part of
@@ -15,8 +15,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-
-from helpers.collectives.parts import split
 
 
 def array_of(tensor: Tensor) -> np.ndarray:
@@ -36,13 +34,6 @@ def array_of(tensor: Tensor) -> np.ndarray:
         return np.empty(0, dtype)
     memory: Any = (ctypes.c_char * (count * dtype.itemsize)).from_address(tensor.data_ptr())
     return np.frombuffer(memory, dtype)
-
-
-def shards(elements: int, ranks: int) -> list[slice]:
-    """Cut a row of numbers into consecutive shards, none longer than another by more than one."""
-    if elements < 0 or ranks < 1:
-        raise ValueError(f"shards expects elements >= 0 and ranks >= 1; got {elements}, {ranks}")
-    return split(elements, ranks)
 
 
 def need_divisible(total: int, ranks: int, what: str) -> int:

@@ -21,9 +21,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from helpers.collectives.parts import split
 from helpers.models.transformer import Config
 from helpers.sharded import messages
-from helpers.sharded.arrays import cut, join, need_divisible, shards
+from helpers.sharded.arrays import cut, join, need_divisible
 from helpers.sharded.counts import segments
 from helpers.sharded.device import Device, Metered, Patient
 from helpers.sharded.mesh import Layout, Mesh
@@ -42,7 +43,7 @@ def stage_pieces(config: Config, stages: int) -> list[range]:
     """
     if not 1 <= stages <= config.layers:
         raise ValueError(f"stage_pieces expects 1 to {config.layers} stages; got {stages}")
-    cuts = [1 + part.start for part in shards(config.layers, stages)]
+    cuts = [1 + part.start for part in split(config.layers, stages)]
     cuts = [0, *cuts[1:], config.pieces]
     return [range(a, b) for a, b in itertools.pairwise(cuts)]
 
@@ -69,12 +70,12 @@ class Hybrid:
         self.mesh = Mesh(comm, layout)
         self.device = Device(speed)
         self.tensor = Metered(self.mesh.tensor, self.device)
-        split = Split(self.tensor)
+        shared = Split(self.tensor)
         stage = self.mesh.place["pipeline"]
         self.pieces = stage_pieces(config, layout.pipeline)[stage]
         self.first, self.last = stage == 0, stage == layout.pipeline - 1
         self.model = nn.Sequential(
-            *(tensor_layer(config, index, split, seed, dtype) for index in self.pieces)
+            *(tensor_layer(config, index, shared, seed, dtype) for index in self.pieces)
         )
         self.channel = Channel(self.mesh.data)
         self.unit = Unit("stage", self.model, self.channel, layout.shard)

@@ -19,14 +19,11 @@ from torch import Tensor
 
 from helpers.collectives import ring
 from helpers.collectives.parts import split
+from helpers.collectives.registry import added
 from helpers.sharded.arrays import array_of
 from helpers.sharded.device import Patient, begin
 
 TAG = 901  # of messages that are not a ring's
-
-
-def _sum(mine: np.ndarray, theirs: np.ndarray, theirs_first: bool = True) -> None:
-    mine += theirs
 
 
 def _max(mine: np.ndarray, theirs: np.ndarray, theirs_first: bool = True) -> None:
@@ -37,7 +34,7 @@ def all_reduce(x: Tensor, comm: Any, largest: bool = False) -> Tensor:
     """Return the sum (or the largest) of all ranks' tensors, equal to the last bit on all."""
     total = x.detach().clone(memory_format=torch.contiguous_format)
     if comm.Get_size() > 1:
-        ring.allreduce(array_of(total), begin(comm), _max if largest else _sum)
+        ring.allreduce(array_of(total), begin(comm), _max if largest else added)
     return total
 
 
@@ -50,7 +47,7 @@ def gather_into(whole: np.ndarray, comm: Any) -> None:
 def reduce_into(whole: np.ndarray, comm: Any) -> None:
     """Leave the sum over all ranks in this rank's shard, and partial sums in the rest."""
     if comm.Get_size() > 1:
-        ring.reduce_scatter(whole, begin(comm), _sum, split(len(whole), comm.Get_size()))
+        ring.reduce_scatter(whole, begin(comm), added, split(len(whole), comm.Get_size()))
 
 
 def all_gather(x: Tensor, comm: Any, dim: int = 0) -> Tensor:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from helpers.collectives.parts import first
 from helpers.models.transformer import Config, loss, transformer
 from helpers.sharded import zero
 from helpers.sharded.fsdp import Sharded
@@ -136,11 +137,11 @@ def train(
     """
     from helpers.datasets.characters import batch as draw
 
-    everybody = world()
-    here = everybody.Get_rank() < layout.ranks
-    comm = everybody.Split(0 if here else 1)
-    losses = []
-    if here:
+    world()
+    losses: list[float] = []
+    with first(layout.ranks) as comm:
+        if comm is None:
+            return losses
         hybrid = Hybrid(
             comm,
             config,
@@ -157,7 +158,6 @@ def train(
         if save is not None:
             save_checkpoint(save, hybrid)
         hybrid.close()
-    doze(everybody)
     return losses
 
 

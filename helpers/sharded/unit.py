@@ -12,11 +12,13 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from helpers.collectives.parts import split
 from helpers.data_parallel.flat import Flat
-from helpers.sharded.arrays import array_of, shards
+from helpers.sharded.arrays import array_of
 from helpers.sharded.messages import Channel, gather_into, reduce_into
 from helpers.sharded.zero import STAGES
 
@@ -30,7 +32,7 @@ class Unit:
         self.name, self.channel, self.stage = name, channel, stage
         self.flat = Flat(module)
         self.ranks = channel.comm.Get_size()
-        every = shards(self.flat.values.numel(), self.ranks)
+        every = split(self.flat.values.numel(), self.ranks)
         self.mine = every[channel.comm.Get_rank()] if stage else slice(0, None)
         kept = self.flat.values[self.mine]
         self.parameter = nn.Parameter(kept.clone() if stage == 3 else kept)
@@ -53,9 +55,11 @@ class Unit:
         _allocate(self.flat.values)
         array = array_of(self.flat.values)
         array[self.mine] = array_of(self.parameter.detach())
-        self.gathering = self.channel.post(
-            f"gather {self.name}", lambda comm: gather_into(array, comm)
-        )
+        self.gathering = self._gather(array)
+
+    def _gather(self, array: np.ndarray) -> Future:
+        """Begin to fill an array of which each rank has its shard in place."""
+        return self.channel.post(f"gather {self.name}", lambda comm: gather_into(array, comm))
 
     def gather(self) -> None:
         """Have the whole parameters here."""
@@ -78,17 +82,13 @@ class Unit:
     def begin_reduce(self) -> None:
         """Begin to bring the mean of the ranks' gradients to those who keep it."""
         array = array_of(self.flat.gradients)
-        if self.stage:
-            self.reducing = self.channel.post(
-                f"reduce {self.name}", lambda comm: reduce_into(array, comm)
-            )
-        else:
 
-            def all_reduce(comm: Any) -> None:
-                reduce_into(array, comm)
+        def reduce(comm: Any) -> None:
+            reduce_into(array, comm)
+            if not self.stage:
                 gather_into(array, comm)
 
-            self.reducing = self.channel.post(f"reduce {self.name}", all_reduce)
+        self.reducing = self.channel.post(f"reduce {self.name}", reduce)
 
     def finish_reduce(self, wait: bool = True) -> None:
         """Leave the own shard's mean gradient in ``parameter.grad``: at once, or if it is there."""
@@ -106,8 +106,7 @@ class Unit:
         """Hand the moved shards out again (stages 1 and 2), and forget the gradient."""
         self.parameter.grad = None
         if self.stage in (1, 2):
-            array = array_of(self.flat.values)
-            self.channel.post(f"gather {self.name}", lambda comm: gather_into(array, comm)).result()
+            self._gather(array_of(self.flat.values)).result()
         if self.stage < 2:
             array_of(self.flat.gradients)[:] = 0
 
@@ -117,19 +116,17 @@ class Unit:
         array = array_of(flat)
         array[self.mine] = array_of(mine)
         if self.stage:
-            self.channel.post("collect", lambda comm: gather_into(array, comm)).result()
+            self._gather(array).result()
         return flat.split(self.flat.sizes)
 
     def resident(self) -> dict[str, int]:
         """Return the bytes that this rank holds right now."""
-        own = self.parameter.grad
-        keeps_copy = self.stage == 3
-        return {
-            "parameter": _bytes(self.flat.values)
-            + (_bytes(self.parameter.detach()) if keeps_copy else 0),
-            "gradient": _bytes(self.flat.gradients)
-            + (_bytes(own) if own is not None and self.stage >= 2 else 0),
-        }
+        found = {"parameter": _bytes(self.flat.values), "gradient": _bytes(self.flat.gradients)}
+        if self.stage == 3:
+            found["parameter"] += _bytes(self.parameter.detach())
+        if self.stage >= 2 and self.parameter.grad is not None:
+            found["gradient"] += _bytes(self.parameter.grad)
+        return found
 
 
 def _bytes(tensor: Tensor) -> int:

@@ -39,24 +39,12 @@ class Identity(dist.ProcessGroup):
 
     def __init__(self, rank: int, size: int, name: str, store: dist.Store | None):
         super().__init__(rank, size)
-        self._rank, self._size, self._store = rank, size, store
-        self._name = self._description = name
+        self._store, self._name = store, name
+        self._set_group_desc(name)
 
     def getBackendName(self) -> str:  # noqa: N802 (torch's own spelling, here and below)
         """Return ``"mpi4py"``."""
         return BACKEND
-
-    _get_backend_name = name = getBackendName
-
-    def rank(self) -> int:
-        """Return this rank's number in the group."""
-        return self._rank
-
-    def size(self) -> int:
-        """Return the number of ranks."""
-        return self._size
-
-    getRank, getSize = rank, size  # noqa: N815
 
     def getGroupName(self) -> str:  # noqa: N802
         """Return the group's name."""
@@ -66,17 +54,8 @@ class Identity(dist.ProcessGroup):
         """Change the group's name."""
         self._name = name
 
-    def getGroupDesc(self) -> str:  # noqa: N802
-        """Return the group's description."""
-        return self._description
-
-    def setGroupDesc(self, description: str) -> None:  # noqa: N802
-        """Change the group's description."""
-        self._description = description
-
-    _set_group_name, _set_group_desc = setGroupName, setGroupDesc
+    _set_group_name = setGroupName
     group_name = property(getGroupName)
-    group_desc = property(getGroupDesc)
 
     @property
     def _device_types(self) -> list[torch.device]:
@@ -119,11 +98,11 @@ class Moving(Identity):
                 f"{name} on {self.size()} ranks expects a list of {self.size()} tensors, one for "
                 f"each rank; got {len(tensors)}"
             )
-        sizes = [tensor.numel() for tensor in tensors]
-        if own is not None and {own.numel()} != set(sizes if equal else sizes[self._rank :][:1]):
-            which = "all of them" if equal else f"tensor {self._rank} of the list"
+        rank, sizes = self.rank(), [tensor.numel() for tensor in tensors]
+        if own is not None and {own.numel()} != set(sizes if equal else sizes[rank:][:1]):
+            which = "all of them" if equal else f"tensor {rank} of the list"
             raise ValueError(
-                f"{name} on rank {self._rank} expects {which} to have {own.numel()} elements, as "
+                f"{name} on rank {rank} expects {which} to have {own.numel()} elements, as "
                 f"{spell(own)} has; got {sizes}"
             )
         return checked(tensors, None)
@@ -142,16 +121,10 @@ class Moving(Identity):
 
     def allgather(self, outputs: Sequence, inputs: Tensors, opts: Any = None) -> dist.Work:
         """Give every rank the tensor of each: N ``outputs``, or a list with that list."""
-        opts = options_of(c10d.AllgatherOptions, opts)
-        outputs = outputs[0] if isinstance(outputs[0], (list, tuple)) else outputs
+        outputs = innermost(outputs)
         (tensor,) = checked(inputs)
-        outputs_ = self._one_each(outputs, "all_gather", tensor)
-
-        def call(deadline: float) -> None:
-            with Receiving(outputs_) as views:
-                self.transport.all_gather(views, as_bytes(tensor), deadline)
-
-        return self._run("all_gather", call, [outputs], opts, tensor.dtype)
+        jobs = [(self._one_each(outputs, "all_gather", tensor), tensor)]
+        return self._all_gather("all_gather", jobs, [outputs], opts)
 
     def all_gather_single(
         self, output: torch.Tensor, tensor: torch.Tensor, opts: Any = None
@@ -163,23 +136,15 @@ class Moving(Identity):
         self, outputs: Tensors, inputs: Tensors, opts: Any = None
     ) -> dist.Work:
         """Do what ``all_gather_single`` does with several tensors, in one operation."""
-        opts = options_of(c10d.AllgatherOptions, opts)
-        outputs_, inputs_ = checked(outputs, None), checked(inputs, None)
-        for output, tensor in zip(outputs_, inputs_, strict=True):
+        jobs = []
+        for output, tensor in zip(checked(outputs, None), checked(inputs, None), strict=True):
             if output.numel() != tensor.numel() * self.size() or output.dtype != tensor.dtype:
                 raise ValueError(
                     f"all_gather_into_tensor on {self.size()} ranks expects an output "
                     f"{self.size()} times as large as an input {spell(tensor)}; got {spell(output)}"
                 )
-
-        def call(deadline: float) -> None:
-            for output, tensor in zip(outputs_, inputs_, strict=True):
-                with Receiving([output]) as (view,):
-                    data = as_bytes(tensor)
-                    parts = [view[r * len(data) :][: len(data)] for r in range(self.size())]
-                    self.transport.all_gather(parts, data, deadline)
-
-        return self._run("all_gather_into_tensor", call, outputs, opts, inputs_[0].dtype)
+            jobs.append(([output], tensor))
+        return self._all_gather("all_gather_into_tensor", jobs, outputs, opts)
 
     def allgather_coalesced(
         self, output_lists: Sequence[Tensors], inputs: Tensors, opts: Any = None
@@ -188,18 +153,33 @@ class Moving(Identity):
 
         ``output_lists[r][i]`` becomes rank r's i-th input; ``[i][r]`` is taken as well.
         """
-        opts = options_of(c10d.AllgatherOptions, opts)
         inputs_ = checked(inputs, None)
         lists = [checked(outputs, None) for outputs in output_lists]
         if len(lists) == self.size() and all(len(o) == len(inputs_) for o in lists):
             lists = [list(outputs) for outputs in zip(*lists, strict=True)]  # [input][rank]
+        jobs = list(zip(lists, inputs_, strict=True))
+        return self._all_gather("all_gather_coalesced", jobs, output_lists, opts)
+
+    def _all_gather(
+        self,
+        name: str,
+        jobs: Sequence[tuple[list[torch.Tensor], torch.Tensor]],
+        written: Sequence,
+        opts: Any,
+    ) -> dist.Work:
+        """Gather each tensor into its list: N tensors, or one for the parts of all ranks."""
 
         def call(deadline: float) -> None:
-            for outputs, tensor in zip(lists, inputs_, strict=True):
+            for outputs, tensor in jobs:
                 with Receiving(outputs) as views:
-                    self.transport.all_gather(views, as_bytes(tensor), deadline)
+                    data = as_bytes(tensor)
+                    parts = views
+                    if len(outputs) < self.size():
+                        parts = [views[0][r * len(data) :][: len(data)] for r in range(self.size())]
+                    self.transport.all_gather(parts, data, deadline)
 
-        return self._run("all_gather_coalesced", call, output_lists, opts, inputs_[0].dtype)
+        opts = options_of(c10d.AllgatherOptions, opts)
+        return self._run(name, call, written, opts, jobs[0][1].dtype)
 
     def gather(self, outputs: Sequence, inputs: Tensors, opts: Any = None) -> dist.Work:
         """Give the root the tensor of each rank.

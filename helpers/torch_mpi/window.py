@@ -6,7 +6,7 @@ operation takes and raises, in :class:`~helpers.torch_mpi.transport.Transport`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 
@@ -157,18 +157,29 @@ class Window(SharedMemory, Transport):
         self, output: torch.Tensor, inputs: Sequence[torch.Tensor], root: int, deadline: float
     ) -> None:
         signature = sign("scatter", len(output), self.dtype, root=root)
+        self._deal(inputs, {root: output}, len(output), signature, deadline)
+
+    def _deal(
+        self,
+        inputs: Sequence[torch.Tensor],
+        outputs: Mapping[int, torch.Tensor],
+        longest: int,
+        signature: int,
+        deadline: float,
+    ) -> None:
+        """Show a part for each rank, or nothing, and take this rank's from those named."""
         per = self.segment // self.size
-        for begin in range(0, len(output), per):
-            slot = self._slots[self.open(deadline)][root]
-            if self.rank == root:
-                for rank in self._all:
-                    piece = inputs[rank][begin : begin + per]
-                    slot[rank * per : rank * per + len(piece)].copy_(piece)
+        for begin in range(0, longest, per):
+            slots = self._slots[self.open(deadline)]
+            for rank, part in enumerate(inputs):
+                piece = part[begin : begin + per]
+                slots[self.rank][rank * per : rank * per + len(piece)].copy_(piece)
             self.publish(signature)
-            if self.rank != root:
-                self.collect((root,), deadline)
-            piece = output[begin : begin + per]
-            piece.copy_(slot[self.rank * per : self.rank * per + len(piece)])
+            for rank, output in outputs.items():
+                if rank != self.rank:
+                    self.collect((rank,), deadline)
+                piece = output[begin : begin + per]
+                piece.copy_(slots[rank][self.rank * per : self.rank * per + len(piece)])
 
     def reduce_scatter(
         self, output: torch.Tensor, inputs: Sequence[torch.Tensor], op: Reduction, deadline: float
@@ -194,22 +205,12 @@ class Window(SharedMemory, Transport):
     def all_to_all(
         self, outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], deadline: float
     ) -> None:
-        per = self.segment // self.size
         mine = lengths_of(inputs, outputs)
         table = torch.empty(self.size, len(mine), dtype=mine.dtype)
         self.all_gather(list(table.view(torch.uint8)), mine.view(torch.uint8), deadline)
         check_lengths(table)
         signature = sign("all_to_all", 0, self.dtype)
-        for begin in range(0, int(table.max()), per):
-            slots = self._slots[self.open(deadline)]
-            for rank in self._all:
-                piece = inputs[rank][begin : begin + per]
-                slots[self.rank][rank * per : rank * per + len(piece)].copy_(piece)
-            self.publish(signature)
-            for rank in self._all:
-                self.collect((rank,), deadline)
-                piece = outputs[rank][begin : begin + per]
-                piece.copy_(slots[rank][self.rank * per : self.rank * per + len(piece)])
+        self._deal(inputs, dict(enumerate(outputs)), int(table.max()), signature, deadline)
 
 
 def _pieces(flat: torch.Tensor, nbytes: int) -> Sequence[torch.Tensor]:

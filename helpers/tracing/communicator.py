@@ -22,7 +22,7 @@ from helpers.tracing import collective, point_to_point
 from helpers.tracing.activity import Recorder
 from helpers.tracing.requests import TracedMessage, TracedRequest
 from helpers.tracing.watching import Method, watched
-from helpers.tracing.windows import TracedWin
+from helpers.tracing.windows import TracedWin, world_ranks
 
 NAMES = {MPI.ANY_SOURCE: "ANY_SOURCE", MPI.PROC_NULL: "PROC_NULL"}
 PREDEFINED = ("COMM_WORLD", "COMM_SELF")
@@ -78,14 +78,8 @@ class Traced:
                 parent, call = (name,), ""
         inter = self.Is_inter()
         group = self.Get_remote_group() if inter else self.Get_group()
-        world_group = PLAIN["COMM_WORLD"].Get_group()
-        members = tuple(
-            rank if rank != MPI.UNDEFINED else f"outside {i}"
-            for i, rank in enumerate(group.Translate_ranks(None, world_group))
-        )
+        self._members = members = world_ranks(group)
         group.Free()
-        world_group.Free()
-        self._members = members
         self._world = {**NAMES, **dict(enumerate(members))}
         key = (parent, call, None if inter else members)
         self.identity = (*key, self.recorder.count(key) if call else 0)

@@ -43,6 +43,7 @@ EAGER = 1024  # bytes: a library copies what is so small away, whether or not it
 
 Calls = dict[int, list[Call]]  # world rank -> its calls, in the order in which they were made
 Indices = dict[int, int]  # id of a call -> its event
+Waits = dict[int, int]  # event -> the wait that completed it
 
 
 def assemble(calls: Calls, clocks: dict[int, Clock]) -> tuple:
@@ -54,9 +55,10 @@ def assemble(calls: Calls, clocks: dict[int, Clock]) -> tuple:
     """
     events, communicators, index = _events(calls, clocks)
     sides = _sides(events, calls, index)
-    messages = _match(events, sides)
+    waits = {i: wait for wait, event in enumerate(events) for i in event.completes}
+    messages = _match(events, sides, waits)
     return (
-        tuple(_with_waiting(events, messages)),
+        tuple(_with_waiting(events, messages, waits)),
         tuple(messages),
         tuple(sorted(sides.lone_sends)),
         tuple(sorted(sides.lone_receives)),
@@ -144,9 +146,8 @@ def _sides(events: list[Event], calls: Calls, index: Indices) -> _Sides:
     return sides
 
 
-def _match(events: list[Event], sides: _Sides) -> list[Message]:
+def _match(events: list[Event], sides: _Sides, waits: Waits) -> list[Message]:
     """Pair the sides off in their order; what is left over goes to the lone ones."""
-    completed_in = {i: wait for wait, event in enumerate(events) for i in event.completes}
     messages = []
     for key, queue in sides.sends.items():
         comm, source, dest, tag = key
@@ -156,7 +157,7 @@ def _match(events: list[Event], sides: _Sides) -> list[Message]:
                 sides.lone_sends.append(i)
                 continue
             j, size = receives.popleft()
-            last = completed_in.get(j, j)
+            last = waits.get(j, j)
             done = events[j].done
             end = events[last].end if done is None else done
             messages.append(
@@ -167,10 +168,11 @@ def _match(events: list[Event], sides: _Sides) -> list[Message]:
     return messages
 
 
-def _with_waiting(events: list[Event], messages: list[Message]) -> list[Event]:
+def _with_waiting(events: list[Event], messages: list[Message], waits: Waits) -> list[Event]:
     """Add to each event how long the other side was not there yet."""
     ready: dict[int, float] = {}  # event -> when the last of those it needs had come
-    for i, moment in (*_needs_of_messages(events, messages), *_needs_of_collectives(events)):
+    needs = *_needs_of_messages(events, messages, waits), *_needs_of_collectives(events, waits)
+    for i, moment in needs:
         ready[i] = max(ready.get(i, 0.0), moment)
     return [
         replace(event, waiting=min(ready[i] - event.begin, event.duration))
@@ -180,9 +182,10 @@ def _with_waiting(events: list[Event], messages: list[Message]) -> list[Event]:
     ]
 
 
-def _needs_of_messages(events: list[Event], messages: list[Message]) -> Iterable[tuple[int, float]]:
+def _needs_of_messages(
+    events: list[Event], messages: list[Message], waits: Waits
+) -> Iterable[tuple[int, float]]:
     """Yield (event, the moment before which nothing could move) for both sides of messages."""
-    waits = {i: wait for wait, event in enumerate(events) for i in event.completes}
     for message in messages:
         send = events[message.send]
         yield message.completed_in, send.begin
@@ -196,7 +199,7 @@ def _needs_of_messages(events: list[Event], messages: list[Message]) -> Iterable
             yield where, posted
 
 
-def _needs_of_collectives(events: list[Event]) -> Iterable[tuple[int, float]]:
+def _needs_of_collectives(events: list[Event], waits: Waits) -> Iterable[tuple[int, float]]:
     """Yield the same for collectives: a communicator's k-th on one rank is the k-th on all."""
     rounds: dict[tuple[int, int], list[int]] = defaultdict(list)  # (comm, k) -> events
     counts: dict[tuple[int, int], int] = defaultdict(int)  # (comm, rank) -> k
@@ -204,7 +207,6 @@ def _needs_of_collectives(events: list[Event]) -> Iterable[tuple[int, float]]:
         if event.kind == COLLECTIVE:
             rounds[event.comm, counts[event.comm, event.rank]].append(i)
             counts[event.comm, event.rank] += 1
-    waits = {i: wait for wait, event in enumerate(events) for i in event.completes}
     for together in rounds.values():
         last = max(events[i].begin for i in together)
         for i in together:
@@ -215,7 +217,5 @@ def _needs_of_collectives(events: list[Event]) -> Iterable[tuple[int, float]]:
             if name in _ALL_WAIT_FOR_ALL or (name in _ROOT_WAITS_FOR_ALL and root == rank):
                 yield where, last
             elif name in _ALL_WAIT_FOR_ROOT:
-                yield (
-                    where,
-                    max((events[j].begin for j in together if events[j].rank == root), default=0),
-                )
+                begun = (events[j].begin for j in together if events[j].rank == root)
+                yield where, max(begun, default=0)

@@ -50,7 +50,7 @@ def _waiter(name: str) -> Callable:
         if comm is None:
             return plain(self, *args, **kwargs)
         if name in ("Start", "Post"):
-            self._peers = _world_ranks(args[0] if args else kwargs["group"])
+            self._peers = world_ranks(args[0] if args else kwargs["group"])
         if name in ("Start", "Complete", "Wait"):
             peer = self._peers
         elif name in ("Lock", "Unlock", "Flush", "Flush_local"):
@@ -63,11 +63,12 @@ def _waiter(name: str) -> Callable:
     return functools.wraps(plain)(call)
 
 
-def _world_ranks(group: MPI.Group) -> tuple[int, ...]:
+def world_ranks(group: MPI.Group) -> tuple:
+    """Return the ranks of ``COMM_WORLD`` in a group, and names for those that are not in it."""
     world = MPI.COMM_WORLD.Get_group()
-    ranks = tuple(group.Translate_ranks(None, world))
+    ranks = group.Translate_ranks(None, world)
     world.Free()
-    return ranks
+    return tuple(f"outside {i}" if r == MPI.UNDEFINED else r for i, r in enumerate(ranks))
 
 
 for _name in ("Create", "Allocate", "Allocate_shared", "Create_dynamic"):

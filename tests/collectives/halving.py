@@ -42,7 +42,7 @@ def sent(ranks):
     return 2 * (ranks - 1) / ranks
 
 
-HALVING = register(
+register(
     Allreduce(
         *("halving", "allreduce: halving and doubling", allreduce, path, sent),
         chunks=pieces_a_rank,

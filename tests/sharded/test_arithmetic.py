@@ -84,7 +84,6 @@ def test_segments_are_all_of_the_operations_and_as_many_as_tensor_ranks_meet():
     [
         (lambda: zero.at_rest(4, 2), "stages 0, 1, 2, 3; got 4"),
         (lambda: zero.sent(-1, 2, 5), "got -1"),
-        (lambda: arrays.shards(5, 0), "got 5, 0"),
         (lambda: arrays.array_of(torch.ones(3, 4).T), r"contiguous.*\(4, 3\)"),
         (lambda: cut("1.perceptron.up.weight", torch.ones(6, 2), 4, 0), "multiple of the 4.*got 6"),
         (lambda: Layout(data=0), "data=0"),

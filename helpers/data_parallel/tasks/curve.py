@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from helpers.collectives.parts import first
 from helpers.data_parallel.loop import Watcher
 from helpers.data_parallel.tasks import ranks as all_ranks
 from helpers.data_parallel.tasks.perceptron import Trained, replicas
@@ -101,19 +102,14 @@ def speed(ranks: int, batches: int = 80, pace: float = 10e-3, repeats: int = 3) 
     ``batches`` are all mini-batches together; a device needs ``pace`` seconds for one, without
     messages. Return seconds; None on ranks that take no part.
     """
-    from typing import cast
-
     from helpers.data_parallel.schemes.averaged import Ring
-    from helpers.waiting import doze
 
-    comm = all_ranks()
-    part = cast("Intracomm", comm.Split(0 if comm.Get_rank() < ranks else 1))
+    all_ranks()
     taken = []
-    for _ in range(repeats if comm.Get_rank() < ranks else 0):
-        run = fit(Ring, part, count=batches * 20, batch=20, most=1, target=0.0, pace=pace)
-        taken.append(run.history.seconds[-1])
-    doze(comm)
-    part.Free()
+    with first(ranks) as part:
+        for _ in range(0 if part is None else repeats):
+            run = fit(Ring, part, count=batches * 20, batch=20, most=1, target=0.0, pace=pace)
+            taken.append(run.history.seconds[-1])
     return statistics.median(taken) if taken else None
 
 

@@ -9,8 +9,9 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
+from helpers.collectives.parts import first
 from helpers.data_parallel.history import History, Stop
 from helpers.data_parallel.tasks import init_distributed
 from helpers.data_parallel.theory.time_model import Point
@@ -184,33 +185,29 @@ def time_model(
 
     from helpers.data_parallel.theory.time_model import measure
     from helpers.models.lenet import LeNet, perceptron
-    from helpers.waiting import doze
 
     if network not in NETWORKS or link not in LINKS:
         raise ValueError(
             f"expected one of {', '.join(NETWORKS)} over one of {', '.join(LINKS)}; "
             f"got {network!r} over {link!r}"
         )
-    comm = init_distributed()
-    here = comm.Get_rank() < ranks
-    part = cast("Intracomm", comm.Split(0 if here else 1))
-    group = None
-    if link == "TCP":
-        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo0" if sys.platform == "darwin" else "lo")
-        group = dist.new_group(list(range(ranks)), backend="gloo")
+    init_distributed()
     points = []
-    for batch in batches if here else ():
-        model = LeNet() if network == "LeNet" else perceptron()
+    with first(ranks) as part:
+        group = None
+        if link == "TCP":
+            loopback = "lo0" if sys.platform == "darwin" else "lo"
+            os.environ.setdefault("GLOO_SOCKET_IFNAME", loopback)
+            group = dist.new_group(list(range(ranks)), backend="gloo")
         allreduce = group and functools.partial(dist.all_reduce, group=group)
-        data = digits().train_images, digits().train_labels
-        name = f"{network}, {link}"
-        points.append(
-            measure(*data, part, batch, steps, model=model, allreduce=allreduce, name=name)
-        )
-    part.Free()
-    if group is not None and here:
-        dist.destroy_process_group(group)
-    doze(comm)  # a rank that takes no part must not keep a core busy
+        data, name = (digits().train_images, digits().train_labels), f"{network}, {link}"
+        for batch in batches if part is not None else ():
+            model = LeNet() if network == "LeNet" else perceptron()
+            points.append(
+                measure(*data, part, batch, steps, model=model, allreduce=allreduce, name=name)
+            )
+        if group is not None and part is not None:
+            dist.destroy_process_group(group)
     if points:
         synchronize = statistics.median(point.synchronize for point in points)
         points = [dataclasses.replace(point, synchronize=synchronize) for point in points]
