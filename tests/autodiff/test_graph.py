@@ -1,10 +1,13 @@
-"""Types are inferred when an operator is applied; what cannot work is refused there."""
+"""Types, sizes and text of a graph before anything runs; what cannot work is refused."""
 
 import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from helpers import autodiff
 from helpers.autodiff import passes
+from helpers.autodiff.sizes import resolve, shape_of, symbol, symbols
 
 x = autodiff.variable("x", shape=("n", 3))
 y = autodiff.variable("y", shape=(4,))
@@ -101,3 +104,83 @@ def test_a_number_that_an_integer_does_not_hold_is_refused():
     run = autodiff.function([i], [i + 1, autodiff.minimum(i, 2), i.astype("float64") * 0.5])
     got = [array.tolist() for array in run(np.array([1, 2, 3]))]
     assert got == [[2, 3, 4], [1, 2, 2], [0.5, 1, 1.5]]
+
+
+def test_a_line_for_each_operator_with_types_numbers_and_order():
+    x, w = autodiff.variable("x", shape=("n", 3)), autodiff.state("w", np.ones(3))
+    y = autodiff.tanh(x @ autodiff.reshape(w, (3, 1)))
+    outputs = passes.order_updates([y, autodiff.update(w, 2 * w)])
+    assert autodiff.listing([x], outputs).splitlines() == [
+        "x: float64 (n, 3)",
+        "w: float64 (3,)  # state",
+        "a: float64 (3, 1) = reshape w",
+        "b: float64 (n, 1) = matmul x a",
+        "c: float64 (n, 1) = tanh b",
+        "d: float64 (3,) = full(2.0)",
+        "e: float64 (3,) = multiply d w",
+        "f: float64 (3,) = update w e after b e",
+        "return c, f",
+    ]
+
+
+def test_names_are_never_given_twice():
+    a, other = autodiff.variable("a", shape=(2,)), autodiff.variable("a", shape=(2,))
+    y = a * other
+    for _ in range(30):
+        y = autodiff.exp(y)
+    names = [line.split(":")[0] for line in autodiff.listing([a, other], [y]).splitlines()[:-1]]
+    assert len(set(names)) == len(names) == 33
+    assert names[:3] == ["a", "b", "c"]
+    assert "ab" in names
+
+
+def test_what_is_not_fed_is_refused():
+    x = autodiff.variable("x")
+    with pytest.raises(ValueError, match="among its inputs"):
+        autodiff.listing([], [autodiff.exp(x)])
+
+
+LEAVES = st.sampled_from([symbol("n"), symbol("m"), 0, 1, 2, 3, 6])
+OPERATIONS = st.sampled_from("+-*/")
+FORMULAS = st.recursive(LEAVES, lambda f: st.tuples(OPERATIONS, f, f), max_leaves=6)
+NUMBERS = {"n": 12, "m": 5}
+
+
+def symbolic(f):
+    if not isinstance(f, tuple):
+        return f
+    a, b = symbolic(f[1]), symbolic(f[2])
+    if f[0] == "/":
+        assume(resolve(b, NUMBERS) > 0)
+    return {"+": lambda: a + b, "-": lambda: a - b, "*": lambda: a * b, "/": lambda: a // b}[f[0]]()
+
+
+def numeric(f):
+    if not isinstance(f, tuple):
+        return resolve(f, NUMBERS)
+    a, b = numeric(f[1]), numeric(f[2])
+    return {"+": lambda: a + b, "-": lambda: a - b, "*": lambda: a * b, "/": lambda: a // b}[f[0]]()
+
+
+@given(FORMULAS)
+def test_resolving_at_the_end_equals_resolving_first(formula):
+    assert resolve(symbolic(formula), NUMBERS) == numeric(formula)
+
+
+def test_one_normal_form():
+    n, m = symbol("n"), symbol("m")
+    assert n + n == 2 * n
+    assert (n + m) * (n - m) == n * n - m * m
+    assert 6 * n * m // (3 * n) == 2 * m
+    assert n - n == 0
+    assert n // 2 * 2 != n
+    assert symbols((n // (m + 1), 3)) == {"n", "m"}
+
+
+def test_sizes_that_are_none_are_refused():
+    with pytest.raises(ValueError, match="'2x'"):
+        shape_of(["2x"])
+    with pytest.raises(ValueError, match="0 or more"):
+        shape_of([-1])
+    with pytest.raises(ValueError, match="positive"):
+        symbol("n") // 0

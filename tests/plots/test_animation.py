@@ -7,7 +7,7 @@ import pytest
 
 from helpers.collectives.schedule import Transfer, model
 from helpers.plots.animation import animate
-from tests.plots.embedded import values
+from tests.plots import values
 
 SIX = ("broadcast", "scatter", "gather", "allgather", "reduce", "ring")
 

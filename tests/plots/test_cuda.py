@@ -6,7 +6,7 @@ import pytest
 from helpers.cuda import Module
 from helpers.cuda.ladder import Convolution
 from helpers.plots import cuda as plots
-from tests.plots.embedded import values
+from tests.plots import values
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from helpers import autodiff
 from helpers.autodiff import checkpoint
 from helpers.plots.graph import orders, overlap, segments
 from helpers.plots.graph_html import PITCH, described, graph, layered
-from tests.plots.embedded import values
+from tests.plots import values
 
 
 def regression():

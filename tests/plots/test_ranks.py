@@ -9,7 +9,7 @@ from helpers.first_words import Exchange, Start
 from helpers.plots.conversation import conversation
 from helpers.plots.data_parallel import waiting
 from helpers.plots.ring_html import pass_round, ring
-from tests.plots.embedded import values
+from tests.plots import values
 
 
 @pytest.mark.mpi

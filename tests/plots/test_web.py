@@ -12,7 +12,7 @@ from helpers.plots.pagerank import neighbourhood
 from helpers.plots.roofline import interactive
 from helpers.plots.web.page import HERE, bundle, embed
 from helpers.roofline import Point
-from tests.plots.embedded import values
+from tests.plots import values
 
 PEAKS, BANDS = {"peak": 1e11}, {"memory": 2e10, "L1": 4e11}
 LOADS = "window.loads = (window.loads || 0) + 1"

@@ -9,6 +9,7 @@ import re
 from functools import cache
 from typing import Any
 
+import math_core
 from bs4 import BeautifulSoup
 from docutils import nodes
 from ipython_pygments_lexers import IPython3Lexer
@@ -16,7 +17,6 @@ from pygments.lexers.c_like import CudaLexer
 from pygments.token import Keyword
 
 from helpers.paths import ROOT
-from tools.site.formulas import mathml
 
 
 def setup(app: Any) -> dict[str, bool]:
@@ -49,6 +49,19 @@ class CellLexer(IPython3Lexer):
         yield 0, Keyword, magic + newline
         for place, kind, value in below().get_tokens_unprocessed(code):
             yield len(magic) + len(newline) + place, kind, value
+
+
+class FormulaError(ValueError):
+    """A formula that cannot be read; the message repeats it and says why."""
+
+
+def mathml(latex: str, *, display: bool) -> str:
+    """Return an element ``math`` for a formula without dollar signs, or raise FormulaError."""
+    converter = math_core.LatexToMathML(fancy_error=False)
+    try:
+        return converter.convert_with_local_state(latex.strip(), displaystyle=display)
+    except math_core.LatexError as error:
+        raise FormulaError(f"cannot read the formula {latex.strip()!r}: {error}") from None
 
 
 def _inline(visitor: Any, node: nodes.Node) -> None:
