@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from helpers import native
+from helpers.roofline.cache import ORDERS
 
-ORDERS = ("ijk", "ikj", "jik", "jki", "kij", "kji")
 SOURCE = Path(__file__).with_name("matmul.c")
 TILE = (6, 16)  # ROWS, COLS of matmul.c
 KINDS = {  # (B is turned, sums that do not wait for one another, numbers in each) -> in matmul.c
