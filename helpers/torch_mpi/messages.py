@@ -49,7 +49,7 @@ class Message(Handle):
         self.request, self._buffer, self._target = request, buffer, target
         self._tensors = [target]
         self.peer, self.tag = peer, tag
-        self.room = memory(buffer)
+        self.room, self.nbytes = memory(buffer), buffer.nbytes
         self._call, self._owner = call, owner
         whom = "any rank" if peer == MPI.ANY_SOURCE else f"rank {peer}"
         self._label = f"{call} {'to' if call == 'send' else 'from'} {whom}, tag {tag}"
@@ -258,7 +258,7 @@ class PointToPoint:
         self._check(tag)
         buffer = tensor.contiguous()
         request = self.comm.Isend([memory(buffer), MPI.BYTE], rank, tag)
-        return self._message(request, buffer, buffer, "send", rank, tag)
+        return self._under_way(Message(request, buffer, buffer, "send", rank, tag, self))
 
     def receive(self, tensor: torch.Tensor, rank: int, tag: int) -> Message:
         """Begin to receive into a tensor of the shape and dtype that is sent.
@@ -270,22 +270,13 @@ class PointToPoint:
         if rank != MPI.ANY_SOURCE and not 0 <= rank < size:
             raise ValueError(f"a rank expects a number from 0 to {size - 1}; got {rank}")
         buffer = tensor if tensor.is_contiguous() else torch.empty_like(tensor).contiguous()
-        return self._message(None, buffer, tensor, "recv", rank, tag)
+        return self._under_way(Message(None, buffer, tensor, "recv", rank, tag, self))
 
-    def _message(
-        self,
-        request: MPI.Request | None,
-        buffer: torch.Tensor,
-        target: torch.Tensor,
-        call: str,
-        peer: int,
-        tag: int,
-    ) -> Message:
+    def _under_way(self, message: Message) -> Message:
         if len(self.live) > MANY:  # handles that nobody kept
             for old in list(self.live):
                 old.poll()
-        message = Message(request, buffer, target, call, peer, tag, self)
-        if buffer.nbytes > EAGER:
+        if message.nbytes > EAGER:
             self._thread.add(message)
         return message
 

@@ -55,16 +55,11 @@ def weights_and_bytes(steps: int) -> dict:
         totals, history = [], None
         for count in (1, steps):
             with tracing.record(ranks()) as comm:
-                kept = []
-
-                def noted(comm, scheme=scheme, kept=kept):
-                    kept.append(scheme(comm))
-                    return kept[0]
-
-                history = lenet.train(noted, comm, steps=count, **settings)
+                made = scheme(comm)
+                history = lenet.train(lambda _, made=made: made, comm, steps=count, **settings)
             trace = tracing.gather(comm)
             totals.append(0 if trace is None else sum(trace.bytes_sent().values()))
-        says = kept[0].sent(*([] if name == "power" else [len(history.weights)]))
+        says = made.sent(*([] if name == "power" else [len(history.weights)]))
         found[name] = history.weights, (totals[1] - totals[0]) / (steps - 1), says
     return found
 

@@ -100,16 +100,9 @@ def test_a_task_is_trained_by_every_optimizer_and_told_apart_from_guessing():
 
 def measured(steps: int) -> tuple:
     """The lengths in a training, and how far its weights are from one without measuring."""
-    kept = []
-
-    def made(comm):
-        kept.append(Lengths(comm))
-        return kept[0]
-
-    settings = {"steps": steps, "batch": 16, "rate": 0.02}
-    weights = lenet.train(made, ranks(), **settings).weights
+    scheme, settings = Lengths(ranks()), {"steps": steps, "batch": 16, "rate": 0.02}
+    weights = lenet.train(lambda comm: scheme, ranks(), **settings).weights
     plain = lenet.train(MPIAllreduce, ranks(), **settings).weights
-    scheme = kept[0]
     return scheme.small, scheme.large, float(np.abs(weights - plain).max())
 
 

@@ -7,7 +7,7 @@ import functools
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,11 +15,6 @@ from helpers.data_parallel.history import History
 from helpers.data_parallel.tasks import lenet, ranks
 from helpers.data_parallel.theory.order_statistics import drawn
 from helpers.machine.neighbour import Neighbours
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
-
-    from helpers.data_parallel.scheme import Scheme
 
 
 @dataclass(frozen=True)
@@ -124,15 +119,10 @@ def _waited(
 ) -> Waited:
     from helpers.data_parallel.schemes import Backup
 
-    kept = []
-
-    def made(comm: Intracomm) -> Scheme:
-        kept.append(Backup(comm, backups, seconds, abandon))
-        return kept[0]
-
+    scheme = Backup(ranks(), backups, seconds, abandon)
     settings = {"steps": steps, "batch": batch, "rate": 0.02, "seed": seed}
-    history = lenet.train(made, ranks(), **settings)  # type: ignore[arg-type]
-    return Waited(history, kept[0].dropped, kept[0].arrivals)
+    history = lenet.train(lambda comm: scheme, scheme.comm, **settings)  # type: ignore[arg-type]
+    return Waited(history, scheme.dropped, scheme.arrivals)
 
 
 def by_class(
@@ -156,12 +146,10 @@ def by_class(
         order = np.random.default_rng([seed, epoch]).permutation(mine)
         return order if part == last else order[part :: parts - 1]
 
-    def made(comm: Intracomm) -> Scheme:
-        own = slow if comm.Get_rank() == last + 1 else fast
-        return Backup(comm, backups, lambda step: own)
-
+    own = slow if comm.Get_rank() == last + 1 else fast
+    scheme = Backup(comm, backups, lambda step: own)
     settings = {"steps": steps, "batch": batch, "rate": 0.02, "seed": seed}
-    history = lenet.train(made, comm, shard=shard, **settings)  # type: ignore[arg-type]
+    history = lenet.train(lambda comm: scheme, comm, shard=shard, **settings)  # type: ignore[arg-type]
     assert history.weights is not None
     model, rare = LeNet(), data.test_labels >= 8
     torch.nn.utils.vector_to_parameters(torch.from_numpy(history.weights), model.parameters())
