@@ -3,13 +3,13 @@
 import json
 import re
 import shutil
-import subprocess
 
 import pytest
 import yaml
 from traitlets.config import Config
 
 from helpers.paths import ROOT
+from tests.environment import run
 from tools.bare_machine import packages
 
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
@@ -98,10 +98,7 @@ def test_ci_installs_what_its_parts_need_and_runs_them(tmp_path, rights, parts):
         (tmp_path / name).chmod(0o755)
     for name in ("bash", "sh", "cat", "mktemp", "rm", "dirname", "sed", "xargs", "uname", "grep"):
         (tmp_path / name).symlink_to(shutil.which(name))
-    command = ["bash", ".ci/run", *parts.split()]
-    done = subprocess.run(
-        command, cwd=tmp_path, env={"PATH": str(tmp_path)}, capture_output=True, text=True
-    )
+    done = run("bash", ".ci/run", *parts.split(), cwd=tmp_path, env={"PATH": str(tmp_path)})
     assert done.returncode == 3, done.stdout + done.stderr
     asked = f"test-all PART={parts} REQUIRE=browser,openmpi" if parts else "test REQUIRE=browser"
     assert done.stdout.splitlines()[1] == asked

@@ -8,6 +8,7 @@ import venv
 import pytest
 
 from helpers.paths import ROOT
+from tests.environment import run
 from tools import first, kernels, work
 
 PROGRAM = "from helpers.cluster import Cluster; print(Cluster.__module__)"
@@ -36,22 +37,15 @@ def python(tmp_path_factory):
     return made
 
 
-def run(python, folder, program=PROGRAM):
+def imported(python, folder):
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    return subprocess.run(
-        [python, "-c", program],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    return run(python, "-c", PROGRAM, cwd=folder, env=environment)
 
 
 def test_the_course_is_imported_where_nothing_hides_it(python, tmp_path):
-    done = run(python, tmp_path)
+    done = imported(python, tmp_path)
     assert (done.stdout, done.stderr) == ("helpers.cluster.kernel.cluster\n", "")
-    assert run(python, ROOT).stdout == done.stdout  # its own folder hides nothing
+    assert imported(python, ROOT).stdout == done.stdout  # its own folder hides nothing
 
 
 @pytest.mark.parametrize("name", ["helpers.py", "helpers/tools.py", "helpers/__init__.py"])
@@ -59,7 +53,7 @@ def test_what_hides_it_is_named(python, tmp_path, name):
     path = tmp_path / name
     path.parent.mkdir(exist_ok=True)
     path.touch()
-    last = run(python, tmp_path).stderr.splitlines()[-1]
+    last = imported(python, tmp_path).stderr.splitlines()[-1]
     assert last.startswith(f"ImportError: {tmp_path}/helpers")
     assert last.endswith("hides the course's package `helpers` from what is beside it: rename it")
 
@@ -69,7 +63,7 @@ def test_a_python_whose_course_is_gone_starts_in_silence(python, tmp_path):
     (written,) = python.parents[1].glob("lib/python*/site-packages/parallel*.pth")
     moved.write_text(written.read_text().replace(str(ROOT), "/nowhere"))
     code = f"import site; site.addpackage({str(tmp_path)!r}, 'first.pth', set())"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = run(sys.executable, "-c", code)
     assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -1,23 +1,17 @@
 """`make gpu` installs nothing, and says in a sentence why it cannot run."""
 
-import subprocess
 import sys
 
 import pytest
 
 from bench.__main__ import suites
 from helpers.paths import ROOT
+from tests.environment import run
 
 
-def gpu(python, cwd=ROOT, out=""):
-    return subprocess.run(
-        ["sh", "tools/gpu.sh"],
-        cwd=cwd,
-        env={"PATH": "/usr/bin:/bin", "PYTHON": str(python), "OUT": str(out)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+def gpu(python):
+    environment = {"PATH": "/usr/bin:/bin", "PYTHON": str(python)}
+    return run("sh", "tools/gpu.sh", cwd=ROOT, env=environment)
 
 
 def stand_in(tmp_path, torch="", version=""):
@@ -112,7 +106,5 @@ def test_what_runs_on_a_gpu_machine_imports_nothing_that_is_absent_there():
     modules += [f"bench.{name}" for name in parts]
     modules += ["bench.__main__", "helpers.cuda.gpu.driver", "helpers.cuda.ladder"]
     program = ABSENT.format(absent=set(absent.split()), modules=modules)
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=120
-    )
+    done = run(sys.executable, "-c", program, cwd=ROOT)
     assert done.returncode == 0, done.stderr

@@ -2,12 +2,12 @@
 
 import os
 import shutil
-import subprocess
 import sys
 
 import pytest
 
 from helpers.paths import ROOT
+from tests.environment import run
 
 TESTS = """
 import pytest
@@ -58,14 +58,9 @@ def test_skips_count_as_asked(tmp_path, require, outcome):
         shutil.copy(ROOT / "tests" / name, tmp_path / "tests")
     (tmp_path / "tests" / "test_skips.py").write_text(TESTS, encoding="utf-8")
     environment = {k: v for k, v in os.environ.items() if k not in ("CI", "CC", "CXX")}
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"],
-        cwd=tmp_path,
-        env={**environment, "PYTHONPATH": str(ROOT), "REQUIRE": require, "PATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    environment |= {"PYTHONPATH": str(ROOT), "REQUIRE": require, "PATH": str(tmp_path)}
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
+    done = run(*command, cwd=tmp_path, env=environment)
     assert outcome in done.stdout.splitlines()[-1], done.stdout
     for line in ("[1] tests/conftest.py: no C compiler", "[1] tests/conftest.py: no C++ compiler"):
         assert f"SKIPPED {line} on this machine: `apt install g" in done.stdout

@@ -7,10 +7,10 @@ set-up is what ran before these tests. `test_aside.py` builds and moves a real e
 import os
 import re
 import shutil
-import subprocess
 
 import pytest
 
+from tests.environment import run
 from tools import lock
 
 LOCK = lock.LOCK.read_text(encoding="utf-8")
@@ -68,14 +68,8 @@ class Machine:
         self.log.unlink(missing_ok=True)
 
     def setup(self, which="reader", **settings):
-        done = subprocess.run(
-            ["sh", "tools/setup.sh", which],
-            cwd=self.root,
-            env={"PATH": str(self.programs), "HOME": str(self.root), **settings},
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
+        environment = {"PATH": str(self.programs), "HOME": str(self.root), **settings}
+        done = run("sh", "tools/setup.sh", which, cwd=self.root, env=environment)
         self.locked = (self.root / ".venv.lock").exists()
         return done
 

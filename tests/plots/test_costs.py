@@ -69,15 +69,10 @@ def test_state_before_the_first_step_has_one_stripe_a_chunk(ax):
 
 
 @pytest.mark.parametrize("ring", [False, True])
-def test_state_at_the_end_has_all_stripes(ax, ring):
-    plan = model("ring", 4)
-    draw_state(plan, plan.steps, ax=ax, ring=ring)
-    assert len(stripes(ax)) == 4 * 4 * 4
-
-
-def test_messages_on_their_way_are_drawn_as_well(ax):
-    draw_state(model("ring", 4), 0, part=0.5, ax=ax)
-    assert len(stripes(ax)) == 4 * 4 + 4
+@pytest.mark.parametrize(("step", "part", "count"), [(6, 0, 4 * 4 * 4), (0, 0.5, 4 * 4 + 4)])
+def test_what_has_just_come_or_is_on_its_way_is_framed(ax, step, part, count, ring):
+    draw_state(model("ring", 4), step, part, ax, ring)
+    assert len(stripes(ax)) == count
     framed = [p for p in ax.patches if not p.get_fill() and p.get_linestyle() not in ("-", "solid")]
     assert len(framed) == 4
 
