@@ -185,31 +185,6 @@ def dtensor(rank, size) -> None:
 
 
 @feature
-def tensor_parallel(rank, size) -> None:
-    """A layer by columns, the next by rows: one product over the ranks."""
-    from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.tensor.parallel import (
-        ColwiseParallel,
-        RowwiseParallel,
-        parallelize_module,
-    )
-
-    torch.manual_seed(1)
-    model = torch.nn.Sequential(torch.nn.Linear(6, 12), torch.nn.ReLU(), torch.nn.Linear(12, 4))
-    X = torch.randn(5, 6)
-    whole = model(X)
-    whole.sum().backward()
-    gradient = model[0].weight.grad.clone()
-    model.zero_grad()
-    plan = {"0": ColwiseParallel(), "2": RowwiseParallel()}
-    parallel = parallelize_module(model, init_device_mesh("cpu", (size,)), plan)
-    out = parallel(X)
-    torch.testing.assert_close(out, whole.detach(), atol=1e-5, rtol=1e-5)
-    out.sum().backward()
-    torch.testing.assert_close(parallel[0].weight.grad.full_tensor(), gradient)
-
-
-@feature
 def pipelining(rank, size) -> None:
     """torch.distributed.pipelining: a stage a rank, GPipe's schedule."""
     from torch.distributed.pipelining import PipelineStage, ScheduleGPipe

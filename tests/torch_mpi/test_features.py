@@ -13,7 +13,7 @@ GROUPS = {
         *(features.ddp, features.ddp_small_buckets, features.ddp_unused),
         *(features.pipelining, features.compiled_ddp),
     ],
-    "shards": [features.zero, features.sharded, features.dtensor, features.tensor_parallel],
+    "shards": [features.zero, features.sharded, features.dtensor],
 }
 
 
