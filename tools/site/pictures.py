@@ -47,6 +47,8 @@ def with_pictures(notebook: NotebookNode, name: str, folder: Path) -> NotebookNo
     for number, cell in enumerate(notebook.cells):
         for index, output in enumerate(cell.get("outputs", [])):
             data = output.get("data", {})
+            kinds = [kind for kind in PICTURES if kind in data and "text/html" not in data][:1]
+            drawn = [output.metadata.get(kind, {}) for kind in kinds]
             if states := data.get(STATES):
                 drawn = [
                     shown["metadata"].get(kind, {})
@@ -54,28 +56,18 @@ def with_pictures(notebook: NotebookNode, name: str, folder: Path) -> NotebookNo
                     for shown in state["outputs"]
                     for kind in PICTURES.keys() & shown.get("data", {}).keys()
                 ]
-                figure += bool(drawn)
-                same = {
-                    key: shared([one.get(key, "") for one in drawn]) for key in ("title", "axes")
-                }
-                below = caption(same) if drawn else ""
+            figure += bool(drawn)
+            said = {key: shared([one.get(key, "") for one in drawn]) for key in ("title", "axes")}
+            below = caption(said) if drawn else ""
+            if states:
                 shown = player(states, f"states-{number}-{index}", picture, below)
-                if drawn:
-                    shown = f'<figure id="figure-{figure}">{shown}</figure>'
-                output.data = nbformat.from_dict({"text/html": shown})
+            elif drawn:
+                shown = picture(kinds[0], output) + below
+            else:
                 continue
-            for kind in PICTURES:
-                if kind not in data or "text/html" in data:
-                    continue
-                raw = base64.b64decode(data[kind])
-                file = written(folder / f"{name}-{number}-{index}", kind, raw)
-                figure += 1
-                said = output.metadata.get(kind, {})
-                shown = _image(file, said) + caption(said)
-                output.data = nbformat.from_dict(
-                    {"text/html": f'<figure id="figure-{figure}">{shown}</figure>'}
-                )
-                break
+            if drawn:
+                shown = f'<figure id="figure-{figure}">{shown}</figure>'
+            output.data = nbformat.from_dict({"text/html": shown})
     return notebook
 
 
