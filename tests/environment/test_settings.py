@@ -90,6 +90,7 @@ def test_a_notebook_that_is_not_there_is_named(tool, capsys):
         ("-m claims mpi", "claims: expected a notebook or a claim of one; got mpi. There are: "),
         ("-m bench allreducer", "allreducer"),
         ("deploy/jupyterhub/settings.py CORES=x", "CORES=x: expected a number of cores above 0"),
+        ("deploy/jupyterhub/settings.py CORES=0.0", "CORES=0.0: expected a number of cores above"),
         ("deploy/jupyterhub/settings.py MEMORY=5GB", "MEMORY=5GB: expected a size with K, M, G"),
         ("deploy/jupyterhub/settings.py IDLE=1h", "IDLE=1h: expected whole seconds, 1 or more"),
         ("deploy/jupyterhub/settings.py STATE=/etc/passwd", "STATE=/etc/passwd: expected a folder"),
