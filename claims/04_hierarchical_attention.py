@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from helpers.attention.experiment import Experiment
 
 FOLDS = range(5)  # each fifth of the source packages held out in turn: the pairs of a test
+STARTS = 3  # seeds of the weights and of the order of the documents, in each split
 HAN = "hierarchical attention"
 SMALL = {"share": 0.05, "epochs": 1, "hidden": 4}
 LEAD, TIE, LESS = 0.005, 0.015, 0.02  # margins
@@ -50,6 +51,7 @@ def _trained(
     rate: float = 0.0,
     epochs: int = 0,
     hidden: int = 32,
+    start: int = 0,
 ) -> nn.Module:
     """A model of one split, its last epoch chosen on a tenth of the sources, not trained on."""
     import torch
@@ -60,10 +62,11 @@ def _trained(
 
     torch.set_num_threads(1)
     one = _experiment(fold, share, hidden)
-    model = one.model(name, seed=fold)
+    seed = fold + len(FOLDS) * start
+    model = one.model(name, seed=seed)
     if padded:
         model = Unmasked(model, one.limits if padded == "to one length" else None)
-    how = recipe(name, seed=fold)
+    how = recipe(name, seed=seed)
     how = dataclasses.replace(how, epochs=epochs or how.epochs + 1, rate=rate or how.rate)
     training.train(model, *_part(one, False), how, validation=_part(one, True))
     return model
@@ -127,13 +130,17 @@ def at_one_rate(fold: int, rate: float, rival: str, **how: Any) -> tuple[float, 
 
 
 def tuned(fold: int, rates: tuple[float, ...], rival: str = "", **how: Any) -> tuple[float, float]:
-    """Accuracy, each model at its own best of the rates; without a rival, of counted words."""
-    models = [HAN, rival] if rival else [HAN]
-    found = [
-        _right(fold, name, rate=_best_rate(fold, name, rates, **how), **how).mean()
-        for name in models
-    ]
-    return found[0], found[1] if rival else _counted(fold, 0, how.get("share", 1.0)).mean()
+    """Accuracy, each model at its own best of the rates; without a rival, of counted words.
+
+    The rate is chosen with the first start; the accuracy is the mean of all starts.
+    """
+
+    def mean(name: str) -> float:
+        rate = _best_rate(fold, name, rates, **how)
+        right = [_right(fold, name, rate=rate, start=start, **how) for start in range(STARTS)]
+        return sum(one.mean() for one in right) / STARTS
+
+    return mean(HAN), mean(rival) if rival else _counted(fold, 0, how.get("share", 1.0)).mean()
 
 
 def changed_by_the_batch(fold: int, padded: str, **how: Any) -> Share:
@@ -260,10 +267,10 @@ CLAIMS = [
     ),
     _accuracy(
         "04-tuned",
-        "Each tuned, hierarchical attention is as often right as a linear SVM on counted words.",
+        "Each tuned, hierarchical attention is ahead of a linear SVM on counted words.",
         tuned,
         TUNED,
-        "open",
+        f"depends on {AMOUNT}",
         TIE,
         HAN,
         "linear SVM, one and two words",
