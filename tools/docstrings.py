@@ -21,24 +21,32 @@ HEADING = re.compile(r"^\s*-{3,}\s*$", re.MULTILINE)
 
 
 @cache
-def known() -> frozenset[str]:
-    """Return the names that notebooks use and do not print, and those that libraries list."""
+def known() -> tuple[set[str], list[str]]:
+    """Return the names that notebooks use or libraries list, and those that notebooks print."""
     notebooks = [path.read_text("utf-8") for path in (ROOT / "notebooks/source").glob("*.py")]
     code = re.sub(r"^#.*", "", "\n".join(notebooks), flags=re.MULTILINE)
-    printed = {name.split(".")[-1] for name in re.findall(r"getsource\(([\w.]+)\)", code)}
     inits = [path.read_text("utf-8") for path in (ROOT / "helpers").rglob("__init__.py")]
     listed = re.findall(r"^__all__ = \[(.*?)\]", "\n".join(inits), re.MULTILINE | re.DOTALL)
-    return frozenset(re.findall(r"\w+", " ".join([code, *listed]))) - printed
+    names = set(re.findall(r"\w+", " ".join([code, *listed])))
+    printed = []
+    for name in re.findall(r"getsource\(([\w.]+)\)", code):
+        source = re.search(
+            rf"^from [\w.]*?(\w+) import .*\b{re.escape(name)}\b", code, re.MULTILINE
+        )
+        printed.append(f"{source[1]}.{name}" if source else name)
+    return names, printed
 
 
 def faults(text: str, file: Path) -> list[str]:
     """Return a line for each docstring of a file that is too long or wrong."""
     found = []
+    names, printed = known()
     for node, name in described(ast.parse(text), ""):
         where = f"{file}:{node.body[0].lineno}: {name.removeprefix('.')}"
         words = ast.get_docstring(node)
         above, own = f".{name}".split(".")[-2:]
-        read = own in known() or (above in known() and not own.startswith("_"))
+        read = own in names or (above in names and not own.startswith("_"))
+        read &= not any(f".{file.stem}{name}".endswith(f".{one}") for one in printed)
         if HEADING.search(words) and not read:
             found.append(f"{where}: sections, though no notebook or library uses it")
         if wrong := _entries(words) - _taken(node):

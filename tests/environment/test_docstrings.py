@@ -23,6 +23,6 @@ ENTRY = (
 def test_sections_stand_where_readers_need_them_and_their_entries_are_parameters(
     head, entry, found
 ):
-    lines = docstrings.faults(f"{head}{ENTRY.format(entry)}    n: int = 0", ROOT / "a.py")
+    lines = docstrings.faults(f"{head}{ENTRY.format(entry)}    n: int = 0", ROOT / "distributed.py")
     assert len(lines) == len(found)
     assert all(part in line for part, line in zip(found, lines, strict=True))
