@@ -167,7 +167,7 @@ print(f"autograd:{torch.autograd.grad(h, w)[0]:+36.6f}")
 #
 # ### Exercise 1: one step back
 #
-# *Difficulty ●●○, 8 minutes.* Given $\delta h_t$, $h_t$, $h_{t-1}$ (each $(B,H)$) and $U$, return $\delta a_t$; the part of $\delta h_{t-1}$ that this step passes back; and its contribution to $\delta U$. Leave the tensors that you are given unchanged.
+# *Difficulty ●●○, 8 minutes.* Given $\delta h_t$, $h_t$, $h_{t-1}$ (each $(B,H)$) and $U$, return $\delta a_t$, the part of $\delta h_{t-1}$ that step $t$ passes back, and step $t$'s contribution to $\delta U$ (over the whole batch). Leave the tensors that you are given unchanged.
 #
 # <details><summary>Hint</summary>
 #
@@ -209,7 +209,7 @@ gradients.three_checks(
 )
 
 # %% [markdown]
-# A row shows the largest difference of a gradient by hand from three witnesses: autograd, finite differences and `torch.nn`. Autograd and `torch.nn` agree to about $10^{-14}$, the rounding of float64; finite differences only to a few $10^{-9}$.
+# Each number is the largest difference between the gradient by hand and a witness's: autograd, finite differences or `torch.nn`. Autograd and `torch.nn` agree to about $10^{-15}$, the rounding of float64; finite differences to a few $10^{-9}$.
 #
 # ### What is left after 60 steps?
 #
@@ -250,7 +250,7 @@ for said, end in ((small_inputs, ends[3]), (large_inputs, ends[4])):
 # %% [markdown] claims="03-norm-above-one 03-input-tames"
 # Each curve is the median over random matrices. On the left only the radius differs; a dashed line bounds the curve of its colour. At $\rho=0.5$ the gradient vanishes, along a straight line since the $k$ factors are nearly equal. At $\rho=1$ it does not grow, although $\lVert U\rVert$ is above 1 and the bound climbs: powers of a matrix follow its spectral *radius*, not its norm.
 #
-# On the right only the input differs. Without input the state stays at 0, where the slope of tanh is 1, and the gradient explodes like $U^k$. Inputs of size 0.1 slow the explosion. Inputs of size 2 drive the states into *saturation*, towards ±1, where tanh is flat: the gradient vanishes. Two records over 50 matrices follow. The second adds $\rho=3$: there the gradient explodes even with inputs of size 2.
+# On the right only the input differs. Without input the state stays at 0, where the slope of tanh is 1, and the gradient explodes like $U^k$. Inputs of size 0.1 slow the explosion. Inputs of size 2 drive the states into *saturation*, towards ±1, where tanh is flat: the gradient vanishes. Two records over 50 matrices follow. In the second, *fails* means that the gradient explodes: at $\rho=3$ even with inputs of size 2.
 
 # %%
 for name in ("03-norm-above-one", "03-input-tames"):
@@ -274,7 +274,7 @@ for name, matrix in (("second matrix:", U), ("its factor:", factor)):
 # %% [markdown]
 # ### Clipping helps against explosion only
 #
-# [Clipping](glossary.md#gradient-clipping) shortens a gradient $g$ that is longer than a limit $\ell$ to $g\,\ell/\lVert g\rVert$, and keeps its direction. Take one unit, $h_t=u\,h_{t-1}$. After 20 steps, $h_{20}=u^{20}h_0$. It should equal $h_0$: the loss is $(u^{20}-1)^2$, which is 0 at $u=1$.
+# [Clipping](glossary.md#gradient-clipping) shortens a gradient $g$ that is longer than a limit $\ell$ to $g\,\ell/\lVert g\rVert$, and keeps its direction. Take one unit, $h_t=u\,h_{t-1}$ with $h_0=1$, so $h_{20}=u^{20}$. It should stay 1: the loss is $(u^{20}-1)^2$, which is 0 at $u=1$.
 
 # %%
 for start in (1.3, 0.5):
@@ -492,7 +492,7 @@ _ = interact(
 claims.evidence("03-open-gate")
 
 # %% [markdown]
-# With a bias of 4, the GRU's curve is almost flat, and the RNN's falls by many powers of ten. At this radius, a GRU with a bias of 0 loses the gradient even sooner than the RNN; at 0.6, that of the first picture's RNN, later. What helps is not the gate, but a gate near 1.
+# With a bias of 4, the GRU's curve is almost flat, and the RNN's falls by many powers of ten. At radius 0.8, a GRU with a bias of 0 loses the gradient even sooner than the RNN. (In the first picture, where the RNN's radius is 0.6, the GRU forgets later.) What helps is not the gate, but a gate near 1.
 #
 # ### Exercise 4: a half-life for the state
 #
@@ -616,7 +616,7 @@ def one_gate(inputs, states, h):
 check.one_gate_for_both(one_gate)
 
 # %% [markdown]
-# In a second ablation, `from_input`, gate and candidate read only the input $x_t$, and tanh is gone. Every cell starts with the half-life GRU's bias for the length of its task. It trains for 120 steps on the long copy (length 40), for 250 on *forget on cue* (length 20, the task of lesson 2's first picture), each at the learning rates 0.01 and 0.03. We compare the cells at their better rate.
+# In a second ablation, `from_input`, gate and candidate read only the input $x_t$, and tanh is gone. Every cell starts with the half-life GRU's bias for the length of its task. Cells train for 120 steps on the long copy (length 40) and for 250 on *forget on cue* (length 20, the task of lesson 2's first picture), at the learning rates 0.01 and 0.03. We compare each cell at its better rate.
 #
 # > **Predict.** By how much does the accuracy of the cell with one gate differ from the half-life GRU's, on each task?
 
@@ -659,15 +659,15 @@ draw.against_the_gru(apart)
 plt.show()
 
 # %% [markdown]
-# Each ± and each bar is a 95 % interval over four seeds. (It may pass 1; an accuracy cannot.) The differences are *paired*: a seed gives both networks the same batches and test set. If a bar contains 0, these seeds detect no difference at these rates and budgets; the cells may still differ. In our runs, on *forget on cue*, we detected no loss with one gate, and a loss for the cell that reads the input alone. On the long copy every seed reached 1, so this task cannot tell the cells apart. The rate matters here too: at 0.01, one of four seeds with one gate reached only 0.75 on the long copy.
+# Each ± and each bar is a 95 % interval over four seeds. (It may pass 1; an accuracy cannot.) The differences are *paired*: a seed gives both networks the same batches and test set. If a bar contains 0, we detect no difference at these rates and budgets; the cells may still differ. In our runs, on *forget on cue*, we detected no loss with one gate, and a loss for the cell that reads the input alone. On the long copy every seed reached 1, so this task cannot tell the cells apart.
 #
 # ### What is gained: steps at the same time
 #
-# A transformer processes all $T$ positions of a text at once. A GRU must finish step $t-1$ before it begins step $t$: $T$ steps in sequence, however many processors you have. If gate and candidate read the input alone, all $z_t$ and $n_t$ can be computed at once. What is left is a *linear recurrence* (minGRU, Feng et al. 2024; the core of Mamba has the same form), (this $a$ and $b$ are not the table's):
+# A transformer processes all $T$ positions of a text at once. A GRU must finish step $t-1$ before it begins step $t$: $T$ steps in sequence, however many processors you have. If gate and candidate read the input alone, all $z_t$ and $n_t$ can be computed at once. What is left is a *linear recurrence*, as in minGRU (Feng et al. 2024) and the core of Mamba (this $a$ and $b$ are not the table's):
 #
 # $$h_t = a_t\circ h_{t-1} + b_t,\qquad a_t=z_t,\quad b_t=(1-z_t)\circ n_t .$$
 #
-# Two steps in a row are one step of the same form, since $a_2(a_1h+b_1)+b_2=(a_2a_1)\,h+(a_2b_1+b_2)$. So we may combine the steps in any grouping: a parallel [scan](glossary.md#scan). In round 1, each position combines with the one before it; in round 2 with the position 2 before it, then 4, then 8. After $\lceil\log_2T\rceil$ rounds each position holds all steps up to its own, and its $b$ is $h_t$ (with $h_0=0$). The picture shows $b$ (row `x`) for $T=8$ and all $a_t=1$: each of its steps is a round, and $h_t$ is a running sum. **Press |◀, then ▶|:**
+# Two steps in a row are one step of the same form, since $a_2(a_1h+b_1)+b_2=(a_2a_1)\,h+(a_2b_1+b_2)$. So we may combine the steps in any grouping: a parallel [scan](glossary.md#scan). In round 1, each position combines with the one before it, in round 2 with the one 2 before it, in round 3 with the one 4 before it. After $\lceil\log_2T\rceil$ rounds each position holds all steps up to its own, and its $b$ is $h_t$ (with $h_0=0$). The picture has $T=8$ and all $a_t=1$, so $h_t$ is a running sum. Its row `x` is $b$, and its steps are rounds. **Press |◀, then ▶|:**
 
 # %%
 from helpers.cuda import Module
@@ -759,7 +759,7 @@ print(f"4 ranks: {max(depths)} steps in sequence, {1e3 * max(taken):.1f} ms; "
       f"largest difference {(torch.cat(blocks) - loop(a, b)).abs().max():.0e}")  # fmt: skip
 
 # %% [markdown]
-# The steps in sequence fall from $T$ to $T/P+\log_2P$. The time need not fall: the loop multiplies once a step, `join` twice, a rank once more to apply the state before its block, and the ranks share your cores.
+# The steps in sequence fall from $T$ to $T/P+\log_2P$. The time need not fall: the loop multiplies once a step, `join` multiplies twice, and each rank multiplies once more to apply the state before its block. The ranks also share your cores.
 #
 # On a GPU, each step can have its own thread, as in the scan of notebook [15](15_cuda_threads_that_meet.ipynb). This kernel is that scan, with `join` for +. Each block computes one of the 16 numbers, with a thread for each of 256 steps:
 
@@ -788,7 +788,7 @@ print(f"{record.events['interval'].max()} barriers for 256 steps; "
 # %% [markdown]
 # A [barrier](glossary.md#barrier) precedes each round: 8 rounds replace 256 steps. (A CPU imitates the threads here: we measure no time.)
 #
-# **Answer.** Do not leave out both gates: the RNN's mean never reached 0.9, and even an orthogonal $U$ copied with some seeds only, while both GRUs copied with all at their best rate. With one gate for both, four seeds detected no loss at the better of two rates. A cell that does not read the old state copied, but lost on *forget on cue*; its recurrence is linear, and a scan computes it in $\log_2T$ rounds. *Evidence: the map, your ablation, and three scans equal to the loop.*
+# **Answer.** Do not leave out both gates: the RNN's mean never reached 0.9, and even an orthogonal $U$ copied with some seeds only, while both GRUs copied with every seed at their best rate. With one gate for both, we detected no loss (four seeds, the better of two rates). A cell that does not read the old state copied, but lost on *forget on cue*. Its recurrence is linear, so a scan computes it in $\log_2T$ rounds. *Evidence: the map, your ablation, and three scans equal to the loop.*
 
 # %% [markdown]
 # <details><summary><b>What the sources say, what we measured</b></summary>
@@ -802,7 +802,7 @@ print(f"{record.events['interval'].max()} barriers for 256 steps; "
 #
 # </details>
 #
-# **In practice**: `torch.nn.GRU` (cuDNN on GPUs), `torch.nn.utils.clip_grad_norm_`; for long sequences attention or state-space layers, whose state is a gated linear recurrence.
+# **In practice**: use `torch.nn.GRU` (cuDNN on GPUs) and `torch.nn.utils.clip_grad_norm_`; for long sequences, attention or state-space layers, whose state is a gated linear recurrence.
 #
 # **References**
 # - Cho et al. (2014), *Learning phrase representations using RNN encoder-decoder*: the GRU.
