@@ -69,7 +69,7 @@ timeline_html(first)
 # - build broadcast, scatter, gather, reduce, allgather and allreduce from sends and receives;
 # - predict how long a message takes, and how much time more ranks save.
 #
-# **You need** notebook [00](00_start_here.ipynb) and some NumPy. *Time:* 150 minutes: 6 for this opening, 44, 46 and 24 for three lessons with their exercises, 5 for what breaks, and a project of 25 minutes. Each lesson runs after the set-up above; *What breaks* needs lesson 1, the last table 1 and 2. *Cores:* any number; one core shows no speed-up in lesson 3. *GPU:* none.
+# **You need** notebook [00](00_start_here.ipynb) and some NumPy. *Time:* 150 minutes: 6 for this opening, 44, 46 and 24 for three lessons with their exercises, 5 for what breaks, and a project of 25 minutes. Each lesson runs after the set-up alone. *What breaks* also needs lesson 1; the last table needs lessons 1 and 2. *Cores:* any number; one core shows no speed-up in lesson 3. *GPU:* none.
 #
 # | symbol | meaning |
 # |---|---|
@@ -225,14 +225,16 @@ ax.figure.set_label("Send of 8 B, Send of 4 MB and Isend of 4 MB to a rank that 
 plt.show()
 
 # %% [markdown] claims="01-send-waits 01-isend-returns"
-# `Send` of 8 B returned long before rank 1 received: the library copied the bytes, and rank 0 could go on. This is an **[eager](glossary.md#eager)** send. `Send` of 4 MB waited (hatched) until rank 1 called `Recv`, and only then moved the bytes. This is a **[rendezvous](glossary.md#rendezvous)**. `Isend` of 4 MB returned at once, and `Wait` waited (hatched). Eight recorded runs for each size agree:
+# `Send` of 8 B returned long before rank 1 received: the library copied the bytes, and rank 0 could go on. This is an **[eager](glossary.md#eager)** send. `Send` of 4 MB waited (hatched) until rank 1 called `Recv`, and only then moved the bytes. This is a **[rendezvous](glossary.md#rendezvous)**. `Isend` of 4 MB returned at once, and `Wait` waited (hatched).
+#
+# Eight recorded runs of each size agree. The *effect* is the second column ÷ the third; in brackets is its 95 % interval, from which the [verdict](glossary.md#verdict) follows. *Equal*: the whole interval lies between 1/1.25 and 1.25.
 
 # %%
 for name in ("01-send-waits", "01-isend-returns"):
     display(claims.evidence(name))
 
 # %% [markdown]
-# The *effect* is the second column ÷ the third, with its 95 % interval; the last column is the [verdict](glossary.md#verdict). The first claim says that `Send` takes as long as the receiver is busy. With 4 MB the two times are *equal*: the whole interval lies between the factors 1/1.25 and 1.25. With 8 B the claim *fails*. The second claim *holds*: for both sizes `Isend` took less than a fifth of that time.
+# `Send` of 4 MB took as long as the receiver was busy. `Send` of 8 B did not wait, so the first claim fails for it. `Isend` waited with neither size.
 #
 # ### Where does eager end?
 #
@@ -319,18 +321,12 @@ comm.send(rank, dest=right)
 # %% [markdown]
 # The table's first line has the answer: rank 0 waits for rank 3. Every rank receives before it sends, so no rank ever sends. Follow the column *waits for* from rank 0: 3, 2, 1, and again 0, a circle.
 #
-# Ranks that wait for each other so that none can go on are in a [deadlock](glossary.md#deadlock). If one rank never makes a call that all must make, the others wait in it for ever. Outside the notebook nothing ends such a program. To find the fault, ask in which call each rank waits, and for which rank.
+# Ranks that wait for each other so that none can go on are in a [deadlock](glossary.md#deadlock). Outside the notebook nothing ends such a program. To find the fault, ask in which call each rank waits, and for which rank.
 #
-# There are three cures. *Order*: even ranks send first, odd ranks receive first. *Both at once*: `sendrecv` sends and receives in one call. *Requests*: start the send or the receive without blocking. Here is `Sendrecv`, with arrays of 8 MB. (The time limit restarted the ranks, so we import again.)
+# There are three cures. *Order*: even ranks send first, odd ranks receive first. *Both at once*: `sendrecv` sends and receives in one call. *Requests*: start the send or the receive without blocking. Here is `Sendrecv`, with arrays of 8 MB:
 
 # %%
 # %%ranks
-import time
-
-import numpy as np
-
-from helpers.waiting import meet
-
 left, right = (rank - 1) % size, (rank + 1) % size
 full, empty = np.full(1_000_000, float(rank)), np.empty(1_000_000)
 comm.Sendrecv(full, right, 0, empty, left, 0)  # the first use of memory costs extra
@@ -533,7 +529,7 @@ def tree_broadcast(value, comm):
 check.tree_broadcast(tree_broadcast, cluster=cluster)
 
 # %% [markdown]
-# Your tree on the ranks:
+# Your tree on the ranks. An arrow is a message; on a blue line the rank has the value. Count the blue lines after each step: the tree doubles them.
 
 # %%
 right_tree = check.tree_broadcast.passed(tree_broadcast, cluster=cluster)
@@ -547,18 +543,27 @@ for of_yours in handed:
     of_yours("from rank 0" if rank == 0 else None, comm)
 
 # %%
+from helpers.tracing.trace import rounds
+
 if right_tree:
-    ax = timeline(your_tree, title="Your tree: who sends when")
-    ax.figure.set_label("In your tree a rank that has received sends on")
+    figure, axes = plt.subplots(1, 2, sharex=True, sharey=True, figsize=(10, 3.2))
+    figure.set_label("Who has rank 0's value after which step, one by one and by your tree")
+    traces = {"one by one": one_by_one, "your tree": your_tree}
+    for ax, (name, trace) in zip(axes, traces.items(), strict=True):
+        ax.hlines(0, 0, flat + 0.3, color=style.BLUE, linewidth=6)
+        for message, step in zip(trace.messages, rounds(trace), strict=True):
+            style.arrow(ax, (step - 1, message.source), (step, message.dest), style.BLACK, "-|>")
+            ax.hlines(message.dest, step, flat + 0.3, color=style.BLUE, linewidth=6)
+        ax.set(title=f"{name}: {trace.steps()} steps", xlabel="step", xticks=range(flat + 1))
+    axes[0].set(ylabel="rank", yticks=range(P.ranks), ylim=(P.ranks - 0.6, -0.4))
     plt.show()
-    print(f"{len(your_tree.messages)} messages in {your_tree.steps()} steps; one by one: {flat}")
 else:
     print("Exercise 4 first")
 
 # %% [markdown]
 # ### Groups
 #
-# `comm.Split(colour, key)` makes smaller communicators; all ranks of `comm` must call it. Ranks that give the same `colour` form a group; in it they are numbered from 0, in the order of `key`. Below, even ranks form one group and odd ranks another, and each group adds up the numbers that its members have in `comm`.
+# `comm.Split(colour, key)` makes smaller communicators; all ranks of `comm` must call it. Ranks that give the same `colour` form a group; in it they are numbered from 0, in the order of `key`. Below, even ranks form one group and odd ranks another, and each group adds up its members' ranks in `comm`.
 
 # %%
 # %%ranks
@@ -601,7 +606,7 @@ check.grid_sums(grid_sums, cluster=cluster)
 #
 # $$t(m) = \alpha + \beta\, m.$$
 #
-# To measure $\alpha$ and $\beta$, ranks 0 and 1 play **ping-pong**: rank 0 sends a message, rank 1 sends it back, and half the round trip is the time of one message. Read the loop below (`plays` is true on these two ranks, `partner` is 1, and `FIRST_TAG` is their tag).
+# To measure $\alpha$ and $\beta$, ranks 0 and 1 play **ping-pong**: rank 0 sends a message, rank 1 sends it back, and half the round trip is the time of one message. Read the loop below: `plays` is true on these two ranks, `partner` is 1, and `_typical` is the median of the times.
 #
 # > **Predict.** How many times as long as a message of 16 B does a message of 1 kB take? And a message of 1 MB?
 
@@ -633,9 +638,8 @@ figure.set_label("The time of a message by its size, and the line fitted to it")
 ax.loglog(m, 1e6 * seconds, "o", label="measured, one way")
 many = np.geomspace(m.min(), m.max(), 200)  # so that the fit has no corners
 ax.loglog(many, 1e6 * link.message(many), "-", marker="", label=r"fit $\alpha + \beta m$")
-ax.axvline(link.alpha / link.beta, color=style.GREY, linestyle="--")
-place = link.alpha / link.beta, 1e6 * seconds.max() / 3
-ax.annotate(r"$\alpha = \beta m$ ", place, ha="right")
+where = link.alpha / link.beta
+ax.axvline(where, color=style.GREY, linestyle="--", label=r"$\alpha = \beta m$")
 ax.set(xlabel="size of the message m [bytes]", ylabel="time [µs]", title=f"{link}")
 style.doubt(figure, others)
 style.few_decades(ax.yaxis)
@@ -670,10 +674,10 @@ def through(small, large):
 check.through(through)
 
 # %%
-print(f"fit to all points: α = {1e6 * link.alpha:#.3g} µs, 1/β = {1 / link.beta / 1e9:#.3g} GB/s")
+print(f"fit to all points: α = {1e6 * link.alpha:.3g} µs, 1/β = {1 / link.beta / 1e9:.3g} GB/s")
 if check.through.passed(through):
     alpha, beta = through(tuple(samples[0]), tuple(samples[-1]))
-    print(f"through two points: α = {1e6 * alpha:#.3g} µs, 1/β = {1e-9 / beta:#.3g} GB/s")
+    print(f"through two points: α = {1e6 * alpha:.3g} µs, 1/β = {1e-9 / beta:.3g} GB/s")
 else:
     print("Exercise 6 first")
 
@@ -684,8 +688,6 @@ else:
 claims.evidence("01-pickling")
 
 # %% [markdown]
-# [Notebook 08](08_allreduce_animation.ipynb) measures messages and allreduces over links between hosts.
-#
 # **Answer.** By an allreduce, such as a reduce and then a broadcast. A broadcast takes $N-1$ steps if the root alone sends, and $\lceil\log_2 N\rceil$ as a tree. Each message takes $\alpha + \beta m$. *Evidence: the steps counted in your traces; the line fitted to the measured times.*
 
 # %% [markdown]
@@ -695,7 +697,7 @@ claims.evidence("01-pickling")
 #
 # ### A picture in rows
 #
-# We compute a picture of the Mandelbrot set. Rank $r$ computes the rows $r, r + N, r + 2N, \dots$, and rank 0 gathers all rows. Then rank 0 alone smooths the picture and gives each shade the same area. Every row takes 60 rounds, so the shares are equal. (Where tasks differ, a queue keeps ranks busy: [A1](A1_more_of_mpi.ipynb).)
+# We compute a picture of the Mandelbrot set. Rank $r$ computes the rows $r, r + N, r + 2N, \dots$, and rank 0 gathers all rows. Then rank 0 alone smooths the picture and spreads its shades evenly. Every row takes 60 rounds, so the shares are equal. (Where tasks differ, a queue keeps ranks busy: [A1](A1_more_of_mpi.ipynb).)
 
 
 # %%
@@ -727,14 +729,14 @@ from helpers.waiting import doze
 
 
 def finish(image):
-    """Smooth the picture and give every shade the same area; needs the rows of all ranks."""
+    """Smooth the picture and spread its shades evenly; needs the rows of all ranks."""
     smooth = median_filter(image, size=7)
     values, pixels = np.unique(smooth, return_counts=True)
     return np.interp(smooth, values, np.cumsum(pixels) / image.size)
 
 
 # %% [markdown]
-# `render` times the picture on the first $n$ ranks, a group made by `comm.Split`. The other ranks `doze`: they wait without keeping a core busy. `render` also returns which part of rank 0's time was serial, by `process_time`, a clock that stands still while other programs have the core.
+# `render` times the picture on the first $n$ ranks, a group made by `comm.Split`. The other ranks `doze`: they wait without keeping a core busy. `render` also returns the serial part of rank 0's time. Its clock for that, `process_time`, stands still while other programs have the core.
 
 
 # %%
@@ -816,7 +818,7 @@ for n in counts[1:]:
     print(f"N={n} on {cores} cores: {speed_up[n]:.2f}, by the law {law:.2f} ({tested})")
 
 # %% [markdown]
-# Your picture shows only what your cores can do: with two cores no point tests the solid line at four ranks. If a point stays off its law by more than a tenth, two of your cores may be one core that is shown as two ([00](00_start_here.ipynb)), or messages and memory, which the law ignores, took the time.
+# With two cores, no point can test the solid line at four ranks. A point more than a tenth below its line has another cause: your two cores may be one core shown as two ([00](00_start_here.ipynb)), or messages and memory, which the law ignores, took the time.
 
 # %%
 rendered = cluster.run(lambda: picture if rank == 0 else None)[0]
@@ -905,7 +907,7 @@ else:
     print("Exercise 7 first")
 
 # %% [markdown]
-# **Answer.** No. With serial fraction $s$, four ranks with a core each are $1/(s + (1-s)/4)$ times as fast; with fewer cores, the number of cores takes the place of 4. They are four times as fast only if $s = 0$, each has a core, and the shares are equal. If the work grows with $N$ and $s'$ stays the same, the speed-up has no ceiling. *Evidence: the measured points beside Amdahl's law; on a busy machine, only $s$. Gustafson's law is not measured here.*
+# **Answer.** No. With serial fraction $s$, four ranks with a core each are $1/(s + (1-s)/4)$ times as fast; with fewer cores, the number of cores takes the place of 4. They are four times as fast only if $s = 0$, each has a core, and the shares are equal. If the work grows with $N$ and $s'$ stays the same, the speed-up has no ceiling. *Evidence: the measured points beside Amdahl's law. A busy machine measures only $s$, and no run here tests Gustafson's law.*
 
 # %% [markdown]
 # ## What breaks
@@ -947,14 +949,10 @@ guess.answer("the ring works with 8 MB", "no")
 # %% [markdown]
 # The program was wrong from the beginning, and eager sends hid it. To find such places, replace `Send` by `Ssend` and `Isend` by `Issend`, which are never eager: what still runs relies on no eager send. Your `shift` starts its send without blocking, so it passed with 4 MB.
 #
-# **Overwrite too early.** `Isend` returns before MPI has read the array. Rank 0 changes the array at once, and rank 1 receives the wrong numbers.
+# **Overwrite too early.** `Isend` may return before MPI has read the array. Rank 0 changes the array at once, and rank 1 receives the wrong numbers.
 
 # %%
 # %%ranks --only 0,1
-import time
-
-import numpy as np
-
 if rank == 0:
     weights = np.ones(1_000_000)
     request = comm.Isend(weights, dest=1)
@@ -1067,7 +1065,7 @@ rows = [
     ("a number goes 0 → 1 → 2 → 3, one is added each time",
      f"rank {P.ranks - 1} received {arrived_last}, after {first.steps()} steps"),
     ("reduce overwrites the input with the sum of all processes",
-     f"MPI's does with IN_PLACE; with a receive buffer the input is kept, "
+     f"only with IN_PLACE; with a receive buffer the input is kept, "
      f"and after a reduce only the root has the sum: "
      f"{', '.join('nothing' if total is None else str(total) for total in totals)}"),
 ]  # fmt: skip
