@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Talk less: fewer bits, fewer waits, fewer steps
 #
-# In this notebook, ranks send gradients in 4 bits instead of 32, drop 99 % of them, stop waiting for the slowest worker, and take batches so large that few messages remain. You try each of these, and predict from a few measured numbers when it pays.
+# In this notebook, ranks send 4 bits for each number of a gradient instead of 32, drop 99 % of the numbers, stop waiting for the slowest worker, and take batches so large that few messages remain. You try each of these, and predict from a few measured numbers when it pays.
 
 # %%
 import numpy as np
@@ -16,7 +16,7 @@ example = random.standard_normal(12)
 _ = plots.code(example, quantise(example, 7, random.random(12)), 7)
 
 # %% [markdown]
-# The bars are twelve numbers. Each is rounded at random to one of the two nearest levels (diamonds), and sent in four bits in place of 32. (Code `1 000` is −0.)
+# The bars are twelve numbers $v$, divided by their norm. Each is rounded at random to one of the two nearest levels (diamonds), and sent in four bits in place of 32. (Code `1 000` is −0.)
 #
 # **You will be able to**
 #
@@ -26,7 +26,7 @@ _ = plots.code(example, quantise(example, 7, random.random(12)), 7)
 # - predict how long a step takes if it waits only for the first $N$ of $N + b$ [workers](glossary.md#backup-worker);
 # - find the batch size beyond which more samples save hardly any steps, and measure the [gradient noise](glossary.md#gradient-noise-scale) behind it.
 #
-# **You need** notebook [02](02_sgd_sync_async.ipynb) (replicas, staleness, the parameter server). *Time:* 150 minutes: three lessons, a project of 35 minutes (your machine computes for two), 5 for the set-up and *What breaks*. Each lesson needs only the set-up. *Cores:* 2 or more. *GPU:* none.
+# **You need** notebook [02](02_sgd_sync_async.ipynb) (replicas, staleness, the parameter server). *Time:* 150 minutes: three lessons, a project of 35 minutes, 5 for the set-up and *What breaks*. Each lesson needs only the set-up. *Cores:* 2 or more. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
@@ -60,6 +60,7 @@ from helpers import claims, records
 from helpers.cluster import Cluster, Network, StartError
 from helpers.data_parallel.compression.compressors import Quantised, TopK
 from helpers.data_parallel.schemes import Compressed
+from helpers.data_parallel.schemes.compressed import allgather
 from helpers.data_parallel.tasks import links, stragglers, text
 from helpers.exercises import compression as check
 from helpers.exercises.predictions import Predictions
@@ -143,7 +144,7 @@ def quantised(v, levels, random):
 check.quantised(quantised)
 
 # %% [markdown]
-# How much noise does the rounding add? A number whose $x$ has the fractional part $p$ gets the variance $(\|v\|/s)^2\, p(1-p)$. The paper proves that the variances of all $n$ numbers add up to at most $\min(n/s^2, \sqrt n/s)\,\|v\|^2$. The next cell prints the variance of your function, the sum by this formula, and the bound:
+# How much noise does the rounding add? A number whose $x$ has the fractional part $p$ gets the variance $(\|v\|/s)^2\, p(1-p)$. The paper proves that the variances of all $n$ numbers add up to at most $\min(n/s^2, \sqrt n/s)\,\|v\|^2$. The next cell prints the variance that your function has, the sum of $(\|v\|/s)^2\, p(1-p)$, and the bound:
 
 # %%
 from helpers.data_parallel.compression.quantise import bound, variance
@@ -174,10 +175,10 @@ ipywidgets.interactive(show, s=ipywidgets.SelectionSlider(options=[1, 3, 7, 15],
 # %% [markdown]
 # ### Codes on real ranks
 #
-# The sum of two codes is not a code, so an ordinary allreduce cannot add them. Instead, every rank can gather all codes, decode and add them: each of $R$ ranks sends $(R-1)\,c$ bytes. Or a ring adds on the way and quantises each partial sum again: each rank sends $2(R-1)/R \cdot c$ bytes. The method below does both (skip its lines on `feedback`: exercise 2 asks for them). The next cell gathers and counts the bytes:
+# The sum of two codes is not a code, so an ordinary allreduce cannot add them. Instead, every rank gathers all codes, decodes and adds them (below): each of $R$ ranks sends $(R-1)\,c$ bytes. Ten steps run, and we count their bytes:
 
 # %%
-Code(inspect.getsource(Compressed.after_backward), language="python")
+Code(inspect.getsource(allgather), language="python")
 
 # %%
 # %%ranks --trace sent_trace --timeout 60
@@ -192,7 +193,7 @@ if rank == 0:
 print(f"counted in messages between ranks: {sum(sent_trace.bytes_sent().values()):,} bytes")
 
 # %% [markdown]
-# They agree to the byte.
+# They agree. A code is 121 buckets of 512 numbers, each of $512 \cdot 4 / 8$ bytes and a norm of 4: $c = 31\,460$, and $10 \cdot 4 \cdot 3\,c = 3\,775\,200$.
 #
 # ### Send the largest
 #
@@ -244,7 +245,7 @@ for name, sent in total.items():
 # %% [markdown]
 # Without feedback only the largest number is ever sent. With feedback, a small number waits until its accumulated error is the largest; what is still missing is in the error.
 #
-# Now four ranks train LeNet to 85 % accuracy. *PowerSGD* (Vogels et al., 2019) sends a matrix of gradients as the product of two thin matrices of $r$ columns, $M \approx U V^T$, which an ordinary allreduce can add. *Top 0.01* sends the largest 1 %:
+# Now four ranks train LeNet to 85 % accuracy, tested after every tenth step. *PowerSGD* (Vogels et al., 2019) sends a matrix of gradients as the product of two thin matrices of $r$ columns, $M \approx U V^T$, which an ordinary allreduce can add. *Top 0.01* sends the largest 1 %:
 
 # %%
 names, limit, reached = ("float32", "QSGD, s = 7", "top 0.01, feedback", "PowerSGD, r = 2"), 240, {}
@@ -263,15 +264,15 @@ if reached["float32"] and reached["top 0.01, feedback"]:
     guess.answer("steps with the largest 1 % ÷ steps with all", ratio)
 
 # %% [markdown] claims="12-quantised-at-best 12-feedback-at-best"
-# That is one seed at one rate. How many levels does QSGD need, and does top-$k$ need its feedback? Tested by accuracy after 120 steps, with eight seeds, each scheme at the best of six rates (chosen with four other seeds). (Above, top 0.01 went on to 85 %; these runs end earlier, at 80 % on average.)
+# That is one seed at one rate. How many levels does QSGD need, and does top-$k$ need its feedback? We compare the accuracy after 120 steps, with eight seeds. Each scheme has the best of six rates (chosen with four other seeds):
 
 # %%
 for name in ("quantised-at-best", "feedback-at-best"):
     display(claims.evidence(f"12-{name}"))
 
 # %% [markdown]
-# - **Levels.** With $s = 15$ and $s = 7$ no loss of accuracy is seen. With $s = 1$ accuracy is 12 points lower. In the table below exercise 1, its noise was four times as long as the vector; with $s = 7$, 1.2 times.
-# - **Feedback.** With 1 % it gains 4.7 points, interval one to eight (*open*: below the five points fixed beforehand). With 0.1 % it gains seven, but the interval runs from −3 to 17.
+# - **Levels.** With $s = 15$ and $s = 7$ no loss of accuracy is seen. With $s = 1$ accuracy is 12 points lower. The table below exercise 1 shows why: there, its noise was four times as long as the vector. With $s = 7$ it was 1.2 times as long.
+# - **Feedback.** With the largest 1 % it gains 4.7 points (interval one to eight; *open*, because five were fixed beforehand). With 0.1 % it gains seven, but the interval runs from −3 to 17.
 #
 # **Answer.** After 120 steps, four bits for each number cost no accuracy that eight seeds can show. Sending only the largest 1 % costs ten points with feedback, and fifteen without. *Evidence: the two tables above, with the best rate for each.*
 
@@ -351,9 +352,9 @@ if on_link:
     plt.show()
 
 # %% [markdown]
-# By the prediction, sending float32 takes 33 ms, far longer than coding: on this link the bytes decide. The exchanges take longer: the prediction leaves out latency and shared cores.
+# All three codes shorten the exchange, as exercise 3 predicts for a link so far below its bounds. Measured exchanges take longer than predicted: the prediction leaves out latency and shared cores.
 #
-# A shorter exchange does not help a training that then needs more steps. The next picture shows two recorded trainings on four hosts: LeNet to 85 %, and a transformer of about that size, on text, to a validation loss of 2.75. All schemes share one learning rate (0.02 with momentum 0.9 for LeNet, AdamW's 0.003 for the transformer). Every forward and backward pass is *paced* to 20 ms (it takes no less), so that four ranks on two cores behave like four devices. The dashes predict steps × (20 ms + bytes of a step ÷ bandwidth).
+# But a training with shorter exchanges may need more steps. The next picture shows two recorded trainings on four hosts: LeNet to 85 %, and a transformer of about that size, on text, to a validation loss of 2.75. All schemes share one learning rate. Every forward and backward pass is *paced* to 20 ms (it takes no less), so that four ranks on two cores behave like four devices. The dashes predict steps × (20 ms + bytes of a step ÷ bandwidth).
 
 # %%
 kinds = {"compress_training": (SHAPES, "LeNet to 85 %"),
@@ -371,15 +372,15 @@ axes[1].set_ylabel("")
 plt.show()
 
 # %% [markdown] claims="12-link-training"
-# Each mark is one run. The dashes leave out encoding, latency and shared cores, so most marks lie above them. At 10 Mbit/s float32 is by far the slowest. At 1 Gbit/s the number of steps decides. There, QSGD's fewer bytes save only some 2 ms a step, and it needs more steps: by the dashes the training gains nothing. Its marks do not decide: above float32's for LeNet, below for the transformer. (No link explains why QSGD's LeNet run is slower at 1 Gbit/s than at 100 Mbit/s.)
+# Each mark is one run. The dashes leave out encoding, latency and shared cores, so most marks lie above them. At 10 Mbit/s float32 is by far the slowest. At 1 Gbit/s the number of steps decides. There, QSGD's fewer bytes save only some 2 ms a step, and it needs more steps: by the dashes the training gains nothing. Single runs cannot show so small a difference: QSGD's LeNet run is even slower at 1 Gbit/s than at 100 Mbit/s.
 #
-# Does PowerSGD need less than half of float32's seconds? Tested with five seeds:
+# Does PowerSGD need less than half of float32's seconds? With five seeds:
 
 # %%
 claims.evidence("12-link-training")
 
 # %% [markdown]
-# At 10 Mbit/s yes: LeNet trains in an eighth of the seconds, the transformer in three tenths. At 1 Gbit/s no: LeNet takes about as long, the transformer longer, since it needs more steps. (*Open*: a factor of two lies in the interval.)
+# At 10 Mbit/s yes: LeNet trains in an eighth of the seconds, the transformer in three tenths. At 1 Gbit/s no: LeNet takes about as long, the transformer longer, since it needs more steps. (*Open*: the interval contains two, the factor fixed beforehand.)
 #
 # ### Do not wait for the slowest
 #
@@ -432,17 +433,17 @@ style.doubt(ax.figure, others)
 plt.show()
 
 # %% [markdown] claims="12-order-statistics"
-# Backup workers make a step shorter (left). One is worth its lost gradient (right): two gradients take less than two thirds of the time of three. A second lowers this number again.
+# Backup workers make a step shorter (left). With $b = 1$, more gradients are used per second (right) than with 0 or 2: two gradients take less than two thirds of the time of three.
 #
-# Here a late worker abandons its gradient when the next step begins. Does a step take longer if the worker must finish it first? Tested with $t_0$ and $m$ twice as large:
+# Here a late worker lets its gradient go when the next step begins. Does a step take longer if the worker must finish it first? With $t_0$ and $m$ twice as large:
 
 # %%
 claims.evidence("12-order-statistics")
 
 # %% [markdown]
-# It does: 88 ms instead of 70. Then $b = 1$ gains nothing: two gradients in 88 ms are as many per second as three in 130 ms ($b = 0$, by the formula).
+# It does: 88 ms instead of 73. Then $b = 1$ gains nothing: two gradients in 88 ms are as many per second as three in 130 ms ($b = 0$, by the formula).
 #
-# Which $b$ is best if late workers abandon? Move the sliders (same formula; *jitter* is $m / t_0$). With 16 workers, at which jitters does $b = 1$ use fewer gradients per second (right) than $b = 0$?
+# Move the sliders (same formula; *jitter* is $m / t_0$). Which $b$ is best for 16 workers? At which jitters does $b = 1$ use fewer gradients per second (right) than $b = 0$?
 
 
 # %%
@@ -459,7 +460,7 @@ ipywidgets.interactive(backups, workers=(2, 24), b=(0, 23), jitter=jitters)
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# At 0.02 and 0.05: there, a dropped gradient costs more than the wait that it saves.
+# At jitter 3, $b = 7$ or 8. At 0.02 and 0.05 even $b = 1$ loses: a dropped gradient costs more than the wait that it saves.
 #
 # </details>
 #
@@ -517,16 +518,16 @@ style.doubt(ax.figure, others)
 plt.show()
 
 # %% [markdown] claims="12-real-backup 12-backup-bias"
-# Here a late worker has to finish its gradient, so the prediction may be too optimistic. Is the backup worker worth it (right panel)? Two tests with five seeds ask whether steps are shorter, and what is lost. In the second, only the slow worker, 6 or 3 times slower than the others, has images of eights and nines; the accuracy is on these:
+# Here a late worker has to finish its gradient, so the prediction may be too optimistic. Is the backup worker worth it (right panel)? Two tests with five seeds: are steps shorter, and what is lost? In the second, one worker is 6 or 3 times slower than the others, and only it has images of eights and nines. Accuracy is measured on these:
 
 # %%
 for name in ("real-backup", "backup-bias"):
     display(claims.evidence(f"12-{name}"))
 
 # %% [markdown]
-# Steps are shorter, but not short enough: two gradients in 0.82 (or 0.70) of the time of three are 0.81 (or 0.95) times as many per second. And always dropping the same worker's gradients loses what only that worker has seen.
+# Steps are shorter, but not by a third. A step uses 2/3 of the gradients in 0.82 of the time, so 0.81 times as many per second (0.95 beside six processes). And always dropping the same worker's gradients loses what only that worker has seen: accuracy on its digits is 0.
 #
-# **Answer.** Compression shortens an exchange on links slower than $8\,(\text{bytes saved}) / (\text{seconds of coding})$ bit/s. It shortens the training if it saves more than its additional steps take. A backup worker shortens a step by the difference of two order statistics, less if late workers must finish. It is worth it if more gradients are used per second: yes with our random delays if late workers abandon, no beside our real processes. *Evidence: predicted and measured exchanges and steps, and the records above.*
+# **Answer.** Compression shortens an exchange on links slower than $8\,(\text{bytes saved}) / (\text{seconds of coding})$ bit/s. It shortens the training if it saves more than its additional steps take. A backup worker shortens a step by the difference of two order statistics, or by less if late workers must finish. It is worth it if more gradients are used per second: it was with random delays if late workers let go, and was not beside real processes. *Evidence: predicted and measured exchanges and steps, and the records above.*
 
 # %% [markdown]
 # ## Lesson 3. How large may a batch become?
@@ -567,13 +568,13 @@ more = seen[0.03, 16, 16] > seen[0.03, 16, 1]
 guess.answer("1024 samples: accuracy with 16 times the rate", "more" if more else "less")
 
 # %% [markdown] claims="12-linear-rule"
-# (These are means of two seeds. An epoch leaves out its incomplete last batch, so with 1024 it has fewer samples.) Is $k$ times the rate always better? Tested with eight seeds and two rates: the best for 64 samples, and a tenth of it. The second task, *descriptions*, is to name a software package's section from the words that describe it.
+# With 1024 samples, 16 times the rate is better from 0.003 and worse from 0.03. (Means of two seeds. An epoch leaves out its incomplete last batch.) When does it help? We test eight seeds and two rates: the best for 64 samples, and a tenth of it. The second task, *descriptions*, is to name a software package's section from the words that describe it.
 
 # %%
 claims.evidence("12-linear-rule")
 
 # %% [markdown]
-# If $\lambda$ is a tenth of the best rate, $k\lambda$ is better than $\lambda$ in all four settings, far better in three. If $\lambda$ is the best rate, $k = 16$ is worse, and $k = 4$ *open* (the digits' gain is below the two points fixed beforehand). This fits a limit on the rate, not on $k$: training must stay stable at $k\lambda$, and the best rate for 64 samples is already near the limit. (Of nine rates, 1024 samples' best is only three times as large.)
+# If $\lambda$ is a tenth of the best rate, $k\lambda$ is better than $\lambda$ in all four settings, far better in three. If $\lambda$ is the best rate, $k\lambda$ is worse for $k = 16$. For $k = 4$ the test is *open* (the digits' gain is below the two points fixed beforehand). This fits a limit on the rate, not on $k$: training must stay stable at $k\lambda$, and the best rate for 64 samples is already near the limit.
 #
 # ### The knee
 #
@@ -649,7 +650,7 @@ plt.show()
 #
 # ### A rate for each layer
 #
-# LARS and LAMB give each layer its own rate, $\lambda\,\|w\| / \|g\|$: a step's length is then a fixed fraction of the length of the layer's weights $w$. LARS changes SGD, where $g$ is the gradient; LAMB changes Adam, where $g$ is Adam's step. Are they more accurate? Tested with eight seeds, each optimizer at the best of nine rates. *All samples* means one step in each epoch:
+# LARS and LAMB give each layer its own rate, $\lambda\,\|w\| / \|g\|$: a step's length is then a fixed fraction of the length of the layer's weights $w$. LARS changes SGD, where $g$ is the gradient; LAMB changes Adam, where $g$ is Adam's step. Are they more accurate? We test eight seeds, each optimizer at the best of nine rates. *All samples* means one step in each epoch:
 
 # %%
 lamb = claims.evidence("12-lamb").tables()
@@ -764,11 +765,11 @@ for name, gradients in (
     print(f"{name:20s}{both[0]:11.2f}{both[1]:11.2f}")
 
 # %% [markdown] claims="12-momentum-correction 12-staleness-at-best 12-elastic-at-best"
-# With four seeds, averaging leaves a quarter of one rank's noise. With one seed and equal gradients, all ranks round the same way, and averaging removes no noise. A test of the mean alone would not notice. With unrelated gradients the seeds hardly matter.
+# With four seeds, averaging leaves a quarter of one rank's noise. With one seed and equal gradients, all ranks round the same way, and averaging removes no noise. A test for bias would not notice. With unrelated gradients the seeds hardly matter.
 #
 # ## What the sources say, what we measured
 #
-# Three methods of the sources have no lesson here: momentum correction, rates divided by a gradient's staleness, and elastic averaging (appendix [A2](A2_more_of_sgd.ipynb)). None is seen to gain (`make claims NB=12` repeats the comparisons).
+# Three methods of the sources have no lesson here: momentum correction, rates divided by a gradient's staleness, and elastic averaging (appendix [A2](A2_more_of_sgd.ipynb)). Our tests see no gain from them (`make claims NB=12` repeats the comparisons).
 #
 # <details><summary><b>Row by row</b></summary>
 #
@@ -776,7 +777,7 @@ for name, gradients in (
 # |---|---|---|
 # | Tian 2019, asynchronous SGD | not equivalent to SGD, hard to tune; staleness-aware rates and elastic averaging improve it | with the best rate for each, ten seeds see no gain from either |
 # | Tian 2019, gradient compression | $Q_s(v_i) = \lVert v\rVert_2\,\mathrm{sgn}(v_i)\,\xi_i$ | lesson 1: unbiased, within its bound, bytes equal to the formula; as accurate as float32 with $s = 15$ and $s = 7$, not with $s = 1$, each at its best rate |
-# | Tian 2019, backup workers | take the gradients of any $N$ of $N + b$ workers, do not wait for the slowest $b$ | lesson 2: a step takes as long as the order statistic says if late workers abandon their gradients, and longer if they finish them; what only a slow worker has seen is not learned |
+# | Tian 2019, backup workers | take the gradients of any $N$ of $N + b$ workers, do not wait for the slowest $b$ | lesson 2: a step takes as long as the order statistic says if late workers let their gradients go, and longer if they finish them; what only a slow worker has seen is not learned |
 # | Tian 2019, large batches | $\hat\eta = k\eta$; $m = \eta_{t+1}/\eta_t$; LARS $\lambda^l = \eta \lVert w^l\rVert / \lVert\Delta L(w^l)\rVert$ | lesson 3: the linear rule helps from a tenth of the best rate and fails from the best rate with $k = 16$; eight seeds see no effect of the correction; LARS does better than SGD with all samples in a step, both tuned |
 #
 # </details>
