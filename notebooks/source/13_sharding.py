@@ -47,7 +47,6 @@ _ = plots.stage_bytes([vars(zero.at_rest(stage, 8)) for stage in zero.STAGES])
 # ## Set-up
 
 # %%
-import inspect
 import itertools
 import tempfile
 from dataclasses import dataclass, replace
@@ -64,7 +63,7 @@ from helpers.collectives.cost import Link
 from helpers.exercises import sharded as check
 from helpers.models.transformer import Config, loss, parameter_count, transformer
 from helpers.predictions import Prediction
-from helpers.sharded import conjugate, planner, runs, ways
+from helpers.sharded import planner, runs, ways
 from helpers.sharded.mesh import Layout
 
 # %load_ext helpers.cluster
@@ -111,7 +110,7 @@ more_sent = Prediction("bytes sent, stage 3 ÷ replicas", None)
 # %% [markdown]
 # ### Four numbers on four ranks
 #
-# A model has four parameters $w = (1, 2, 3, 4)$, and each of four ranks keeps one. The loss of a sample $x$ is $\frac12 (w \cdot x)^2$, and its gradient is $(w \cdot x)\, x$. Rank $r$ has a sample of its own: a vector of four numbers, all equal to $r$. To compute, a rank needs all of $w$ for a moment. Of the mean gradient, it needs only the number for its own parameter.
+# A model has four parameters $w = (1, 2, 3, 4)$, and each of four ranks keeps one. The loss of a sample $x$ is $\frac12 (w \cdot x)^2$, and its gradient is $(w \cdot x)\, x$. Rank $r$ has a sample of its own: a vector of four numbers, all equal to $r$. To compute, a rank needs all of $w$ for a moment. Of the mean gradient, it needs only its own parameter's number.
 
 # %%
 # %%ranks
@@ -202,7 +201,7 @@ for stage in zero.STAGES if check.bytes_of_a_stage.passed(my_bytes) else ():
 # %% [markdown]
 # ### Exercise 2: a step in shards
 #
-# *Difficulty ●●○, 12 minutes.* All ranks have the same `values` (a NumPy array that you may overwrite; the number of ranks divides its length). Each rank has the `gradient` of its own samples. Cut `values` into equal shards. Rank $r$ subtracts `rate` times the mean gradient from shard $r$ only. Return all updated values on every rank. No rank may ever hold the whole mean gradient, so do not use an allreduce.
+# *Difficulty ●●○, 12 minutes.* All ranks have the same `values` (an array of float64 that you may overwrite; the number of ranks divides its length). Each rank has the `gradient` of its own samples. Cut `values` into equal shards. Rank $r$ subtracts `rate` times the mean gradient from shard $r$ only. Return all updated values on every rank. No rank may ever hold the whole mean gradient, so do not use an allreduce.
 #
 # <details><summary>Hint</summary>
 #
@@ -273,7 +272,7 @@ plt.show()
 claims.evidence("13-prefetch")
 
 # %% [markdown]
-# **Answer.** No: a rank can keep $1/N$ of the parameters, gradients and moments. Cutting moments and gradients sends no further bytes. Cutting the parameters sends 1.5 times as many. Prefetching hides part of this time. *Evidence: bytes held and sent, counted above; the record of prefetching.*
+# **Answer.** No: a rank can keep $1/N$ of the parameters, gradients and moments. Cutting moments and gradients sends no further bytes. Cutting the parameters too sends 1.5 times a replica's bytes. Prefetching hides part of this time. *Evidence: bytes held and sent, counted above; the record of prefetching.*
 
 # %% [markdown]
 # ## Lesson 2. Where must the parts of a layer meet?
@@ -335,17 +334,12 @@ def my_g_backward(gradient, add):
 check.conjugate_backward(my_f_backward, my_g_backward)
 
 # %% [markdown]
-# The library has both in `helpers/sharded/conjugate.py`. Open its code, and the reasons, when yours is right:
-
-# %%
-code = "\n\n".join(map(inspect.getsource, (conjugate._Copy, conjugate._Sum)))
-code = "\n".join(line.split("  #")[0] for line in code.splitlines())
-why = """Every rank's term depends on $x$: the backward pass of $f$ (`_Copy`) is a *sum over ranks*.
-Every rank has the gradient of $y$ already: the backward pass of $g$ (`_Sum`) is a copy.
-`all_reduce` is notebook 08's ring."""
-Markdown(f"<details><summary>f and g</summary>\n\n{why}\n\n```python\n{code}\n```\n\n</details>")
-
-# %% [markdown]
+# <details><summary>Why it is so</summary>
+#
+# Every rank's term depends on $x$, so the backward pass of $f$ is a *sum over ranks*. Every rank has the gradient of $y$ already, so the backward pass of $g$ is a copy.
+#
+# </details>
+#
 # Now your two functions (once they are right) replace the library's. Four ranks share two matrices, and we compare with one process:
 
 
@@ -376,7 +370,7 @@ print(f"y differs from one process by {off[0]:.0e}, the gradient by {off[1]:.0e}
 # %% [markdown]
 # ### A loss whose scores are spread over ranks
 #
-# The last layer gives a score $z_v$ for each of $V$ tokens. If its matrix is cut by columns, each rank has $V/N$ of the scores. Gathering them would bring $B\,T\,V$ numbers to every rank. But the loss is $-\ln p_\text{target} = \ell - z_\text{target}$ with $\ell = \ln \sum_v e^{z_v}$. Each rank can add up its part of this sum. Three numbers for each position suffice: the largest score, the sum, and the target's score. The largest is subtracted before the exponentials, so none overflows. Only one rank has the target's score; the others add 0.
+# The last layer gives a score $z_v$ for each of $V$ tokens. If its matrix is cut by columns, each rank has $V/N$ of the scores. Gathering them would bring $B\,T\,V$ numbers to every rank. But the loss is $-\ln p_\text{target} = \ell - z_\text{target}$ with $\ell = \ln \sum_v e^{z_v}$. Each rank can add up its part of this sum. Three numbers for each position suffice: the largest score, the sum, and the target's score. Subtracting the largest prevents overflow. Only one rank has the target's score; the others add 0.
 
 
 # %%
@@ -407,7 +401,7 @@ print(f"loss of the transformer's first token: in parts {mine:.6f}, torch's {the
 # %% [markdown]
 # ### Between the matrices: sequence parallelism
 #
-# Between two pairs of matrices, all ranks do the same work: each normalizes the whole residual stream, and keeps a copy for the backward pass. Cut the allreduce into its halves: a reduce-scatter ends a pair, each rank normalizes and keeps only $T/N$ positions, and an all-gather begins the next pair. The activations that a rank keeps between pairs shrink to $1/N$; the bytes that it sends for them stay the same (Korthikanti et al., 2022). Lesson 3 counts these bytes; we do not measure the memory.
+# Between two pairs of matrices, all ranks do the same work: each normalizes the whole residual stream, and keeps a copy for the backward pass. Cut the allreduce into its halves: a reduce-scatter ends a pair, each rank normalizes and keeps only $T/N$ positions, and an all-gather begins the next pair. The activations that a rank keeps between pairs shrink to $1/N$; the bytes sent stay the same (Korthikanti et al., 2022). Lesson 3 counts these bytes; we do not measure the memory.
 #
 # ### Cut the sequence: ring attention
 #
@@ -471,7 +465,7 @@ apart = max(cluster.run(ring, yours, timeout=30))
 print(f"largest difference from attention in one process: {apart:.0e}")
 
 # %% [markdown]
-# `if source <= rank` skips pieces that no query of the rank sees. So rank 0 computes one piece, and rank 3 computes four. The pictures show which rank needs which score (row: query, column: key). On the left each rank has one piece of the sequence; on the right it has an early and a late piece (*zigzag*):
+# `if source <= rank` skips pieces that no query of the rank sees. So rank 0 computes one piece, and rank 3 computes four. The pictures show which rank needs which score (row: query, column: key). On the left each rank has one piece of the sequence; on the right, an early and a late piece (*zigzag*):
 
 # %%
 pieces = {"one piece each": [0, 1, 2, 3], "an early and a late piece": [0, 1, 2, 3, 3, 2, 1, 0]}
@@ -498,7 +492,7 @@ spread = Prediction("a step, matrices cut across hosts ÷ inside hosts", None)  
 # %% [markdown]
 # ### What each way sends
 #
-# We run one forward and one backward pass on four ranks, cut in each way. The table shows what a rank sends, counted from a trace, beside the formulas of `helpers/sharded/counts.py`. *Context* is ring attention. A *mixture of [experts](glossary.md#expert)* has several perceptrons. For each token, a gate chooses one of them (*top-1*). An *all-to-all* sends each token to its expert's rank, and a second all-to-all returns the results.
+# We run both passes on four ranks, cut in each way. A trace counts what a rank sends, beside the formulas of `helpers/sharded/counts.py`. *Context* is ring attention. A *mixture of [experts](glossary.md#expert)* has several perceptrons. For each token, a gate chooses one of them (*top-1*). An *all-to-all* sends each token to its expert's rank, and a second all-to-all returns the results.
 
 # %%
 counted = cluster.run(ways.splits, config, 8, timeout=120)[0]
@@ -510,11 +504,11 @@ for name, found in counted.items():
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# Messages and bytes agree, except for the experts' bytes: the formula assumes that all experts are equally busy. (In the row *context*, each block runs only its attention; in *experts*, only its experts. *tensor, sequence* has more messages than *tensor* because it also adds the small gradients of norms, biases and positions.) By the formulas, ZeRO's bytes grow with the *parameters* and do not depend on the batch. Tensor parallelism's bytes grow with the *activations*: each block has two pairs of matrices, attention and the perceptron.
+# Messages and bytes agree, except for the experts' bytes: the formula assumes equally busy experts. (In *context* and *experts*, blocks run only that part. *tensor, sequence* also adds the small gradients of norms, biases and positions, in many messages.) By the formulas, ZeRO's bytes grow with the *parameters* and do not depend on the batch. Tensor parallelism's bytes grow with the *activations*: each block has two pairs of matrices, attention and the perceptron.
 #
 # ### Exercise 5: from which batch on
 #
-# *Difficulty ●●○, 6 minutes.* In an all-gather or a reduce-scatter of $n$ numbers, a rank sends $\frac{N-1}{N}\,n$; in an allreduce, twice as many. Count these calls in a step: at ZeRO's stage 3, of $\Psi$ numbers; with tensor parallelism, of the stream $x$. The vocabulary is cut too: beside the pairs of its $L$ blocks, the model has one $g$ after the embedding and one $f$ before the last layer. (The loss sends little: leave it out.) `parameters` is $\Psi$. Return the number $B$ of sequences at which both send equally many numbers. Do not round.
+# *Difficulty ●●○, 6 minutes.* In an all-gather or a reduce-scatter of $n$ numbers, a rank sends $\frac{N-1}{N}\,n$; in an allreduce, twice as many. Count these calls in a step. ZeRO's stage 3 makes them on $\Psi$ numbers, tensor parallelism on the stream $x$. The vocabulary is cut too: besides the pairs of the $L$ blocks, the model has one $g$ after the embedding and one $f$ before the last layer. (The loss sends little: leave it out.) `parameters` is $\Psi$. Return the number $B$ of sequences at which both send equally many numbers. Do not round.
 #
 # <details><summary>Hint</summary>
 #
@@ -545,9 +539,9 @@ for name, size in sizes.items() if check.equal_bytes.passed(my_batch) else ():
     print(f"which are {tokens / size.width:.1f}·C tokens")
 
 # %% [markdown]
-# With fewer tokens in a batch, tensor parallelism sends fewer bytes; with more, ZeRO 3.
+# With fewer tokens in a batch, tensor parallelism sends fewer bytes; with more, ZeRO 3. (Above, with 8 sequences, *tensor* sends a little less than *ZeRO 3*.)
 #
-# <details><summary>By hand, for blocks alone</summary>
+# <details><summary>Why a multiple of $C$: by hand, for blocks alone</summary>
 #
 # A block has about $12\,C^2$ parameters, and four allreduces in a step. So both send equally many bytes at $\frac{3 \cdot 12\,C^2}{2 \cdot 4\,C} = 4.5\,C$ tokens. GPT-2's large vocabulary raises this to $8.3\,C$.
 #
@@ -562,7 +556,7 @@ for name, size in sizes.items() if check.equal_bytes.passed(my_batch) else ():
 # | replica 0 | ranks 0, 1 | ranks 2, 3 |
 # | replica 1 | ranks 4, **5** | ranks 6, 7 |
 #
-# Each rank has a small communicator along each axis. Those of rank 5 are {4, 5} (parts of the same matrices), {5, 7} (stages of a replica) and {1, 5} (replicas of the same part).
+# Each rank has a communicator along each axis. Rank 5's are {4, 5} (parts of the same matrices), {5, 7} (stages of a replica) and {1, 5} (replicas of the same part).
 #
 # After six steps the eight ranks save the model. Each file names its parts as the *whole* model does. A program on another mesh can therefore put a parameter together and cut it anew. Then four ranks continue in a mesh of $2 \times 1 \times 2$ for six steps. Does this train as one process does? All compute in float64:
 
@@ -644,14 +638,18 @@ error = max(ratios) / min(ratios)
 print(f"measured ÷ predicted: from {min(ratios):.2f} to {max(ratios):.2f}, a factor of {error:.2f}")
 for name, times in (("predicted", [plan.seconds for plan in plans]), ("measured", measured)):
     print(f"fastest, {name}: {plans[int(np.argmin(times))].layout}")
+quick = replace(machine, inside=Link("quick", 1e-4, 1e-9))
+found = [planner.predict(config, layout, quick, chosen.batch, m) for layout, m in layouts]
+best = min(found, key=lambda plan: plan.seconds)
+print(f"with 0.1 ms and 1 GB/s inside a host, fastest, predicted: {best.layout}")
 order = itertools.combinations(sorted(plans, key=lambda plan: plan.seconds), 2)
 close = [f"{a.layout} and {b.layout}" for a, b in order if b.seconds < error * a.seconds]
-print("predicted closer than this factor:", "; ".join(close) or "none")
+print("too close for this factor to rank:", "; ".join(close) or "none")
 
 # %% [markdown] claims="13-placement"
-# Replicas pay for *data*, cut matrices for *tensor*, stages for *bubble*. The ring of eight replicas $(8 \times 1 \times 1)$ sends $2 \cdot \frac78\,\Psi = 1.75\,\Psi$ numbers over the slow link. With tensor parallelism inside each host $(2 \times 1 \times 4)$, each rank averages a quarter of the gradients with one rank of the other host. An allreduce between two ranks sends as many numbers as it averages, here $\Psi/4$. Four such pairs share the link, which carries about $\Psi$ each way instead of $1.75\,\Psi$. The formula ignores that ranks share your cores.
+# Replicas pay for *data*, cut matrices for *tensor*, stages for *bubble*. The ring of eight replicas $(8 \times 1 \times 1)$ sends $2 \cdot \frac78\,\Psi = 1.75\,\Psi$ numbers over the slow link. With tensor parallelism inside each host $(2 \times 1 \times 4)$, each rank averages a quarter of the gradients with one rank of the other host. An allreduce between two ranks sends as many numbers as it averages, here $\Psi/4$. Four such pairs share the link, which carries about $\Psi$ each way instead of $1.75\,\Psi$. Whether that pays depends on the link inside a host, which carries *tensor*: if it is quick enough, $2 \times 1 \times 4$ is predicted fastest. (The formula ignores that ranks share your cores.)
 #
-# Now to your prediction: the same $2 \times 1 \times 4$, recorded with the four parts of a matrix inside a host or across hosts:
+# Now to your prediction: $2 \times 1 \times 4$, recorded with a matrix's four parts inside a host or across hosts:
 
 # %%
 placed = claims.evidence("13-placement")
@@ -660,7 +658,7 @@ spread.answer(slowest.peer_value / slowest.value)
 placed
 
 # %% [markdown]
-# **Answer.** Roughly: a formula of computation and messages predicts each layout's time, with the error printed above. It cannot rank layouts whose predictions are closer than this error (the last line names them); of these, run those that fit in memory. In practice: if the model fits, try plain replicas first. If not, cut what does not fit, and put the cut that sends most on the fastest link. *Evidence: predicted and measured steps above; the record at 50 and 200 Mbit/s.* If the picture says BUSY MACHINE, do not use its times.
+# **Answer.** Roughly: a formula of computation and messages predicts each layout's time, with the error printed above. It cannot rank layouts whose predictions are closer than this error (the last line names them); of these, run those that fit in memory. In practice: if the model fits, try plain replicas first. If not, cut what does not fit, and put the cut that sends most on the fastest link. *Evidence: predicted and measured steps above; the record at 50 and 200 Mbit/s.*
 #
 # ## Project: place it better
 #
@@ -704,7 +702,7 @@ def my_place(config, machine, batch):
 check.place(my_place)
 
 # %% [markdown]
-# Your function now chooses for this notebook's model on Lesson 3's two hosts, with 3.1 MB on each rank. Your layout runs beside the five from there:
+# Your function now chooses for Lesson 3's model and two hosts, with 3.1 MB on each rank. Your layout runs beside those five:
 
 # %%
 tight = replace(machine, memory=3.1e6)
@@ -724,7 +722,7 @@ hosts.stop()
 # %% [markdown]
 # ## What breaks
 #
-# **f and g swapped.** Swap the two backward passes: $f$ copies in both directions, and $g$ adds in both. Then $y$ is right, and the gradient is wrong. (The cell needs `two_matrices` from Lesson 2.)
+# **f and g swapped.** Swap the two backward passes: $f$ copies in both directions, and $g$ adds in both. Then $y$ is right, and the gradient is wrong. (Run lesson 2 first.)
 
 # %%
 broken = cluster.run(two_matrices, lambda g, add: g, lambda g, add: add(g), timeout=30)[0]
@@ -746,6 +744,8 @@ if rank == 0:
 print("on to the next epoch")
 
 # %% [markdown]
+# Rank 0 waits for ranks that have gone on. Let every rank gather; then rank 0 writes.
+#
 # <details><summary><b>What the sources say, what we measured</b></summary>
 #
 # | claim | here |
@@ -755,12 +755,12 @@ print("on to the next epoch")
 # | ZeRO 1 and 2 send no more than replicas, stage 3 sends 1.5 times as much | lesson 1: equal to the formula, by trace |
 # | one allreduce for a pair of matrices in each pass | lesson 3: messages equal to the formula, by trace |
 # | ring attention and experts by all-to-all | lesson 2: ring attention equals one process; lesson 3: both send as many messages as the formula says |
-# | tensor parallelism belongs inside a host | lesson 3: faster there than across hosts, at 50 and 200 Mbit/s; but the layout predicted fastest, 8 × 1 × 1, cuts no matrix |
+# | tensor parallelism belongs inside a host | lesson 3: faster there than across hosts, at 50 and 200 Mbit/s; whether it beats replicas depends on the link inside |
 # | layers on two devices, micro-batches through them | notebook 11 has the schedules; here it is the pipeline axis of the mesh |
 #
 # </details>
 #
-# **In practice**: `torch.distributed.fsdp.fully_shard`, `torch.distributed.tensor` and `torch.distributed.checkpoint` run on the course's MPI backend too. DeepSpeed offers ZeRO, and Megatron-LM offers tensor, sequence, pipeline and expert parallelism. JAX has `shard_map`. picotron and nanotron are short enough to read.
+# **In practice**: `torch.distributed.fsdp.fully_shard`, `torch.distributed.tensor` and `torch.distributed.checkpoint` run on the course's MPI backend too. DeepSpeed offers ZeRO, and Megatron-LM offers tensor, sequence, pipeline and expert parallelism. JAX has `shard_map`. picotron is short enough to read.
 #
 # **References**
 #
