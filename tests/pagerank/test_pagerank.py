@@ -140,7 +140,7 @@ def test_no_convergence_is_an_error_that_keeps_the_result(method):
 
 def test_without_a_compiler_or_with_one_that_does_not_work_auto_is_csr(monkeypatch):
     with monkeypatch.context() as without:
-        without.setattr(native.shutil, "which", lambda name: None)
+        without.setattr("shutil.which", lambda name: None)
         assert pagerank(CYCLE).method == "csr"
 
     def broken():
