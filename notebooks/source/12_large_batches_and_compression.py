@@ -271,7 +271,7 @@ for name in ("quantised-at-best", "feedback-at-best"):
     display(claims.evidence(f"12-{name}"))
 
 # %% [markdown]
-# - **Levels.** With $s = 15$ and $s = 7$ no loss of accuracy is seen. With $s = 1$ accuracy is 12 points lower. The table below exercise 1 shows why: there, its noise was four times as long as the vector. With $s = 7$ it was 1.2 times as long.
+# - **Levels.** With $s = 15$ and $s = 7$ no loss of accuracy is seen. With $s = 1$ accuracy is 12 points lower. The table below exercise 1 suggests why: there, its noise was four times as long as the vector. With $s = 7$ it was 1.2 times as long.
 # - **Feedback.** With the largest 1 % it gains 4.7 points (interval one to eight; *open*, because five were fixed beforehand). With 0.1 % it gains seven, but the interval runs from −3 to 17.
 #
 # **Answer.** After 120 steps, four bits for each number cost no accuracy that eight seeds can show. Sending only the largest 1 % costs ten points with feedback, and fifteen without. *Evidence: the two tables above, with the best rate for each.*
@@ -354,7 +354,7 @@ if on_link:
 # %% [markdown]
 # All three codes shorten the exchange, as exercise 3 predicts for a link so far below its bounds. Measured exchanges take longer than predicted: the prediction leaves out latency and shared cores.
 #
-# But a training with shorter exchanges may need more steps. The next picture shows two recorded trainings on four hosts: LeNet to 85 %, and a transformer of about that size, on text, to a validation loss of 2.75. All schemes share one learning rate. Every forward and backward pass is *paced* to 20 ms (it takes no less), so that four ranks on two cores behave like four devices. The dashes predict steps × (20 ms + bytes of a step ÷ bandwidth).
+# But compressed gradients may need more steps. The next picture shows two recorded trainings on four hosts: LeNet to 85 %, and a transformer of about that size, on text, to a validation loss of 2.75. All schemes share one learning rate. Every forward and backward pass is *paced* to 20 ms (it takes no less), so that four ranks on two cores behave like four devices. The dashes predict steps × (20 ms + bytes of a step ÷ bandwidth).
 
 # %%
 kinds = {"compress_training": (SHAPES, "LeNet to 85 %"),
@@ -374,7 +374,7 @@ plt.show()
 # %% [markdown] claims="12-link-training"
 # Each mark is one run. The dashes leave out encoding, latency and shared cores, so most marks lie above them. At 10 Mbit/s float32 is by far the slowest. At 1 Gbit/s the number of steps decides. There, QSGD's fewer bytes save only some 2 ms a step, and it needs more steps: by the dashes the training gains nothing. Single runs cannot show so small a difference: QSGD's LeNet run is even slower at 1 Gbit/s than at 100 Mbit/s.
 #
-# Does PowerSGD need less than half of float32's seconds? With five seeds:
+# Does PowerSGD need less than half of float32's seconds? We try five seeds:
 
 # %%
 claims.evidence("12-link-training")
@@ -435,7 +435,7 @@ plt.show()
 # %% [markdown] claims="12-order-statistics"
 # Backup workers make a step shorter (left). With $b = 1$, more gradients are used per second (right) than with 0 or 2: two gradients take less than two thirds of the time of three.
 #
-# Here a late worker lets its gradient go when the next step begins. Does a step take longer if the worker must finish it first? With $t_0$ and $m$ twice as large:
+# Here a late worker lets its gradient go when the next step begins. Does a step take longer if the worker must finish it first? The record has $t_0$ and $m$ twice as large:
 
 # %%
 claims.evidence("12-order-statistics")
