@@ -166,7 +166,7 @@ ax = plots.stage_bytes(
 ax.figure.set_label("Bytes for each parameter, computed and held by four ranks")
 
 # %% [markdown]
-# The losses agree, and the counts equal the formulas. Stages 1 and 2 send as much as replicas do (stage 0): one reduce-scatter and one all-gather. Stage 3 has one reduce-scatter and two all-gathers, one for each pass, so it sends 1.5 times as much. (ZeRO does not cut activations, so they are not counted.)
+# The losses agree, and the counts equal the formulas. Stages 1 and 2 send as much as replicas do (stage 0): one reduce-scatter and one all-gather. Stage 3 has one reduce-scatter and two all-gathers, one for each pass, so it sends 1.5 times as much. (Activations are not cut, and not counted.)
 #
 # ### Exercise 1: bytes in mixed precision
 #
@@ -334,7 +334,7 @@ def my_g_backward(gradient, add):
 check.conjugate_backward(my_f_backward, my_g_backward)
 
 # %% [markdown]
-# <details><summary>Why it is so</summary>
+# <details><summary>Why (when yours are right)</summary>
 #
 # Every rank's term depends on $x$, so the backward pass of $f$ is a *sum over ranks*. Every rank has the gradient of $y$ already, so the backward pass of $g$ is a copy.
 #
