@@ -1,6 +1,8 @@
-"""Every notebook, executed by nbmake: to the end, silent on stderr, every check."""
+"""Every notebook, executed by nbmake: to its end, silent on stderr, never quiet for long, twice."""
 
+import copy
 import os
+import re
 from pathlib import Path
 
 import nbformat
@@ -8,11 +10,12 @@ import pytest
 
 from helpers.paths import ROOT
 from tools import run
-from tools.notebooks import is_appendix, sources
+from tools.notebooks import build, is_appendix, sources
 from tools.run import execute
 from tools.silence import LIMIT, silent_cells
 
-NAMES = [path.stem for path in sources(ROOT)]
+SOURCES = {path.stem: path for path in sources(ROOT)}
+NAMES = list(SOURCES)
 EDITIONS = [
     pytest.param(
         name,
@@ -22,7 +25,7 @@ EDITIONS = [
     for kind in ("solved", "reader")
     for name in NAMES
 ]
-pytestmark = [pytest.mark.notebook, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.notebook, pytest.mark.timeout(1800)]
 
 
 @pytest.mark.parametrize(("name", "kind"), EDITIONS)
@@ -111,3 +114,122 @@ def test_the_table_has_a_line_for_each_slow_cell(tmp_path):
     lines = [line.split() for line in run.told(done).splitlines()]
     assert [line[:2] for line in lines] == [["n", "reader"], ["cell", "2"]]
     assert 10 < float(lines[0][4]) < 1000, "MB"
+
+
+SLEEP = "from time import sleep\nsleep({})"
+CELLS = {
+    "silent": SLEEP.format(1.5),
+    "at the end": SLEEP.format(1.5) + "\nprint('done')",
+    "at the start": "print('begins')\n" + SLEEP.format(1.5),
+    "all the time": "from time import sleep\nfor k in range(5):\n    print(k); sleep(0.3)",
+    "updated": (
+        "from time import sleep\nfrom IPython.display import display\n"
+        "shown = display('0', display_id=True)\n"
+        "for k in range(5):\n    shown.update(str(k)); sleep(0.3)"
+    ),
+    "formatted": (
+        "class Slow:\n    def __repr__(self):\n"
+        "        for k in range(5):\n            shown.update(str(k)); sleep(0.3)\n"
+        "        return 'slow'\nSlow()"
+    ),
+    "short": "1",
+}
+
+
+@pytest.fixture(scope="module", params=["dates", "their text"])
+def watched(request, tmp_path_factory):
+    path = tmp_path_factory.mktemp("silence") / "n.ipynb"
+    cells = [nbformat.v4.new_code_cell(text) for text in CELLS.values()]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "their text":  # as where ipyparallel was imported: it parses its own
+            patch.setattr("jupyter_client.session.extract_dates", lambda header: header)
+        return execute(path, "reader").notebook
+
+
+def test_a_cell_that_says_nothing_for_long_is_found(watched):
+    found = silent_cells(watched, 1.2)
+    assert [list(CELLS)[cell.number - 1] for cell in found] == [
+        *("silent", "at the end", "at the start")
+    ]
+    assert all(1.2 < cell.longest < 5 for cell in found)
+    assert found[0].line == "from time import sleep"
+
+
+def test_what_is_measured_is_no_fault_of_the_file(watched):
+    nbformat.validate(watched)
+    assert silent_cells(watched) == []
+
+
+def test_a_kernel_starts_without_a_warning(tmp_path, capfd):
+    path = tmp_path / "n.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1")]), path)
+    assert execute(path, "reader").problems == ()
+    assert "encryption" not in capfd.readouterr().err
+
+
+LESSONS = [
+    (name, lesson)
+    for name, path in SOURCES.items()
+    for lesson in re.findall(r"^# ## (Lesson \d+)\b", path.read_text("utf-8"), re.MULTILINE)
+]
+
+
+def alone(notebook, lesson):
+    """Return what stands before the first lesson, and one lesson.
+
+    A cell of text may hold the end of one part and the head of the next; no code is lost by that.
+    """
+    kept, part = [], ""
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            for head in re.findall(r"^## (.*)$", cell.source, re.MULTILINE):
+                part = head if part or head.startswith("Lesson") else ""
+        if not part or part.split(".")[0] == lesson:
+            kept.append(copy.deepcopy(cell))
+    return nbformat.from_dict({**notebook, "cells": kept})
+
+
+@pytest.mark.part(of="notebooks")
+@pytest.mark.parametrize(("name", "lesson"), LESSONS)
+def test_a_lesson_runs_after_the_set_up_alone(name, lesson, tmp_path):
+    made = alone(build(SOURCES[name])[1], lesson)
+    path = tmp_path / f"{name}.ipynb"
+    nbformat.write(made, path)
+    assert list(execute(path, "solved").problems) == []
+
+
+@pytest.mark.part(of="notebooks")
+@pytest.mark.parametrize("name", SOURCES)
+def test_every_section_can_be_run_twice(name):
+    found = execute(run.location(name, "reader"), "reader", twice=True)
+    assert list(found.problems) == []
+
+
+def cells(*texts):
+    """Return a notebook of these cells: text, where one begins with a heading or an answer."""
+    text, code = nbformat.v4.new_markdown_cell, nbformat.v4.new_code_cell
+    made = [text(one) if one.startswith(("#", ">")) else code(one) for one in texts]
+    return nbformat.v4.new_notebook(cells=made)
+
+
+def codes(notebook):
+    return [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def test_the_code_of_a_section_comes_twice_in_its_order():
+    end = "cluster.stop()"
+    notebook = cells("# Title", "a = 1", "## One", "b = a", "### Sub", "c = b", "## Two", "d", end)
+    found = run.sections_twice(notebook)
+    twice = ["a = 1", "a = 1", "b = a", "c = b", "b = a", "c = b", "d", "d", end, end]
+    assert codes(found) == twice
+    nbformat.validate(found)
+    assert len(notebook.cells) == 9
+
+
+def test_a_section_that_works_once_only_is_found(tmp_path):
+    path = tmp_path / "once.ipynb"
+    nbformat.write(cells("## One", "rows = [1, 2]", "## Two", "rows, n = rows[0], 3"), path)
+    assert execute(path, "reader").problems == ()
+    (problem,) = execute(path, "reader", twice=True).problems
+    assert "raised TypeError" in problem
