@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 KINDS = {  # command to marker, colour and words
     "put": ("^", BLUE, "put: remember this for the others"),
-    "get": ("v", ORANGE, "get: what has another left?"),
+    "get": ("v", ORANGE, "get: what did another put?"),
     "barrier_in": ("|", VERMILION, "barrier_in, until the parent answers"),
     "": ("o", GREY, "about itself"),
 }

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # More of MPI: start ranks by hand, count by MapReduce, compute while messages travel
 #
-# In this appendix you answer the first questions of four new ranks, hand tasks to whoever is free, write two functions for a MapReduce framework, and see whether ranks can compute while their messages travel.
+# In this appendix you start four ranks yourself, hand tasks to whoever is free, write two functions for a MapReduce framework, and see whether ranks can compute while their messages travel.
 #
 # **You need** notebook [01](01_mpi_basics.ipynb). *Time:* 75 minutes, exercises included. Each section needs only the set-up. *Cores:* two or more. *GPU:* none.
 #
@@ -79,7 +79,7 @@ rows = [
 Markdown("\n".join(["| rank 0 asks | its parent answers |", "|---|---|", *rows]))
 
 # %% [markdown]
-# First the rank and its parent agree on a version of the protocol. `PMI_process_mapping` says which ranks share a host: `(0,1,2)` means from host 0 on, one host, with two ranks. These two ranks share memory, so they need no addresses. Before a rank ends, it waits at a barrier: the parent answers `barrier_in` when all ranks have sent it. (`kvsname` names the parent's store of keys and values; `rc=-1` means that a key is not in it.)
+# First the rank and its parent agree on a version of the protocol. `PMI_process_mapping` says which ranks share a host. `(0,1,2)` means: starting at host 0, one host with two ranks. These two ranks share memory, so they need no addresses. Before a rank ends, it waits at a barrier: the parent answers `barrier_in` when all ranks have sent it. (`kvsname` names the parent's store of keys and values; `rc=-1` means that a key is not in it.)
 #
 # On several hosts ranks need each other's addresses before they can send. Here three ranks are *told* that each is on a host of its own:
 
@@ -105,7 +105,7 @@ plt.show()
 # | `{"cmd": "get", "key": ...}` | `cmd=get_result rc=0 value=`, followed by the value stored under that key by any rank |
 # | `{"cmd": "barrier_in"}` | `{}` until all ranks have sent it; then `cmd=barrier_out rc=0` to each of them |
 #
-# A request has further entries, such as `kvsname`: read those of the table by their names. Every key that a rank asks for has been stored. There may be several barriers, one after another, and there may be a single rank.
+# Ignore a request's other entries, such as `kvsname`. Every key that a rank asks for has been stored. There may be several barriers, one after another, and there may be a single rank.
 #
 # <details><summary>Hint</summary>
 #
@@ -237,7 +237,7 @@ def hand_out(tasks, comm):
 check.hand_out(hand_out, cluster=cluster)
 
 # %% [markdown]
-# Each of twelve tasks is a pause, and every third pause is long. In fixed turns rank 1 would get all long pauses. Your queue shares them out:
+# Each of twelve tasks is a pause, and every third pause is long. In a fixed order (1, 2, 3, 1, …) rank 1 would get all long pauses. Your queue shares them:
 
 # %%
 import time
@@ -256,8 +256,8 @@ def by_queue(server, tasks):
 if check.hand_out.passed(hand_out, cluster=cluster):
     _, *got = cluster.run(by_queue, hand_out, milliseconds)
     for which, tasks in enumerate(got):
-        turns = sum(milliseconds[which::3])
-        print(f"rank {which + 1}: {sum(tasks):3} ms by queue {tasks}; {turns} ms in fixed turns")
+        fixed = sum(milliseconds[which::3])
+        print(f"rank {which + 1}: {sum(tasks):3} ms by queue {tasks}; {fixed} ms in fixed order")
 else:
     print("Exercise 2 first")
 
@@ -390,7 +390,7 @@ else:
     print("Exercise 3 first")
 
 # %% [markdown]
-# ## At the same time
+# ## Compute while messages travel
 #
 # Two ranks send each other 4 MB and compute, in three ways:
 #
@@ -398,7 +398,7 @@ else:
 # - start the exchange, compute, and wait for its end with `Waitall`;
 # - do the same, but after each of eight pieces of work ask with `Testall` whether the messages have arrived.
 #
-# > **Predict.** How long does `Waitall` take, compared with the exchange of the first way: "most" of its time (more than half) or "little"? Answer for the second way, and for the third.
+# > **Predict.** In the second way, does `Waitall` take "most" (more than half) of the first way's exchange time, or "little"? And in the third?
 
 # %%
 guess["left for Waitall"] = ...
@@ -439,16 +439,16 @@ with Others() as others:
 rounds = 1e3 * np.reshape(both[:2], (-1, len(ways), 2))  # of both ranks
 best = np.array([rounds[rounds[:, i, 1].argmin(), i] for i in range(len(ways))])
 others.say()
-table = ["| way | exchange or Waitall [µs] | everything [ms] | hidden |", "|---|---|---|---|"]
+table = ["| way | exchange or Waitall [ms] | everything [ms] | hidden |", "|---|---|---|---|"]
 for way, (waited, everything) in zip(ways, best, strict=True):
     hidden = "part of it" if everything < 0.9 * best[0, 1] else "nothing"
-    table.append(f"| {way} | {1e3 * waited:.1f} | {everything:.2f} | {hidden} |")
+    table.append(f"| {way} | {waited:.3f} | {everything:.3f} | {hidden} |")
 for name, way in (("left for Waitall", 1), ("left for Waitall, after Testall", 2)):
     guess.answer(name, "most" if best[way, 0] > best[0, 0] / 2 else "little")
 Markdown("\n".join([*table, "", "(each way's quickest of 15 rounds)"]))
 
 # %% [markdown]
-# A short `Waitall` alone proves little: `Testall` moves bytes, too. If *everything* takes 10 % less time than in the first way, part of the exchange was hidden behind the computation. If not, the processor copied the bytes inside `Testall` or `Waitall` instead of computing. Between machines more is hidden, if the network card moves bytes by itself.
+# Judge by *everything*: 10 % less than in the first way means that computation hid part of the exchange. A short `Waitall` alone proves little, since `Testall` moves bytes, too, and a processor that moves them does not compute. Between machines a network card that moves bytes by itself hides more.
 #
 # ### A collective that does not block
 #
@@ -476,9 +476,12 @@ for calls in ("Allreduce", "Iallreduce, Wait"):
 
 # %%
 ax = timeline(begun, title="Rank 3 comes late: Allreduce, compute; Iallreduce, compute, Wait")
-ax.figure.set_label("Ranks wait for rank 3 and then compute; then they compute first and wait less")
+ax.figure.set_label(
+    "Allreduce: ranks wait for rank 3, then compute. Iallreduce: they compute, then wait"
+)
 plt.show()
 took = {event.call: 1e3 * event.duration for event in begun.of(0)}
+print(f"rank 0: {took['Allreduce']:.0f} ms in Allreduce, {took['Wait']:.0f} ms in Wait")
 if took["Allreduce"] > 75:  # rank 3 sleeps for 60
     print("BUSY MACHINE: rank 3 came late, other programs had the cores. Run both cells again.")
 for name in ("Allreduce", "Wait"):
@@ -489,7 +492,7 @@ for name in ("Allreduce", "Wait"):
 #
 # ## One-sided communication
 #
-# A *window* opens a piece of a rank's memory to the other ranks. They read it with `Get`, write it with `Put`, and read and change it in one call with `Fetch_and_op`. Its owner makes no matching call. Here a counter on rank 0 replaces the rank that hands out tasks: a rank that is done takes the next number as its task. Rank 1 is slow.
+# A *window* opens a piece of a rank's memory to the other ranks. They read it with `Get`, write it with `Put`, and read and change it in one call with `Fetch_and_op`. Its owner makes no matching call. Here a counter on rank 0 replaces the rank that hands out tasks: a rank that is done takes the next number as its task. Rank 1 is slow: does it take fewer tasks?
 
 # %%
 # %%ranks
@@ -510,9 +513,9 @@ window.Free()
 print("I took tasks", *taken)
 
 # %% [markdown]
-# Rank 0 took tasks like the others; no rank was a server. Whether a request takes the owner's processor time depends on the library and the network. A network card with RDMA (*remote direct memory access*) changes the memory by itself. Without such a card some libraries wait until the owner calls MPI.
+# No rank was a server: rank 0 took tasks, too. Whether a request takes the owner's processor time depends on the library and the network. A network card with RDMA (*remote direct memory access*) changes the memory by itself. Without such a card some libraries wait until the owner calls MPI.
 #
-# **What the sources say.** A blog post of 2018, *Distributed Stochastic Gradient Descent with MPI and PyTorch*, says that in MapReduce the system allocates the work and in MPI the programmer does. In our two programs it was so. The post also calls MPI "the lower-level software underneath MapReduce". Google's MapReduce, Hadoop and Spark do not use MPI. They go on when a process dies; an MPI program usually ends.
+# **What the sources say.** A blog post of 2018, *Distributed Stochastic Gradient Descent with MPI and PyTorch*, says that in MapReduce the system allocates the work and in MPI the programmer does. Our two programs agree. The post also calls MPI "the lower-level software underneath MapReduce". Google's MapReduce, Hadoop and Spark do not use MPI. They go on when a process dies; an MPI program usually ends.
 #
 # **References**
 #
