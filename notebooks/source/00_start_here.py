@@ -25,7 +25,7 @@ cluster = Cluster(n=P.ranks)
 ring(cluster.run(pass_round, 3))
 
 # %% [markdown]
-# Four processes on your machine have just passed the ball; the picture repeats it in slow motion, with the measured times. If the cell failed, go on to *Test everything* below: it says what is missing.
+# Four processes on your machine have just passed the ball; the picture repeats it in slow motion. The line above it has the measured times. If the cell failed, go on to *Test everything* below: it says what is missing.
 
 # %% [markdown]
 # **You will be able to**
@@ -42,7 +42,7 @@ ring(cluster.run(pass_round, 3))
 # %% [markdown]
 # ## What this machine has
 #
-# The course measures on your machine, so first see what it has.
+# The course measures on your machine: see what it has.
 
 # %%
 from IPython.display import Markdown
@@ -86,9 +86,9 @@ check.cores(number_of_cores)
 # A check says *not attempted*, *correct*, or what is wrong. Run it as often as you like; it never gives the answer away.
 
 # %% [markdown]
-# ## Test everything, in about a minute
+# ## Test everything
 #
-# Each row below is a small computation whose result is known: a gradient, a compiled program, a drawn picture, a sum over four processes, a message over a network. *works* means that the result was right. *not here* means that the part is missing and that the course runs without it. *FAILS* means that you must repair something first; the row says what.
+# Each row below is a small computation whose result is known: a gradient, a compiled program, a drawn picture, a sum over four processes, a message over a network. *works*: the result was right. *not here*: the part is missing, and the course runs without it. *FAILS*: you must repair something first; the row says what.
 
 # %%
 from helpers.checkup import report
@@ -203,6 +203,10 @@ style.use()
 axes = turns(together, single)
 axes.figure.set_label("When each rank computes, and how long one process takes alone")
 style.doubt(axes.figure, others)
+closer = turns(together, single)
+closer.figure.set_label("The same during 30 ms: who has a core, who waits")
+closer.set_xlim(single / 2, single / 2 + 0.03)
+closer.texts[0].remove()
 plt.show()
 
 # %%
@@ -211,7 +215,7 @@ print(f"cores {usable_cores()}, ranks {P.ranks}")
 guess.answer("time of four ranks ÷ time of one process", seconds(together) / single)
 
 # %% [markdown]
-# Each lane is a process. A bar is a stretch of time in which it ran; on the grey line between two bars it waited for a core. At any moment there are at most as many bars as cores. With four cores or more each lane is one bar, which ends near the dashed line. With two cores the four ranks *take turns*, and need at least twice the time of one process. Other programs take turns with them, too. (Each time is the best of five.)
+# Each lane is a process. A bar is a stretch of time in which it ran; on the grey line between two bars it waited for a core. Draw any vertical line in the second picture: it meets at most as many bars as you have cores. With two cores the four ranks *take turns*, and need at least twice the time of one process. With four cores or more each lane is one bar, which ends near the dashed line. Other programs take turns, too. (Each time is the best of five.)
 #
 # More processes than cores do not finish the work sooner. The course often starts more anyway: any machine can show who sends what to whom.
 
@@ -251,7 +255,7 @@ else:
 # %% [markdown]
 # ### One job for four ranks
 #
-# So far every rank did the whole work. Now four ranks share the work of one process, and in Exercise 4 you decide who does how much.
+# So far every rank did the whole work. Now four ranks share it, and in Exercise 4 you decide who does how much.
 #
 # > **Predict:** how many times as fast as one process are four ranks that share its work?
 
@@ -296,7 +300,7 @@ if check.shares.passed(shares):
     guess.answer("one process ÷ four ranks that share its work", single / seconds(shared))
 
 # %% [markdown]
-# Each rank has a quarter of the work. By your bound of Exercise 3, four ranks are at most four times as fast as one process, and with two cores at most twice as fast. Later notebooks look for what makes ranks slower than this bound: a rank that starts late, a rank with more to do, and, in the next notebook, messages.
+# By your bound of Exercise 3, four ranks with a quarter each are at most four times as fast as one process, with two cores twice. Later notebooks look for what makes ranks slower than this bound: a rank that starts late, a rank with more to do, and, in the next notebook, messages.
 
 # %% [markdown]
 # ## How the course works
@@ -310,7 +314,7 @@ if check.shares.passed(shares):
 # | read the code behind a call | `report??` in a cell |
 # | read the course without running it | `make html` executes the notebooks and writes pages to `build/html` |
 #
-# Your notebooks are copies in the folder `work`. An update of the course does not touch them. What you predicted and solved is kept beside them, and never leaves your machine, unless you send it to your class's board. In JupyterLab the next cell shows them as a table; the file `progress.md` has it too.
+# Your notebooks are copies in the folder `work`. An update of the course does not touch them. What you predicted and solved is kept beside them, and never leaves your machine, unless you send it to your class's board. The next cell shows it; so does the file `progress.md`.
 
 # %%
 from helpers import progress
@@ -328,7 +332,7 @@ x = 1 / (rank - 2)
 print(f"x is {x:+.2f}")
 
 # %% [markdown]
-# The ranks are still there, and still know `mine`:
+# The ranks still know `mine`:
 
 # %%
 # %%ranks
@@ -340,7 +344,7 @@ print(f"mine is {mine}, and x is {x:+.2f}")
 # %% [markdown]
 # ## Summary
 #
-# - The first table says what your machine has; the test says that it works. When something fails later, run the test again.
+# - The first table says what your machine has. When something fails later, run the test again.
 # - `%%ranks` runs a cell on every rank; `cluster.run` calls a function on every rank. Each rank is a process with its own variables.
 # - Ranks share the cores: at any moment each core runs at most one rank, and the other ranks wait for their turn.
 # - A check says what is wrong; `make reset NB=00` gives you a fresh copy.
