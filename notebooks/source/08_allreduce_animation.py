@@ -171,15 +171,17 @@ check.ring_allreduce(ring_allreduce, cluster=cluster)
 # %% [markdown]
 # ### Five ways, watched
 #
+# The ring is one of five ways to allreduce:
+#
 # | algorithm | what happens | steps, one after another |
 # |---|---|---|
 # | chain | the sum passes from rank to rank, and back | $2(N-1)$ |
 # | tree | neighbours pair up: the right one sends its array, the left one adds. The left ones pair up again, until rank 0 has the sum. It returns the same way | $2\lceil\log_2 N\rceil$ |
-# | recursive doubling | partners exchange *whole arrays*, and both add; partners are at distance 1, then 2, then 4 | $\log_2 N$ |
+# | recursive doubling | partners exchange *whole arrays*, and both add; partners are at distance 1, then 2, then 4 | $\log_2 N$, for $N$ a power of two |
 # | ring | $N$ chains at once, one for each chunk | $2(N-1)$ |
-# | halving and doubling | partners exchange *halves*, then quarters, and so on, until each rank has one complete chunk; then the same way back | $2\log_2 N$ |
+# | halving and doubling | partners exchange *halves*, then quarters, and so on, until each rank has one complete chunk; then the same way back | $2\log_2 N$, for $N$ a power of two |
 #
-# (For recursive doubling, and for halving and doubling, $N$ is a power of two.) Choose one algorithm after another from the menu, and press ▶|, with 4 ranks first. Which algorithms keep every column busy? Then set the tree and the ring to 8 ranks: how much more than with 4 does the busiest rank send? (A green label means that these messages were recorded on your ranks, a grey one that they were simulated.)
+# Choose one algorithm after another from the menu, and press ▶|, with 4 ranks first. Which algorithms keep every column busy? Then set the tree and the ring to 8 ranks: how much more than with 4 does the busiest rank send? (Green label: recorded on your ranks. Grey: simulated.)
 
 # %%
 FOUR = ["chain", "tree", "recursive_doubling", "ring"]
@@ -190,7 +192,7 @@ animate([*plans, *(halving.schedule(n) for n in (4, 8))])
 # %% [markdown]
 # ### Bytes for each rank
 #
-# The ranks count what they send in an allreduce of $K = 1.2$ MB by the first four:
+# The ranks count what they send in an allreduce of $K = 1.2$ MB by chain, tree, recursive doubling and ring:
 
 # %%
 counted = cluster.run(sent, FOUR, 1_200_000)
@@ -286,7 +288,7 @@ style.doubt(ax.figure, others)
 plt.show()
 
 # %% [markdown] claims="08-ping-pong"
-# If four ranks share two cores and nothing else runs, a step of the ring takes longer than a message between two ranks. So a ping-pong promises too short a time, and we predict with the line of the *ring steps*. In our two records, each on two cores, a ring took 4 to 17 times as long as the ping-pong promised:
+# In a ring all ranks send at once and share cores and memory; in a ping-pong only one sends. So a ping-pong promises too short a time, and we predict with the line of the *ring steps*. In our two records, each on two cores, a ring took 4 to 17 times as long as the ping-pong promised:
 
 # %%
 claims.evidence("08-ping-pong")
@@ -294,7 +296,7 @@ claims.evidence("08-ping-pong")
 # %% [markdown]
 # ### The race
 #
-# The first four algorithms and MPI's own `Allreduce` run in turns, so that a disturbance hits all of them.
+# The same four algorithms and MPI's own `Allreduce` run in turns, so that a disturbance hits all of them.
 
 # %%
 array_sizes = [1_024, 16_384, 262_144, 1_048_576, 4_194_304]
@@ -329,9 +331,7 @@ print(f"{near} of {2 * len(flat)} ratios are between a half and two")
 others.say()
 
 # %% [markdown]
-# A model of three numbers knows nothing of caches or of the change from [eager](glossary.md#eager) to [rendezvous](glossary.md#rendezvous): a ratio between a half and two is good. The ring hardly tests it, since α and β were fitted to ring steps; tree and recursive doubling do. With four ranks on two cores the measured order may differ from the predicted one.
-#
-# <details><summary>A recorded race, in case other programs disturb yours</summary>
+# A model of three numbers knows nothing of caches or of the change from [eager](glossary.md#eager) to [rendezvous](glossary.md#rendezvous): a ratio between a half and two is good. Tree and recursive doubling test it; the ring hardly does, since α and β were fitted to its steps. With four ranks on two cores the measured order may differ from the predicted one, as in this recorded race:
 #
 # | milliseconds for | recursive doubling | tree | ring | chain |
 # |---|---|---|---|---|
@@ -339,9 +339,7 @@ others.say()
 # | 1 MB | 2.6 | 3.4 | **1.3** | 2.1 |
 # | 8 MB | 13.8 | 18.0 | **7.4** | 13.7 |
 #
-# Medians of 11, four ranks on two cores (AMD EPYC, 21 November 2026, suite *allreduce* in `data/bench`). As in the model, few steps win for short arrays, few bytes for long ones. Against the model, the chain is not last: second at 1 MB, level with recursive doubling at 8 MB.
-#
-# </details>
+# Medians of 11 (AMD EPYC, 21 November 2026, suite *allreduce* in `data/bench`). As in the model, few steps win for short arrays, few bytes for long ones. Against the model, the chain is not last: second at 1 MB, level with recursive doubling at 8 MB.
 #
 # ### Exercise 3: where ring and tree cross
 #
@@ -426,14 +424,14 @@ print(f"; by your formula from {written(crossover_size)} on" if crossover_size e
 #
 # The algorithm *two levels* knows which ranks share a host. First, the ranks of each host reduce-scatter over memory: each gets the host's sums of one share of the array. Then ranks with the same share allreduce it across hosts. Finally, the ranks of each host allgather the shares.
 #
-# > **Predict.** Four hosts with two ranks each, links of 100 Mbit/s. In an allreduce of $K$ bytes over $H$ hosts, at least $2(H-1)/H \cdot K$ bytes must leave the *busiest* host, whatever the algorithm. With $H = 4$ and $K$ = 1 MB ($2^{20}$ bytes) these are 1.57 million bytes. Packet headers leave 12 of a link's 12.5 million bytes a second. How many ms do these bytes take on one link? Which algorithm comes nearest to this time: "chain", "tree", "recursive doubling", "ring" or "two levels"?
+# > **Predict.** In an allreduce of $K$ bytes over $H$ hosts, at least $2(H-1)/H \cdot K$ bytes must leave the *busiest* host, whatever the algorithm: for 1 MB ($2^{20}$ bytes) and four hosts, 1.57 million bytes. A link of 100 Mbit/s carries 12 million bytes a second besides packet headers. How many ms do the bytes take? Each host has two ranks. Which algorithm comes nearest to this time: "chain", "tree", "recursive doubling", "ring" or "two levels"?
 
 # %%
 guess["ms for 1.57 million bytes on one link"] = ...
 guess["fastest between hosts"] = ...
 
 # %% [markdown]
-# To predict, we need α and β twice. Between hosts we fit them to ring steps, with all ranks at work, as in Lesson 2. Inside a host we fit them to a ping-pong. By the model, a step lasts as long as a message in memory or the busiest link's bytes one way, whichever is slower.
+# To predict, we need α and β twice: between hosts from ring steps, with all ranks at work, as in Lesson 2; inside a host from a ping-pong. In the model a step sends over memory and links at once. It lasts until the slower is done: the message in memory, or all bytes on the busiest link.
 
 # %%
 network = Network(hosts=4, rate=100e6)  # bit/s; two ranks on each, side by side: 0 and 1, 2 and 3
@@ -467,7 +465,7 @@ guess.answer("ms for 1.57 million bytes on one link", least)
 guess.answer("fastest between hosts", costs.shown(min(took, key=took.get)))
 
 # %% [markdown] claims="08-two-levels"
-# Ring and two levels come nearest to the least time, and either may win a run. Two levels send $2(H-1)/H\cdot K = 1.5K$ out of each host, and the ring $2(N-1)/N\cdot K = 1.75K$. This promises 14 %, but in our two records for 1 MB two levels save 3 to 5 % at 100 Mbit/s, and 30 to 40 % at 1 Gbit/s. Fewer bytes, and 6 steps between hosts instead of 14, explain only a part of this gain. In the table, *equal* means within 10 %:
+# Ring and two levels come nearest to the least time, and either may win a run. Two levels send $2(H-1)/H\cdot K = 1.5K$ out of each host, and the ring $2(N-1)/N\cdot K = 1.75K$. By bytes, two levels should save 14 %. In our two records for 1 MB they save 3 to 5 % at 100 Mbit/s, and 30 to 40 % at 1 Gbit/s: bytes alone do not set the time. In the table, *equal* means within 10 %:
 
 # %%
 claims.evidence("08-two-levels")
@@ -577,7 +575,7 @@ if check.halving_doubling.passed(halving_doubling, cluster=cluster):
     style.doubt(ax.figure, others)
     plt.show()
     fast = sum(mine <= min(tree, ring) for tree, ring, mine in zip(*entrants.values(), strict=True))
-    print(f"yours was not slower than tree and ring at {fast} of {len(race_sizes)} sizes")
+    print(f"yours was the fastest of the three at {fast} of {len(race_sizes)} sizes")
 
 # %% [markdown]
 # ## What breaks

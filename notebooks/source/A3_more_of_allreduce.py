@@ -93,7 +93,7 @@ print(f"{sum(same.values())} of {len(same)} equal MPI's")
 # %% [markdown]
 # ### How good is a time? Bus bandwidth
 #
-# NVIDIA's [nccl-tests](https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md) report the *bus bandwidth*: the bytes that each rank must send, divided by the time $T$. For an allreduce of $K$ bytes it is $\frac{2(N-1)}{N}\,K / T$. In an *all-to-all*, every rank sends a different chunk to every other rank, so it must send $\frac{N-1}{N}\,K$. If an algorithm keeps every link busy, its bus bandwidth is the link's rate, whatever $N$ is, so different collectives compare. Expect less than *your ring steps* in the table of links below: MPI also copies and adds.
+# NVIDIA's [nccl-tests](https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md) report the *bus bandwidth*: the bytes that each rank must send, divided by the time $T$. For an allreduce of $K$ bytes it is $\frac{2(N-1)}{N}\,K / T$. In an *all-to-all*, every rank sends a different chunk to every other rank, so it must send $\frac{N-1}{N}\,K$. An algorithm that keeps every link busy reaches the link's rate, for any collective and any $N$. So bus bandwidths can be compared where times cannot:
 
 # %%
 # %%ranks
@@ -112,6 +112,8 @@ if rank == 0:
               f"bus bandwidth {must_send[way] / took / 1e9:.2g} GB/s")  # fmt: skip
 
 # %% [markdown]
+# Compare *your ring steps* in the table of links below; MPI also copies and adds.
+#
 # ### The same bits on every rank
 #
 # A floating-point sum depends on the order of adding, so two algorithms may differ in the last digits. In training all *ranks* must get the same bits, or their replicas differ. Does each algorithm give all ranks the same bits?
@@ -212,7 +214,7 @@ if check.long_broadcast.passed(long_broadcast, cluster=cluster):
     guess.answer("the faster broadcast of 4 MB", faster)
 
 # %% [markdown]
-# The tree takes $\lceil\log_2 N\rceil$ steps of $K$ bytes, chunks take $2(N-1)$ steps of $K/N$ bytes. In the model chunks win for long arrays. It ignores that ranks share cores and memory, so here they may lose.
+# The tree takes $\lceil\log_2 N\rceil$ steps of $K$ bytes, chunks take $2(N-1)$ steps of $K/N$ bytes. In the model chunks win for long arrays. Here they may lose, since the ranks share cores and memory, which the model ignores.
 #
 # ## Links
 #
@@ -263,7 +265,7 @@ def rate_for(seconds, N, K, alpha, data):
 check.rate_for(rate_for)
 
 # %% [markdown]
-# Which links of the table let eight ranks allreduce the gradient of 102 MB in 50 ms? (The table's rates are of data, so `data` is 1 here.)
+# Which links of the table let eight ranks allreduce the gradient of 102 MB in 50 ms? (The table's rates are of data, so `data` is 1. *inf*: latency alone takes longer.)
 
 # %%
 in_time = 0.05  # s; try others
@@ -271,11 +273,8 @@ if check.rate_for.passed(rate_for):
     print(f"a ring of 8, {P.gradient / 1e6:.0f} MB in {1e3 * in_time:g} ms, in Gbit/s:")
     for link in links:
         needed, has = rate_for(in_time, 8, P.gradient, link.alpha, 1.0), 8 / link.beta
-        needs = (
-            f"needs {needed / 1e9:.3g}" if needed < float("inf") else "latency alone takes longer"
-        )
-        print(f"{link.name:24} has {has / 1e9:6.4g}, {needs}: "
-              f"{'enough' if needed <= has else 'too slow'}")  # fmt: skip
+        verdict = "enough" if needed <= has else "too slow"
+        print(f"{link.name:21} has {has / 1e9:8.4g}, needs {needed / 1e9:5.3g}: {verdict}")
 
 # %% [markdown]
 # A ring over four hosts with one rank each should allreduce 1 MB in 0.2 s. We assume α = 0.1 ms; `data` is the share that packet headers leave. The cell emulates links of the rate that your function returns, and measures.
@@ -366,7 +365,7 @@ for said, ms in (("by the model", model_says["ring"]), ("measured", grown["ring"
     )
 
 # %% [markdown]
-# The ring's time grows least. Each rank sends $2(N-1)/N$ times $K$ bytes: $K$ on two hosts, $1.75\,K$ on eight, and never $2K$. In tree and recursive doubling, the busiest rank's bytes grow without limit. Recursive doubling zigzags: with 3 or 6 hosts, no power of two, it needs two more steps. The measured ring takes longer than the model says. One likely reason: all these hosts share two cores, but α was measured while the other ranks slept.
+# The ring's time grows least. Each rank sends $2(N-1)/N$ times $K$ bytes: $K$ on two hosts, $1.75\,K$ on eight, and never $2K$. In tree and recursive doubling, the busiest rank's bytes grow without limit. Recursive doubling zigzags: with 3 or 6 hosts, no power of two, it needs two more steps. On eight hosts all three take longer than the model says. One likely reason: these hosts share two cores, but α was measured while the other ranks slept.
 #
 # ## What the sources say, what we measured
 
