@@ -73,6 +73,8 @@ def product_blocks(blocks: Mapping[str, tuple[int, int]], side: int, step: int) 
     axes[0].figure.set_label(
         "What a block reads for its outputs (blue): rows of A, columns of B; "
         "a step loads two tiles, and the next ones follow the arrows"
+        if len(blocks) == 1
+        else "For as many outputs (blue), a square block reads fewer numbers at each place along k"
     )
     return axes
 

@@ -171,7 +171,8 @@ def small_graph(G: np.ndarray, ranks: Sequence[float], cut: bool = False) -> Axe
         if crosses or not cut:
             out = int(G[:, source].sum())
             said = f"rank of {source}" if cut else f"1/{out}" if out > 1 else "1"
-            at = start + (0.5 - 0.2 * way[0]) * (end - start) + 0.27 * side  # off the cut
+            apart = 0.27 + 0.4 * cut * abs(way[0] * way[1])  # words are wide: further off a slope
+            at = start + (0.5 - 0.2 * way[0]) * (end - start) + apart * side  # off the cut
             shade = legible(VERMILION) if cut else BLACK
             ax.text(*at, said, ha="center", va="center", size=14, color=shade)
     ax.set(xlim=(-1.6, WIDE + 1.6), ylim=(-HIGH * (rows - 1) - 0.9, 1.3 if cut else 0.9))

@@ -78,8 +78,9 @@ def latency(
     plain_ticks(ax.yaxis)
     ax.set_title("Latency of a load")
     ax.figure.set_label(
-        "The working set outgrows a cache at each step"
-        + (": its time and its end, as a program finds them" if found else "")
+        "Each level's time, and the working set at which it ends, as a program finds them"
+        if found
+        else "The working set outgrows a cache at each step"
     )
     if found or reported:  # beside the title: elsewhere the curve or a line crosses it
         ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=3, fontsize=11, columnspacing=1)
@@ -333,6 +334,6 @@ def cache_step(order: str, n: int, cache: Cache, step: int) -> Sequence[Axes]:
         ax.grid(color="white", linewidth=2)
         ax.set_title(name.upper())
     seen = cache.hits + cache.misses
-    said = "" if last is None else f"{last[0].upper()} {'hit' if last[3] else 'miss'}; "
+    said = "" if last is None else f"{'hit' if last[3] else 'miss'} in {last[0].upper()}; "
     axes[0].set_xlabel(f"{order}: {said}{cache.misses} misses in {seen} accesses")
     return axes
