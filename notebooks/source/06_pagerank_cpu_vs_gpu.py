@@ -226,7 +226,7 @@ def csr(N, E):
 check.count_bytes(dense, csr)
 
 # %% [markdown]
-# If only bytes counted, the ratio of the times would be that of the bytes: your counts, and on both sides the vectors. The next cell measures how fast this machine reads, in a sum and in version 2. The faster of the two sets the least time, a dashed line. Which versions stand far above the line?
+# The first line below divides dense by CSR: bytes of the matrix, all bytes (vectors too), times. If only bytes counted, the last two would be equal. Then the cell measures how fast this machine reads, in a sum and in version 2. The faster sets the least time, a dashed line. Which versions stand far above it?
 
 # %%
 if check.count_bytes.passed(dense, csr):
@@ -254,7 +254,7 @@ for row in rows:
     )
 
 # %% [markdown] claims="06-same-bytes 06-csr 06-messages-dense"
-# **Bytes explain the slow dense versions.** A sum does little but read. If version 2 reads as fast as the sum, or faster, better code can gain little. Version 2 moves over 400 times the bytes of version 4 (*all bytes*). If the times differ by a smaller factor, version 4 has a higher *ratio* than version 2; if by a larger one, a lower. (Version 2's ratio is 1 by definition if it read faster than the sum. A ratio below 1 means that a cache held some of the bytes, or that other programs slowed the sum and version 2.)
+# **Bytes explain the slow dense versions.** A sum does little but read. If version 2 reads about as fast, better code can gain little: only fewer bytes help, and version 4 moves over 400 times fewer. (A *ratio* of 1 is the fastest reading that we saw. Below 1, a cache held some bytes, or other programs slowed the sum and version 2.)
 #
 # Bytes do not explain version 1. COO moves fewer bytes than 0s (2.2 and 3.7 MB), but in the records, on one core, it takes five to seven times as long. Is the COO format slow? We give the same links to SciPy, in COO with 32-bit indices:
 
@@ -313,7 +313,7 @@ for name in {"dense", "dense_scaled"} & set(held):
     del held[name]  # 400 MB each
 
 # %% [markdown]
-# The dense versions gain much, as the source says: memory limits them on both machines, and a GPU's memory is far faster. Yet in our record of an H100 version 4 is the fastest, and version 1 beats the dense ones. At its bandwidth, an H100 reads version 4's 0.9 MB in under a microsecond; an iteration takes 31 µs. Launching its operations probably limits it: in this record, queueing alone takes 35 µs an iteration of version 2. **First move fewer bytes, then move them faster.**
+# The dense versions gain much, as the source says: memory limits them on both machines, and a GPU's memory is far faster. Yet in our record of an H100 version 4 is the fastest, and version 1 beats the dense ones. At its bandwidth, an H100 reads version 4's 0.9 MB in under a microsecond; an iteration takes 31 µs. Bytes do not limit it: with a hundred times the links, the record has only 44 µs. Launching operations probably does. **First move fewer bytes, then move them faster.**
 #
 # > **Answer.** The dense version reads over 400 times the bytes of compressed rows, and takes about the time that its bytes need. Bytes do not explain the rest: COO is slow in PyTorch, and fast in SciPy.
 #
@@ -613,7 +613,7 @@ from helpers.pagerank import distributed
 print(inspect.getsource(distributed.rank_block).split('"""')[2].partition("    if residual")[0])
 
 # %% [markdown]
-# On one machine, four processes need not be faster than one, nor *boundary* faster than *allgather*: the processes share memory and cores. In each iteration they also wait for one another three times, for two sums and for the exchange. But several machines together hold a graph that one cannot.
+# On one machine, four processes can be far slower than one: they share memory and cores, and in each iteration they wait for one another three times, for two sums and the exchange. Fewer bytes then gain little. But several machines together hold a graph that one cannot.
 #
 # > **Answer.** A process must receive the rank of every foreign node that links to one of its own. The graph and the order of its nodes decide how many there are. You can count them before you run anything.
 #
