@@ -374,7 +374,8 @@ coarse_share.answer(found[4] / found[1])
 # A block makes $h \times w$ outputs. At each place along $k$, it loads $h$ numbers from a column of $A$ and $w$ from a row of $B$, and makes $hw$ *multiply-adds*: products, each added to a sum. For 1024 multiply-adds, a block of 16 × 64 loads 80 numbers, and a block of 32 × 32 loads 64. Of all shapes with the same area $hw$, the square has the smallest $h + w$. The picture shows both blocks:
 
 # %%
-plots.product_blocks({"16 × 64 outputs": (16, 64), "32 × 32 outputs": (32, 32)}, side=64, step=16)
+shapes = {"16 × 64 outputs: 80 numbers": (16, 64), "32 × 32 outputs: 64 numbers": (32, 32)}
+plots.product_blocks(shapes, side=64, step=16)
 plt.show()
 
 # %% [markdown]
@@ -390,7 +391,7 @@ plt.show()
 Code(products["register_product<2>"].listing, language="c++")
 
 # %% [markdown]
-# > **Predict.** All sides are 64. The plain tile `square_product<32>` has 1024 threads with one output each, `register_product<2>` 256 threads with 2 × 2 outputs each. How many times the bytes of `register_product<2>` does the plain tile ask for, and how many times its wavefronts does it need?
+# > **Predict.** All sides are 64. The plain tile `square_product<32>` has 1024 threads with one output each, `register_product<2>` 256 threads with 2 × 2 outputs each. Divide the plain tile's bytes by those of `register_product<2>`: what is the ratio? And for the wavefronts?
 
 # %%
 bytes_ratio = Prediction("bytes, plain 32 × 32 ÷ register_product<2>", None)  # your number
@@ -421,10 +422,13 @@ Markdown("\n".join(lines))
 #
 # How many wavefronts are too many? A *multiprocessor* is the part of a GPU that runs a block. In one clock, a multiprocessor of an H200 can start 128 multiply-adds, and its shared memory can serve one wavefront. So a kernel waits for its banks if it needs more than a quarter of a wavefront for 32 multiply-adds. All five do: even `register_product<4>` needed 0.42 on an H200, where NVIDIA's compiler merges some reads. **So the fewer wavefronts, the faster the kernel.** Recorded on an H200, with all sides 4096 (cuBLAS: 2.7 ms):
 #
-# | | square_product<16> | square_product<32> | coarse_product<4> | register_product<2> | register_product<4> |
-# |---|---|---|---|---|---|
-# | wavefronts, as counted above | 2.12 | 2.06 | 1.39 | 1.09 | 0.55 |
-# | time in ms | 16.9 | 15.4 | 12.4 | 8.5 | 4.9 |
+# | kernel | wavefronts, as counted above | ms |
+# |---|---|---|
+# | square_product<16> | 2.12 | 16.9 |
+# | square_product<32> | 2.06 | 15.4 |
+# | coarse_product<4> | 1.39 | 12.4 |
+# | register_product<2> | 1.09 | 8.5 |
+# | register_product<4> | 0.55 | 4.9 |
 #
 # Fast matrix products on GPUs are built this way: a tile of $C$ for each block, a smaller tile for each warp, and a tile in the registers of each thread. [Notebook 07](07_roofline.ipynb) does the same on a CPU.
 #
