@@ -273,7 +273,7 @@ worst_request.answer(found["scan_tree", 0][1])
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# The tree makes fewer than half of the accesses and still needs *twice* the wavefronts. (An H200 counted 1.7 times as many.) In the tree, neighbouring lanes read words 2, 4, 8, … apart: words 8 apart lie in four banks, eight in each. Skipping one word in every 32 (*padding*) removes all conflicts here; only then does the tree need fewer wavefronts. The tree also needs twice the barriers, and one more before the result is read. On an H200, scanning 134 million numbers in blocks of 256 took 0.62 ms in steps, 1.16 ms by the tree, and 0.55 ms by the padded tree. **Fewer operations help only if operations are the bottleneck.**
+# The tree makes fewer than half of the accesses and still needs *twice* the wavefronts. (An H200 counted 1.7 times the wavefronts.) In the tree, neighbouring lanes read words 2, 4, 8, … apart: words 8 apart lie in four banks, eight in each. Skipping one word in every 32 (*padding*) removes all conflicts here; only then does the tree need fewer wavefronts. The tree also needs twice the barriers, and one more before the result is read. On an H200, scanning 134 million numbers in blocks of 256 took 0.62 ms in steps, 1.16 ms by the tree, and 0.55 ms by the padded tree. **Fewer operations help only if operations are the bottleneck.**
 #
 # ### Histogram: many threads, one bin
 #
@@ -320,7 +320,7 @@ Markdown("\n".join(lines))
 #
 # *Within* a warp, privatization changes nothing: as many atomics are in sequence as before. For equal bytes, the H200 took 196 ms with bins in global memory, nearly three times as long as for random bytes. With bins in shared memory it took 0.37 ms for both: counts do not tell why.
 #
-# In counts, a photograph lies between: neighbouring pixels are alike, so more lanes want one bin than with random bytes. The record below counts 5 random pieces of each of two photographs, 256 groups of 32 bytes in a piece. For `china.jpg`, that makes 887 ÷ 256 = 3.5 for 32 bytes. The table above has 7.7: its rows include the sky, and no piece of `china.jpg` touches the upper 195 rows.
+# In counts, a photograph lies between: neighbouring pixels are alike, so more lanes want one bin than with random bytes. The record below counts random pieces of two photographs, each of 256 groups of 32 bytes. For `china.jpg` it has 887 ÷ 256 = 3.5 for 32 bytes. The table above has 7.7, because its rows include the sky; no piece in the record reaches that high.
 
 # %%
 evidence("15-histogram")
