@@ -99,13 +99,13 @@ draw.interactive(*machine.lines(1), some + mine)
 #
 # While $B \ll n$, the intensity is about $2B/w$. So in fp32 the least batch is about twice the ridge. No batch lifts the intensity above $n/v$.
 #
-# The second printed batch uses times alone. A small batch takes the time $t(1)$, to read the weights; a large one $B \cdot t(128)/128$. The printed $B$ solves $t(1) = B \cdot t(128)/128$. This $B$ differs from yours if the kernel comes closer to one roof than to the other.
+# The second printed batch uses only times. A small batch takes $t(1)$, the time to read the weights; a large batch takes $B \cdot t(128)/128$. Both are equal at the printed $B$. It differs from yours if the kernel comes closer to one roof than to the other.
 #
 # ## Fewer bytes for each number
 #
 # An fp32 number takes half the bytes of an fp64 number, and a vector register holds twice as many.
 #
-# > **Predict.** What is the least batch in fp64 ÷ in fp32? Now store each weight of the fp32 layer in one byte, and convert it to fp32 before the arithmetic. By which factor does its least batch fall?
+# > **Predict.** How many times as large is the least batch in fp64 as in fp32? Now store each weight of the fp32 layer in one byte, and convert it to fp32 before the arithmetic. By which factor does its least batch fall?
 
 # %%
 falls = Prediction("least batch in fp64 ÷ in fp32", None)  # your number for None
@@ -160,7 +160,9 @@ halves.answer(taken[torch.float32].seconds / taken[torch.bfloat16].seconds)
 evidence("A4-half-the-bytes")
 
 # %% [markdown]
-# Now compare `bfloat16` and `float16` with `float32` in your run. Both have half its bytes, so in the first layer the roof promises half its time. A kernel may save less, or take longer. (In a row *above the roof*, a cache delivered weights, or memory's roof was measured too low.) In the second layer `bfloat16` may even pass the peak of `float32`: some processors have fast instructions for it. **Fewer bytes raise the roof; measure whether a kernel follows.** Fewer bits cost accuracy: the line *errors* shows the second layer's largest error ÷ its largest result. `bfloat16` has `float32`'s range but 8 significant bits; `float16` has 11, but a small range.
+# Now compare `bfloat16` and `float16` with `float32` in your run. In the first layer, half the bytes promise half the time; a kernel may save less, or take longer. In the second layer, `bfloat16` may pass the peak of `float32`: some processors have fast instructions for it. **Fewer bytes raise the roof; measure whether a kernel follows.** (In a row *above the roof*, a cache delivered weights, or memory's roof was measured too low.)
+#
+# Fewer bits cost accuracy: the line *errors* shows the second layer's largest error ÷ its largest result. `bfloat16` has `float32`'s range but 8 significant bits; `float16` has 11, but a small range.
 #
 # ## Prefill and decode
 #
@@ -322,7 +324,7 @@ for (name, (layer, _, _)), source in zip(variants(base).items(), stated, strict=
 # %% [markdown] claims="A4-time-operations A4-shuffle"
 # The source errs twice: $1/g^2$ should be $1/g$, and $k_1^2/k_2^2$ should be $k_2^2/k_1^2$.
 #
-# **Time need not follow operations.** In the records (some are folded), it nearly does for the first three changes: their share of the time is 1.1 to 1.4 times their share of the operations. But a depthwise layer keeps 0.8 % of the operations and takes 5 to 25 % of the time. The channel shuffle needs no operations, but adds 3 to 7 % to the time of the grouped layer before it.
+# **Time need not follow operations.** In the records (some are folded), it nearly does for the first three changes: their share of the time is 1.1 to 1.4 times their share of the operations. But a depthwise layer keeps 0.8 % of the operations and takes 5 to 25 % of the time. The channel shuffle does no operations, but moves bytes: in the records, it adds 3 to 7 % to the grouped layer's time. (Your run's share stands above, after *shuffle*.)
 
 # %%
 display(evidence("A4-time-operations"), evidence("A4-shuffle"))
