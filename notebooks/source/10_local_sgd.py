@@ -536,7 +536,7 @@ ipywidgets.interactive(on_link, rate=ipywidgets.SelectionSlider(options=links, d
 # %% [markdown]
 # Synchronous SGD and gossip send most and reach the lowest losses. At 10 Mbit/s this costs eight to ten times local SGD's time; at 1 Gbit/s, less than a fifth more. DiLoCo sends as little as local SGD and reaches a lower loss. (One seed, $\lambda=0.05$: for a ranking, each scheme would need its own best rate.)
 #
-# **Answer.** An outer optimizer can move them further in the direction of the mean, at no extra bytes. Or they can mix with neighbours in every step: next to an allreduce, this saves messages but no bytes, and is slow on a long ring. *Evidence: the table of bytes and losses; the gaps.*
+# **Answer.** An outer optimizer can move them further in the direction of the mean, at no extra bytes. Or they can mix with neighbours in every step: compared with an allreduce, this saves messages but no bytes, and is slow on a long ring. *Evidence: the table of bytes and losses; the gaps.*
 #
 # ## Project: a slow link
 #
