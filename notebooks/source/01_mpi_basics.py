@@ -30,7 +30,7 @@ from helpers.timing import Others
 @dataclass(frozen=True)
 class Parameters:
     ranks: int = 4
-    image_rows: int = 320  # of the picture whose computation is shared among ranks
+    image_rows: int = 320  # of the shared picture
     image_columns: int = 640
 
 
@@ -206,7 +206,7 @@ import time
 small, large = np.zeros(1), np.zeros(500_000)
 for mode in ("small", "large", "large, non-blocking"):
     data = small if mode == "small" else large
-    meet(pair)  # both begin this round at one moment
+    meet(pair)
     if rank == 0:
         request = comm.Isend(data, dest=1) if "non" in mode else comm.Send(data, dest=1)
         if request is not None:
@@ -275,7 +275,7 @@ ax.legend()
 plt.show()
 
 # %% [markdown]
-# Left of the band `Send` returns without waiting. Right of it `Send` waits the whole 15 ms. Only the size changed. A program that relies on an eager send works until somebody uses more data or another library.
+# Left of the band `Send` returns without waiting. Right of it `Send` waits the whole 15 ms. A program that relies on an eager send works until somebody uses more data or another library.
 #
 # ### Exercise 2: which statements hold?
 #
@@ -318,8 +318,11 @@ left, right = (rank - 1) % size, (rank + 1) % size
 got = comm.recv(source=left)
 comm.send(rank, dest=right)
 
+# %%
+guess.answer("rank 0 waits for rank", P.ranks - 1)
+
 # %% [markdown]
-# The table's first line has the answer: rank 0 waits for rank 3. Every rank receives before it sends, so no rank ever sends. Follow the column *waits for* from rank 0: 3, 2, 1, and again 0, a circle.
+# Every rank receives before it sends, so no rank ever sends. Follow the column *waits for* from rank 0: 3, 2, 1, and again 0, a circle.
 #
 # Ranks that wait for each other so that none can go on are in a [deadlock](glossary.md#deadlock). Outside the notebook nothing ends such a program. To find the fault, ask in which call each rank waits, and for which rank.
 #
@@ -344,7 +347,7 @@ plt.show()
 print(f"messages: {len(ring.messages)}, steps: {ring.steps()}")
 
 # %% [markdown]
-# All messages travel in one step. No rank has to finish its send before it starts to receive, so there is no circle. A `Sendrecv` is hatched until the rank that it *receives from* has made its call. Whether it also waits for the rank that it sends to, the picture does not show.
+# All messages travel in one step. No rank has to finish its send before it starts to receive, so there is no circle. A `Sendrecv` is hatched until the rank that it *receives from* has made its call.
 #
 # ### Exercise 3: shift around the ring
 #
@@ -372,12 +375,8 @@ def shift(value, comm):
 # %% check="shift" points=2
 check.shift(shift, cluster=cluster)
 
-# %%
-print(f"Send to a busy rank: 8 B after {took['Send, 8 B']:.2f} ms, 4 MB after", end=" ")
-print(f"{took['Send, 4 MB']:.0f} ms; eager up to {max(eager):,} B on this machine")
-
 # %% [markdown]
-# **Answer.** Not necessarily: a send that has returned says only that *you* may overwrite the array. The library copied a small message before anybody received it. A large one waited for its receiver, and without a receiver it waits for ever. *Evidence: the line above, from this run; eight recorded runs for each size.*
+# **Answer.** Not necessarily: a send that has returned says only that *you* may overwrite the array. The library copied a small message before anybody received it. A large one waited for its receiver, and without a receiver it waits for ever. *Evidence: both pictures of `Send`, from this run; eight recorded runs of each size.*
 
 # %% [markdown]
 # ## Lesson 2. How do all ranks get a result, and what does that cost?
@@ -388,9 +387,9 @@ print(f"{took['Send, 4 MB']:.0f} ms; eager up to {max(eager):,} B on this machin
 #
 # A [collective](glossary.md#collective) is a pattern of messages so common that MPI has a call for it. *All* ranks of the communicator must make that call. The *root* is the one rank that sends to all others or receives from all others.
 #
-# - **Broadcast** and **scatter**: the root sends every rank the same value (broadcast) or a different one (scatter).
-# - **Gather** and **reduce**: every rank sends a value to the root, which makes a list of them (gather) or combines them by `MPI.SUM`, `MPI.MAX` or another operation (reduce).
-# - **Allgather** and **allreduce**: every rank gets the list (allgather) or the combined value (allreduce).
+# - **Broadcast**, **scatter**: the root sends every rank the same value, or a different one.
+# - **Gather**, **reduce**: the root gets all values as a list, or combined by `MPI.SUM`, `MPI.MAX` or another operation.
+# - **Allgather**, **allreduce**: every rank gets that list, or the combined value.
 
 
 # %%
@@ -453,10 +452,30 @@ pairs = {
 }
 for name, (ours, mpi) in pairs.items():
     assert ours == mpi, name
-print("; ".join(f"{name}: {ours}" for name, (ours, _) in pairs.items()))
 
 # %% [markdown]
-# Only the root has the result of gather and reduce; the other ranks get `None`. Does a reduction change the array that goes in? With a *receive buffer*, a separate array for the result, it does not. With `MPI.IN_PLACE` the result replaces the input:
+# A row is a rank: left what it gave, right what it got. An arrow says whose value reaches whom.
+
+# %%
+gave = cluster.run(lambda: mine)
+got = cluster.run(lambda: {name: ours for name, (ours, _) in pairs.items()})
+figure, axes = plt.subplots(2, 3, figsize=(10, 5))
+figure.set_label("What each rank gives to a collective, and what it gets (root: rank 0)")
+for ax, name in zip(axes.flat, got[0], strict=True):
+    sources = range(1) if name in ("broadcast", "scatter") else range(P.ranks)
+    targets = range(1) if name in ("gather", "reduce") else range(P.ranks)
+    for one in range(P.ranks):
+        given = [0, 10, 20, 30] if name == "scatter" else gave[one]
+        ax.text(-0.1, one, given if one in sources else "", ha="right", va="center")
+        ax.text(1.1, one, got[one][name], va="center")
+        for other in targets if one in sources else ():
+            style.arrow(ax, (0, one), (1, other))
+    ax.set(title=name, xlim=(-1.2, 2.2), ylim=(P.ranks - 0.5, -0.5))
+    ax.axis("off")
+plt.show()
+
+# %% [markdown]
+# Only the root has the result of gather and reduce; the other ranks get `None` (blank). Does a reduction change the array that goes in? With a *receive buffer*, a separate array for the result, it does not. With `MPI.IN_PLACE` the result replaces the input:
 
 # %%
 # %%ranks
@@ -490,14 +509,14 @@ collectives.broadcast(tree, comm, root=0)
 handed = []  # will hold your tree
 
 # %%
-totals = cluster.run(lambda: total)  # of the reduce above
+totals = cluster.run(lambda: total)
 flat, high = one_by_one.steps(), as_a_tree.steps()
 print(f"broadcast on {P.ranks} ranks: {flat} steps one by one, {high} as a tree")
 guess.answer("steps to 1024 ranks, one by one", 1024 - 1)
 guess.answer("steps to 1024 ranks, all help", int(np.log2(1024)))
 
 # %% [markdown]
-# One by one, a broadcast takes $N-1$ steps. In a **tree** every rank that has the value sends it on, so the number of ranks that have it doubles with each step: it takes $\lceil\log_2 N\rceil$ steps. These are steps, not seconds; notebook [08](08_allreduce_animation.ipynb) measures seconds.
+# One by one, a broadcast takes $N-1$ steps. In a **tree** every rank that has the value sends it on, so the number of ranks that have it doubles with each step: it takes $\lceil\log_2 N\rceil$ steps. Notebook [08](08_allreduce_animation.ipynb) measures seconds.
 #
 # ### Exercise 4: broadcast as a tree
 #
@@ -572,7 +591,7 @@ print(f"I am rank {group.Get_rank()} of {group.Get_size()} in my group")
 group.allreduce(rank)
 
 # %% [markdown]
-# A message in one communicator is never taken for a message in another. In training, ranks that hold the same part of a model average its gradients in one group; ranks that hold different parts exchange intermediate results in another.
+# A message in one communicator is never taken for a message in another. In training, ranks with the same part of a model average its gradients in one group; ranks with different parts exchange results in another.
 #
 # ### Exercise 5: rows and columns
 #
@@ -636,7 +655,7 @@ for name, wanted in (("1 kB", 1_000), ("1 MB", 1_000_000)):
 figure, ax = plt.subplots()
 figure.set_label("The time of a message by its size, and the line fitted to it")
 ax.loglog(m, 1e6 * seconds, "o", label="measured, one way")
-many = np.geomspace(m.min(), m.max(), 200)  # so that the fit has no corners
+many = np.geomspace(m.min(), m.max(), 200)
 ax.loglog(many, 1e6 * link.message(many), "-", marker="", label=r"fit $\alpha + \beta m$")
 where = link.alpha / link.beta
 ax.axvline(where, color=style.GREY, linestyle="--", label=r"$\alpha = \beta m$")
@@ -745,7 +764,7 @@ def render(n, height, width):
     """Return the seconds, and the serial part of rank 0's time with a core."""
     group, told = comm.Split(0 if rank < n else 1), None
     if rank < n:
-        group.Barrier()  # wait for all of the group
+        group.Barrier()
         begin, start = time.perf_counter(), time.process_time()
         parts = group.gather(mandelbrot(range(rank, height, n), height, width))
         if rank == 0:
@@ -941,13 +960,10 @@ comm.Send(np.full(1_000_000, float(rank)), dest=right)
 comm.Recv(box, source=left)
 
 # %%
-print(
-    f"In lesson 1 Send did not wait up to {max(eager):,} B, and waited from {min(waited):,} B on."
-)
 guess.answer("the ring works with 8 MB", "no")
 
 # %% [markdown]
-# The program was wrong from the beginning, and eager sends hid it. To find such places, replace `Send` by `Ssend` and `Isend` by `Issend`, which are never eager: what still runs relies on no eager send. Your `shift` starts its send without blocking, so it passed with 4 MB.
+# The program was wrong from the beginning, and eager sends hid it (lesson 1). To find such places, replace `Send` by `Ssend` and `Isend` by `Issend`, which are never eager: what still runs relies on no eager send.
 #
 # **Overwrite too early.** `Isend` may return before MPI has read the array. Rank 0 changes the array at once, and rank 1 receives the wrong numbers.
 
