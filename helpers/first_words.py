@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from helpers.cluster.start.forkserver.family import KeyValueSpace
+from helpers.cluster.start.forkserver.family import KeyValueSpace, words
 from helpers.machine.guard import kill_tree
 from helpers.machine.shared_memory import ucx_transports
 from helpers.waiting import at_most
@@ -57,15 +57,6 @@ class Start:
     def of(self, rank: int) -> list[Exchange]:
         """Return what one rank asked, in order of time."""
         return [exchange for exchange in self.exchanges if exchange.rank == rank]
-
-
-def words(line: str) -> dict[str, str]:
-    """Take a line of ``name=value`` pairs apart.
-
-    >>> words("cmd=put kvsname=example key=port value=17")
-    {'cmd': 'put', 'kvsname': 'example', 'key': 'port', 'value': '17'}
-    """
-    return dict(part.split("=", 1) for part in line.split() if "=" in part)
 
 
 def start(n: int, answer: Answer | None = None, timeout: float = 15.0, hosts: int = 1) -> Start:

@@ -14,7 +14,6 @@ def _nobody_else_forks():
 @pytest.fixture(scope="module")
 def cell():
     """A kernel with three ranks: called with a cell, it returns what the cell showed."""
-    kernel = Kernel()
-    assert not kernel(SETUP).error
-    yield kernel
-    kernel.end()
+    with Kernel() as kernel:
+        assert not kernel(SETUP).error
+        yield kernel

@@ -39,8 +39,6 @@ def test_as_many_hosts_as_ranks_at_most(start, message):
 def test_a_way_to_start_that_is_none():
     with pytest.raises(TypeError, match=r"start='slurm': expected Forked\(\), .* or Ssh"):
         Cluster(2, start="slurm")
-    with pytest.raises(TypeError, match=r"no launcher='slurm': how ranks start is one object"):
-        Cluster(2, launcher="slurm")
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from helpers.cluster import Cluster, RankDiedError, StartError
 from helpers.cluster.start import forked
 from helpers.cluster.start.forkserver.family import fnv1a
 from tests.cluster.test_cluster import on_ranks
-from tests.cluster.ways import PART, eventually
+from tests.cluster.ways import PART, eventually, mapped
 
 forks = pytest.mark.skipif(
     os.environ.get(forked.VARIABLE, "fork") != "fork",
@@ -60,22 +60,14 @@ def output_of(process: psutil.Process) -> str:
         return ""
 
 
-def mapped(pid: int) -> set[str]:
-    """Return what of MPICH's a process has mapped from shared memory."""
-    lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
-    return {line.partition("/dev/shm/")[2] for line in lines if "/dev/shm/mpich_shm_" in line}
-
-
-# -- the protocol ------------------------------------------------------------------------------
-
-
 # -- what ranks share --------------------------------------------------------------------------
 
 
 @pytest.mark.mpi
 def test_no_port_is_open_and_no_file_is_left_in_shared_memory(cluster):
     for pid in cluster.pids:  # all have it, and no name leads to it
-        assert [name.endswith(" (deleted)") for name in mapped(pid)] == [True]
+        names = [name for name in mapped(pid) if name.startswith("mpich_shm_")]
+        assert [name.endswith(" (deleted)") for name in names] == [True]
     server = psutil.Process(cluster._processes._server.process.pid)
     assert {psutil.Process(pid).ppid() for pid in cluster.pids} == {server.pid}
     assert left_by_ranks_of(server.pid) == []

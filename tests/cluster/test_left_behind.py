@@ -15,16 +15,16 @@ import pytest
 
 from helpers.cluster import Mpiexec
 from helpers.machine import shared_memory
+from helpers.paths import ROOT
 from tests.cluster.kernel import Kernel, Watch
 from tests.cluster.test_forkserver import left_by_ranks_of, output_of
-from tests.cluster.ways import PART, WAYS, eventually
+from tests.cluster.ways import PART, WAYS, eventually, mapped
 
 pytestmark = [
     pytest.mark.mpi,
     pytest.mark.timeout(400),
     pytest.mark.skipif(sys.platform != "linux", reason="namespaces and /proc are Linux's"),
 ]
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def script(folder: Path, source: str) -> list[str]:
@@ -148,14 +148,14 @@ PHASES = {  # what there is when the blow falls
     "the controller": lambda seen: seen["controller"],
     "one rank": lambda seen: len(seen["engine"]) >= 1,
     "all ranks": lambda seen: len(seen["engine"]) >= 2,
-    "MPI's memory": lambda seen: any(map(guard_maps, seen["engine"])),
+    "MPI's memory": lambda seen: any(map(maps_mpis_memory, seen["engine"])),
     "a connection": lambda seen: seen["connection"],
 }
 
 
-def guard_maps(process: psutil.Process) -> bool:
+def maps_mpis_memory(process: psutil.Process) -> bool:
     with contextlib.suppress(OSError):
-        return "mpich_shm_" in Path(f"/proc/{process.pid}/maps").read_text()
+        return any(name.startswith("mpich_shm_") for name in mapped(process.pid))
     return False
 
 

@@ -17,11 +17,9 @@ from helpers.cluster import (
     RankTimeoutError,
 )
 from helpers.cluster.start.network.keeper import Told
+from helpers.paths import ROOT
 from tests.cluster.test_cluster import on_ranks
 from tests.cluster.ways import PART, eventually, on_hosts
-
-ROOT = Path(__file__).resolve().parents[2]
-
 
 pytestmark = pytest.mark.mpi
 RATE = 50e6

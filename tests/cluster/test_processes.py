@@ -18,7 +18,7 @@ from helpers.cluster.kernel.gathering import uninterrupted
 from helpers.cluster.start import guarded
 from helpers.machine import guard
 from tests.cluster.kernel import Kernel, Watch
-from tests.cluster.ways import MPIEXEC, PART, WAYS, eventually
+from tests.cluster.ways import MPIEXEC, PART, WAYS, eventually, mapped
 
 pytestmark = pytest.mark.mpi
 
@@ -99,17 +99,10 @@ def test_an_interrupt_before_the_first_process_leaves_no_folder(tmp_path, monkey
     assert not any(tmp_path.iterdir())
 
 
-def shared_memory(pid: int) -> set[str]:
-    """Return the names of the files of shared memory that a process maps."""
-    lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
-    paths = (line.partition("/dev/shm/")[2].split() for line in lines)
-    return {path[0] for path in paths if path}
-
-
 @pytest.mark.parametrize("kernel", [MPIEXEC], indirect=True)
 @pytest.mark.parametrize("end", ["stop", "restart", "deadlock", "rank", "kernel", "mpiexec"])
 def test_no_file_of_mpiexec_or_its_ranks_is_left(kernel, end):
-    watch = Watch(kernel.pid, shared_memory, every=0.1)
+    watch = Watch(kernel.pid, mapped, every=0.1)
     below, folder = start_cluster(kernel)
     if end == "kernel":
         kernel.manager.signal_kernel(signal.SIGKILL)
@@ -128,7 +121,7 @@ def test_no_file_of_mpiexec_or_its_ranks_is_left(kernel, end):
         kernel(code)
         assert not kernel("assert cluster.run(int) == [0, 0]\ncluster.stop()").error
         assert_gone(below, folder)
-    assert [name for name in watch.end() if Path("/dev/shm", name).exists()] == []
+    assert [n for n in watch.end() if Path("/dev/shm", n.split()[0]).exists()] == []
 
 
 @pytest.mark.parametrize("kernel", [None], indirect=True)

@@ -27,14 +27,11 @@ def test_files_that_are_named_like_modules(tmp_path):
     for name in NAMES.split():
         (tmp_path / f"{name}.py").write_text("answer = 42\n")
     (tmp_path / "mine.py").write_text("where = 'beside the notebook'\n")
-    kernel = Kernel(cwd=str(tmp_path))
-    try:
+    with Kernel(cwd=str(tmp_path)) as kernel:
         assert not kernel(SETUP).error
         shown = kernel("%%ranks\nimport mine\nprint(comm.allreduce(rank), mine.where)")
         assert shown.text == "[0-2] 3 beside the notebook\n"
         kernel("cluster.stop()")
-    finally:
-        kernel.end()
 
 
 def test_the_variables_of_a_job_that_uses_pmix(monkeypatch):

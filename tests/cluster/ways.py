@@ -2,6 +2,7 @@
 
 import contextlib
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,12 @@ MPIEXEC = pytest.param(Mpiexec(), marks=PART, id="mpiexec")
 WAYS = [pytest.param(None, id="fork"), MPIEXEC]
 
 eventually = comes_true
+
+
+def mapped(pid: int) -> set[str]:
+    """Return the files in shared memory that a process maps, as /proc writes their names."""
+    lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
+    return {line.partition("/dev/shm/")[2] for line in lines if "/dev/shm/" in line}
 
 
 @contextlib.contextmanager

@@ -75,13 +75,10 @@ def test_everything_works_without_a_home(tmp_path, home):
 
 KERNEL = """
 from tests.cluster.kernel import Kernel
-kernel = Kernel()
-try:
+with Kernel() as kernel:
     kernel("%load_ext helpers.cluster\\nfrom helpers.cluster import Cluster\\ncluster = Cluster(2)")
     print(kernel("%%ranks\\ncomm.allreduce(rank + 20)").text)
     kernel("cluster.stop()")
-finally:
-    kernel.end()
 """
 
 

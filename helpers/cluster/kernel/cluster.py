@@ -79,15 +79,8 @@ class Cluster(Calls):
         preload: Iterable[str] = (),
         threads: int = 1,
         start_timeout: float = 60.0,
-        **old: object,
     ) -> None:
         super().__init__()
-        if old:
-            name, value = next(iter(old.items()))
-            raise TypeError(
-                f"Cluster takes no {name}={value!r}: how ranks start is one object, such as "
-                'start=Slurm(partition="normal"), start=Ssh(hosts=["a", "b"]) or start=Mpiexec()'
-            )
         if start is not None and not isinstance(start, Way):
             ways = "Forked(), Spawned(), Mpiexec(), Slurm(...) or Ssh(...)"
             raise TypeError(f"start={start!r}: expected {ways}")

@@ -30,30 +30,22 @@ def show(replies: dict[int, Reply]) -> None:
     What several gave alike is shown once; where many gave much, a line for each unfolds into the
     rest.
     """
+    from IPython.display import publish_display_data
+
     found = groups(replies)
     if in_kernel() and too_long(found):
-        from IPython.display import publish_display_data
-
         data = {"text/plain": as_text(found), "text/html": as_html(found)}
         publish_display_data(data)
         return
     for ranks, parts in found:
         for kind, part in parts:
-            if kind in ("stdout", "stderr"):
+            if isinstance(part, str):
                 print(label(ranks, part), file=getattr(sys, kind))
-            else:
-                _display(ranks, part["data"], part.get("metadata") or {})
-
-
-def _display(ranks: list[int], data: dict, metadata: dict) -> None:
-    """Show display data: text gets the label on each line, the rest a label above."""
-    if set(data) <= {"text/plain"}:
-        print(label(ranks, data.get("text/plain", "")))
-        return
-    from IPython.display import publish_display_data
-
-    print(f"[{spans(ranks)}]")
-    publish_display_data(data, metadata)
+            elif set(part["data"]) <= {"text/plain"}:
+                print(label(ranks, _text(part)))
+            else:  # its label stands above
+                print(f"[{spans(ranks)}]")
+                publish_display_data(part["data"], part.get("metadata") or {})
 
 
 def spans(ranks: Iterable[int]) -> str:
@@ -100,17 +92,14 @@ def groups(replies: dict[int, Reply]) -> list[Group]:
 
 def too_long(found: list[Group]) -> bool:
     """Tell whether there are many different outputs that are long together."""
-    lines = sum(_lines(part) for _, parts in found for part in parts)
+    every = (_text(part).strip("\n") for _, parts in found for _, part in parts)
+    lines = sum(1 + text.count("\n") for text in every)
     return len(found) > MANY_GROUPS and lines > MANY_LINES
 
 
 def as_text(found: list[Group]) -> str:
     """Return all output as text, each line labelled; a picture is named by its text."""
-    return "\n".join(
-        label(ranks, part if isinstance(part, str) else _plain(part))
-        for ranks, parts in found
-        for _, part in parts
-    )
+    return "\n".join(label(ranks, _text(part)) for ranks, parts in found for _, part in parts)
 
 
 def as_html(found: list[Group]) -> str:
@@ -121,8 +110,8 @@ def as_html(found: list[Group]) -> str:
 
 
 def _details(ranks: list[int], parts: list[Part]) -> str:
-    texts = [part if isinstance(part, str) else _plain(part) for _, part in parts]
-    lines = [_colourless(settled(line)) for line in "\n".join(texts).split("\n") if line.strip()]
+    text = "\n".join(_text(part) for _, part in parts)
+    lines = [_colourless(settled(line)) for line in text.split("\n") if line.strip()]
     head = lines[0][:HEAD_CHARACTERS] if lines else ""
     more = f" … ({len(lines)} lines)" if len(lines) > 1 else ""
     body = "".join(_block(part) for _, part in parts)
@@ -133,8 +122,8 @@ def _details(ranks: list[int], parts: list[Part]) -> str:
 
 
 def _block(part: str | dict) -> str:
-    data = {"text/plain": part} if isinstance(part, str) else part["data"]
-    metadata = {} if isinstance(part, str) else part.get("metadata") or {}
+    told = {} if isinstance(part, str) else part
+    data, metadata = told.get("data", {}), told.get("metadata") or {}
     for picture in ("image/png", "image/jpeg"):
         if picture in data:
             return _image(picture, data[picture].replace("\n", ""), data, metadata)
@@ -145,7 +134,7 @@ def _block(part: str | dict) -> str:
         if kind in data:
             of = _in_the_dark(metadata.get(kind, {}))
             return f"<div{of}>{data[kind]}</div>"
-    lines = str(data.get("text/plain", "")).rstrip("\n").split("\n")
+    lines = _text(part).rstrip("\n").split("\n")
     text = "\n".join(_colourless(settled(line)) for line in lines)
     return f'<pre style="{PRE}">{html.escape(text)}</pre>'
 
@@ -177,10 +166,6 @@ def _seen(part: Part) -> tuple:
     return content["data"], content.get("metadata") or {}
 
 
-def _plain(content: dict) -> str:
-    return str(content["data"].get("text/plain", ""))
-
-
-def _lines(part: Part) -> int:
-    content = part[1]
-    return 1 + (content if isinstance(content, str) else _plain(content)).strip("\n").count("\n")
+def _text(content: str | dict) -> str:
+    """Return what was printed, or the text of what is displayed."""
+    return content if isinstance(content, str) else str(content["data"].get("text/plain", ""))

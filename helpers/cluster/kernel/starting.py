@@ -39,17 +39,15 @@ class Progress:
 
     def update(self, done: int) -> None:
         """Show the bar."""
-        elapsed = time.monotonic() - self._begin
-        if elapsed >= SHOW_AFTER and not kept():
-            filled = 20 * min(done, self.total) // self.total
-            bar = "█" * filled + "░" * (20 - filled)
-            self._show(f"{self.title} {bar} {done}/{self.total}, {elapsed:.0f} s")
+        filled = 20 * min(done, self.total) // self.total
+        bar = "█" * filled + "░" * (20 - filled)
+        self.say(f"{self.title} {bar} {done}/{self.total}")
 
-    def wait(self, text: str) -> None:
-        """Show what has to come first."""
+    def say(self, text: str, more: str = "") -> None:
+        """Show what takes long, and for how many seconds already."""
         elapsed = time.monotonic() - self._begin
         if elapsed >= SHOW_AFTER and not kept():
-            self._show(f"{text}, {elapsed:.0f} s. Interrupt the kernel to give up.")
+            self._show(f"{text}, {elapsed:.0f} s{more}")
 
     def done(self, text: str, always: bool = True) -> None:
         """Replace the bar by the last word; unless `always`, say nothing where there was no bar."""
@@ -97,7 +95,7 @@ def wait_ready(processes: Processes, timeout: float, again: bool = False) -> lis
         while True:
             ids = processes.registered()
             if queue := processes.queue():  # of others, not of ours: no limit but the reader's
-                progress.wait(queue)
+                progress.say(queue, ". Interrupt the kernel to give up.")
                 begin = time.monotonic()
             else:
                 progress.update(len(ids))

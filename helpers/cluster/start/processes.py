@@ -65,8 +65,17 @@ class Processes(ABC):
         """Return ipyparallel's numbers of the ranks started last that have registered."""
 
     def ask_again(self) -> None:
-        """Ask the controller which ranks are registered, in case a word of it got lost."""
-        ask_who_is_registered(self.connect())
+        """Have the controller say again which engines it knows; wait for nothing.
+
+        A client hears of an engine by a subscription. What the controller publishes before it has
+        that subscription is lost.
+        """
+        client = self.connect()
+
+        def note(answer: Any) -> None:
+            client._update_engines(dict(answer.result()["content"]["engines"]))
+
+        client._send(client._query_stream, "connection_request").add_done_callback(note)
 
     @abstractmethod
     def ranks_exited(self) -> bool:
@@ -160,19 +169,6 @@ def _signal(pids: list[int], number: signal.Signals) -> None:
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
-
-
-def ask_who_is_registered(client: ipyparallel.Client) -> None:
-    """Have the controller say again which engines it knows; wait for nothing.
-
-    A client hears of an engine by a subscription. What the controller publishes before it has that
-    subscription is lost.
-    """
-
-    def note(answer: Any) -> None:
-        client._update_engines(dict(answer.result()["content"]["engines"]))
-
-    client._send(client._query_stream, "connection_request").add_done_callback(note)
 
 
 def close(client: ipyparallel.Client) -> None:

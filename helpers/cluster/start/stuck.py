@@ -43,7 +43,13 @@ class Wait:
 
 def read(folder: Path, ranks: Collection[int], now: float) -> list[Wait]:
     """Return what each of the ranks is doing, as it says itself."""
-    return [_wait(RankState.read(folder, rank), now) for rank in sorted(ranks)]
+    found = []
+    for rank in sorted(ranks):
+        told = RankState.read(folder, rank)
+        where = told.call, told.peer, told.tag, told.line, told.text
+        seconds = max(0.0, now - (told.since or told.busy_since or now))
+        found.append(Wait(rank, *where, seconds, told.members))
+    return found
 
 
 def silent(folder: Path, ranks: Collection[int], now: float) -> list[int]:
@@ -61,20 +67,6 @@ def from_stack(text: str, rank: int, seconds: float) -> Wait:
     line = next((int(number) for file, number, _ in frames if "ipykernel_" in file), None)
     peer = "all" if call in ("allreduce", "reduce", "scan", "exscan", "barrier") else None
     return Wait(rank, call, peer, None, line, "", seconds)
-
-
-def _wait(told: RankState, now: float) -> Wait:
-    begin = told.since or told.busy_since or now
-    return Wait(
-        told.rank,
-        told.call,
-        told.peer,
-        told.tag,
-        told.line,
-        told.text,
-        max(0.0, now - begin),
-        told.members,
-    )
 
 
 def hopeless(waits: list[Wait], ended: Collection[int], at_least: float = 1.0) -> set[int]:

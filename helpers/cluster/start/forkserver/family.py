@@ -24,6 +24,15 @@ SHARED_MEMORY = Path("/dev/shm")
 READY = b"cmd=ready\n"  # our own word: MPI_Init has returned
 
 
+def words(line: str) -> dict[str, str]:
+    """Take a line of ``name=value`` pairs apart.
+
+    >>> words("cmd=put kvsname=example key=port value=17")
+    {'cmd': 'put', 'kvsname': 'example', 'key': 'port', 'value': '17'}
+    """
+    return dict(part.split("=", 1) for part in line.split() if "=" in part)
+
+
 class KeyValueSpace:
     r"""What one set of ranks is told, and what its ranks tell each other.
 
@@ -60,7 +69,7 @@ class KeyValueSpace:
 
     def answer(self, rank: int, line: str) -> dict[int, str]:
         """Take one request; return who is answered what, nobody until all are at a barrier."""
-        asked = dict(part.split("=", 1) for part in line.split() if "=" in part)
+        asked = words(line)
         command = asked.get("cmd", "")
         if command == "ready":
             self.ready.add(rank)

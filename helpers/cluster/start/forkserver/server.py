@@ -96,7 +96,7 @@ class Server:
         surroundings: dict[str, Any],
         mapping: str = "",
     ) -> dict | Program:
-        """Fork a family; return its process ids in rank order, and in a child its program."""
+        """Fork a family; in a child, return its program."""
         why = why_not_to_fork() if self._way == "fork" else None
         if why is not None:
             return {"error": f"ranks cannot be forked: {why}", "spoiled": True}
@@ -121,7 +121,7 @@ class Server:
                 return chosen[0]
         except OSError as error:
             return self._too_many(family, error)
-        return {"pids": [family.pids[rank] for rank in range(size)]}
+        return {}
 
     def _spawn(
         self, family: Family, program: str, options: dict, found: forkserver.Surroundings
@@ -136,7 +136,7 @@ class Server:
             )
         except OSError as error:
             return self._too_many(family, error)
-        return {"pids": [family.pids[rank] for rank in range(family.size)]}
+        return {}
 
     def _too_many(self, family: Family, error: OSError) -> dict:
         family.kill()
