@@ -657,14 +657,14 @@ figure.set_label("The time of a message by its size, and the line fitted to it")
 ax.loglog(m, 1e6 * seconds, "o", label="measured, one way")
 many = np.geomspace(m.min(), m.max(), 200)
 ax.loglog(many, 1e6 * link.message(many), "-", marker="", label=r"fit $\alpha + \beta m$")
-where = link.alpha / link.beta
+where = link.alpha * link.bandwidth
 ax.axvline(where, color=style.GREY, linestyle="--", label=r"$\alpha = \beta m$")
 ax.set(xlabel="size of the message m [bytes]", ylabel="time [µs]", title=f"{link}")
 style.doubt(figure, others)
 style.few_decades(ax.yaxis)
 ax.legend()
 plt.show()
-offer("a message", **{"α [µs]": 1e6 * link.alpha, "1/β [GB/s]": 1e-9 / link.beta})
+offer("a message", **{"α [µs]": 1e6 * link.alpha, "1/β [GB/s]": 1e-9 * link.bandwidth})
 
 # %% [markdown]
 # On the left the line is nearly flat: a message costs $\alpha$, whatever its size. On the right the time rises in proportion to the bytes. At the dashed line, $m = \alpha/\beta$, latency and bytes take equal time. On a quiet machine, points off the fitted line show what the model ignores, such as the change from eager to rendezvous.
@@ -693,7 +693,7 @@ def through(small, large):
 check.through(through)
 
 # %%
-print(f"fit to all points: α = {1e6 * link.alpha:.3g} µs, 1/β = {1 / link.beta / 1e9:.3g} GB/s")
+print(f"fit to all points: α = {1e6 * link.alpha:.3g} µs, 1/β = {1e-9 * link.bandwidth:.3g} GB/s")
 if check.through.passed(through):
     alpha, beta = through(tuple(samples[0]), tuple(samples[-1]))
     print(f"through two points: α = {1e6 * alpha:.3g} µs, 1/β = {1e-9 / beta:.3g} GB/s")
