@@ -164,6 +164,17 @@ def compute_bound_batch(answer):
 
 
 @exercise
+def enough_requests(answer):
+    """answer(C, T, share) -> (limit of decode's intensity, least B that reaches a share of it)."""
+    for C, T, share in ((512, 512, 0.45), (512, 100, 0.5), (768, 4000, 0.9), (4096, 300, 0.99)):
+        what = f"C = {C}, T = {T}, share {share}"
+        got = call(answer, C, T, share)
+        limit, least = several(got, 2, f"{what}: expected (limit, B)")
+        close(limit, 3 * C / T + 0.5, f"{what}, the limit")
+        equal(least, math.ceil(6 * C / T * share / (1 - share)), f"{what}, the least B")
+
+
+@exercise
 def layer_factors(answer):
     """answer(k1, k2, stride, groups) -> (operations, parameters, outputs), each new ÷ old."""
     for k1, k2, stride, groups in ((3, 1, 1, 1), (3, 3, 2, 1), (3, 3, 1, 4), (5, 3, 2, 8)):

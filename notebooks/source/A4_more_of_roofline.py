@@ -87,9 +87,7 @@ with Others() as others:
     least = batch(2048, one_core / one_memory, 4, 4)
     mine = under_roof(machine, layers({least} - {None, math.inf}, ", yours"))
 others.say()
-meet = 128 * some[0].seconds / some[-1].seconds
-print(f"arithmetic limits the layer from B = {least or '–'} by your formula,")
-print(f"and from B = {meet:.0f} by the times of B = 1 and B = 128")
+print(f"arithmetic limits the layer from B = {least or '–'}, by your formula")
 draw.interactive(*machine.lines(1), some + mine)
 
 # %% [markdown]
@@ -98,8 +96,6 @@ draw.interactive(*machine.lines(1), some + mine)
 # $$I(B) = \frac{2Bn^2}{wn^2 + 2vBn} = \frac{2B}{w + 2vB/n} \qquad I(B) = R \;\text{ at }\; B = \frac{wR}{2\,(1 - vR/n)}$$
 #
 # While $B \ll n$, the intensity is about $2B/w$. So in fp32 the least batch is about twice the ridge. No batch lifts the intensity above $n/v$.
-#
-# The second printed batch uses only times. A small batch takes $t(1)$, the time to read the weights; a large batch takes $B \cdot t(128)/128$. Both are equal at the printed $B$. It differs from yours if the kernel comes closer to one roof than to the other.
 #
 # ## Fewer bytes for each number
 #
@@ -172,17 +168,35 @@ evidence("A4-half-the-bytes")
 #
 # $$I_\text{decode} = \frac{B\,(24\,C^2 + 4\,TC)}{48\,C^2 + 8\,TC\,B}$$
 #
-# The picture shows these bytes for $C = T = 512$. All requests of a step share the weights, but each has its own keys and values. (Prefill writes them, decode reads them.)
+# The picture shows these bytes for $C = T = 512$. All requests of a step share the weights, but each has its own keys and values.
 
 # %%
 draw.phases(512, 512, (1, 4, 16))
 plt.show()
 
 # %% [markdown]
-# > **Predict.** $B = 1$ gives $I = 1/2$. Let $T = C$. Which value does $I$ approach as $B$ grows?
+# ### Exercise 2: enough requests
+#
+# *Difficulty ●●○, 10 minutes.* As $B$ grows, $I_\text{decode}$ approaches a limit. Return this limit, and the least whole $B$ that reaches at least `share` of it ($0 <$ `share` $< 1$).
+#
+# <details><summary>Hint</summary>
+#
+# Divide numerator and denominator by $B$. Which term vanishes as $B$ grows?
+#
+# </details>
 
-# %%
-at_most = Prediction("intensity of decode with any number of requests, T = C", None)  # your number
+
+# %% exercise="enough-requests"
+def enough(C, T, share):
+    """Return (the limit in flop/byte, the least B that reaches this share of it)."""
+    # BEGIN SOLUTION
+    limit = (24 * C**2 + 4 * T * C) / (8 * T * C)
+    return limit, math.ceil(48 * C**2 * share / (8 * T * C * (1 - share)))
+    # END SOLUTION
+
+
+# %% check="enough-requests" points=2
+check.enough_requests(enough)
 
 # %% [markdown]
 # Here `decode` runs a block of the course's transformer for one new token of each request. The last line compares the result with the whole block's last position:
@@ -232,17 +246,20 @@ others.say()
 for p, tokens in zip(phases, (T, 1, 4, 16, 64), strict=True):
     print(f"{p.name:14} {p.intensity:6.2f} flop/byte {p.performance / 1e9:6.1f} Gflop/s"
           f" {seconds(p.seconds / tokens):>8} a token")  # fmt: skip
-at_most.answer((24 * C**2 + 4 * T * C) / (8 * T * C))
+if check.enough_requests.passed(enough):
+    print(
+        "limit {:.1f} flop/byte; decode reaches half of it from B = {}".format(*enough(C, T, 0.5))
+    )
 draw.interactive(*machine.lines(1), phases)
 
 # %% [markdown]
-# Prefill reads the weights once for all $T$ tokens, and stands right of the ridge. Decode for one request reads them for every token, and stands far left. **So for one request, writing a token takes longer than reading one** (last column). More requests move decode to the right, but here only up to 3.5 flop/byte: each reads its KV cache. So servers collect requests, and models shrink the cache, by fewer heads for keys and values or fewer bytes for each number.
+# Prefill reads the weights once for all $T$ tokens, and stands right of the ridge. Decode for one request reads them for every token, and stands far left. **So for one request, writing a token takes longer than reading one** (last column). More requests move decode to the right, but only up to the limit of exercise 2: each reads its own KV cache. So servers collect requests, and models shrink the cache, by fewer heads for keys and values or fewer bytes for each number.
 #
 # ## Designing a layer
 #
 # How much does a convolution layer save if you change its shape? The source, a lecture that we check here, lists smaller kernels, a stride, and *groups*. With $g$ groups, the channels fall into $g$ parts, and an output channel reads only the input channels of its own part. A *depthwise* layer has one group for each channel. After a grouped layer, a *channel shuffle* interleaves the groups, so that the next layer mixes them.
 #
-# ### Exercise 2: what a change saves
+# ### Exercise 3: what a change saves
 #
 # *Difficulty ●●○, 10 minutes.* A convolution with a kernel of side $k_1$ gets side $k_2$, a stride of $s$ (it had 1) and $g$ groups (it had 1). The channels stay, and the padding is such that only the stride changes the number of positions. Return new ÷ old for its operations, its parameters and the numbers in its output.
 #

@@ -33,6 +33,10 @@ def none_where_none(n, ridge, weight, value):
     return None if found == math.inf else found
 
 
+def requests(C, T, share):
+    return 3 * C / T + 0.5, math.ceil(6 * C / T * share / (1 - share))
+
+
 def factors(k1, k2, stride, groups):
     parameters = k2**2 / k1**2 / groups
     return parameters / stride**2, parameters, 1 / stride**2
@@ -143,6 +147,16 @@ CASES = {
             lambda n, ridge, weight, value: math.ceil(
                 n * ridge * weight / (2 * (n - value * ridge))
             ),
+        ],
+    ),
+    "enough_requests": Case(
+        right=requests,
+        also=[lambda *answer: list(requests(*answer))],
+        wrong=[
+            lambda C, T, share: (requests(C, T, share)[0], 6 * C / T * share / (1 - share)),
+            lambda C, T, share: (requests(C, T, share)[0], requests(C, T, share)[1] + 1),
+            lambda C, T, share: (share * requests(C, T, share)[0], requests(C, T, share)[1]),
+            lambda C, T, share: (3 * C / T, requests(C, T, share)[1]),  # attention forgotten
         ],
     ),
     "layer_factors": Case(
