@@ -178,8 +178,8 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
         parser.error(f"unknown option {' '.join(rest)}")
     work = work_folder(root)
     if why := closed(work):
-        said = f"expected a folder for your copies that can be written ({why})"
-        print(f"WORK={work}: {said}", file=sys.stderr)
+        said = f"WORK={work}: expected a folder for your copies that can be written ({why})"
+        print(said, file=sys.stderr)
         return 1
     if chosen.action == "lab":
         return lab(rest, root)
