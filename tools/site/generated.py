@@ -74,17 +74,23 @@ def what_holds() -> str:
         "# What holds",
         "",
         "Each sentence below is a claim that a run could refute. We tested it with several seeds "
-        "and settings against the strongest simple alternative. The verdict is *holds* (by at "
-        "least the margin that was fixed before), *equal* (surely less than the margin: right "
-        "where the sentence says that two things are equal, wrong where it says that one is "
-        "more), *fails* (the opposite is true), *open* (none of these: too uncertain, or less "
-        "than the margin), or *depends on* a setting or the processor. Below each sentence stands "
-        "by how much, in the newest record: ÷ is the ratio of two means, − their difference. The "
-        "*margin* is the least effect that counts: × 1.1 is a tenth more, or its inverse. Where "
-        "runs are counted, their share is *held against* another instead. The claim's notebook "
-        "defines its symbols, such as Ξ (10). Open a claim to see both means, the effect's 95 % "
-        "interval and the number of runs. `make claims NB=02` runs the claims of one notebook on "
-        "your machine.",
+        "and settings against the strongest simple alternative. Under each sentence stands the "
+        "effect in the newest record: ÷ is a ratio of two means, − a difference. The *margin*, "
+        "fixed before the runs, is the least effect that counts (× 1.1: a tenth more, or its "
+        "inverse). A verdict says what the effect and its 95 % interval show:",
+        "",
+        "- *holds*: the effect has the claimed direction and at least the margin's size, and the "
+        "whole interval has that direction;",
+        "- *fails*: the same in the opposite direction;",
+        "- *equal*: the whole interval is within the margin, which confirms a claim that two "
+        "things are equal and refutes any other;",
+        "- *open*: none of these, so the runs do not decide;",
+        "- *depends on*: settings or processors have different verdicts.",
+        "",
+        "Some claims count runs. They have no margin: the share of runs is *held against* another "
+        "share. The claim's notebook defines its symbols, such as Ξ (10). Open a claim to see both "
+        "means, the interval and the number of runs. `make claims NB=02` runs the claims of one "
+        "notebook on your machine.",
         "",
         "Notebooks 05 and 14 have no claims: they count what kernels do. A count is the same in "
         "each run, and the tests assert the counts of the course's kernels exactly. Notebook 00 "
@@ -127,10 +133,10 @@ def _strip(found: Mapping[str, Recorded]) -> str:
                 verdict = re.split(r" on |:", found[name].verdict)[0]
                 rows[label] = in_margins(claim, found[name]), f"<em>{verdict}</em>"
     caption = (
-        "All claims but those of counted runs: each dot is the effect at one setting, in margins, "
-        "with its 95 % interval. Blue dots hold, orange diamonds fail, grey dots are equal, and "
-        "rings are open. In the shaded band an effect is less than the margin; far from 0 the axis "
-        "is logarithmic. A claim with dots of several kinds depends on its setting."
+        "All claims but those that count runs. Each mark is the effect at one setting, in "
+        "margins (× 1.21 is two margins of × 1.1), with its 95 % interval. Blue dots hold, "
+        "orange diamonds fail, grey dots are equal, rings are open. In the shaded band an effect "
+        "is less than the margin. Far from 0 the axis is logarithmic."
     )
     return strip(caption, ("the opposite", "as the sentence says"), rows)
 
@@ -167,8 +173,10 @@ def _totals(found: Mapping[str, Recorded]) -> list[str]:
         topic: Counter(re.split(r" on |:", found[name].verdict)[0] for name in claims.of(topic))
         for topic in claims.topics()
     }
-    columns = [word for word, _ in sum(words.values(), Counter()).most_common()]
-    rows = [["notebook", *columns]]
+    every = sum(words.values(), Counter())
+    columns = [word for word, _ in every.most_common()]
+    total = [f"**all {every.total()} claims**", *(f"**{every[word]}**" for word in columns)]
+    rows = [["notebook", *columns], total]
     for topic, counts in words.items():
         title = f"[{topic[:2]} {_heading(topic)}](notebooks/{topic}.ipynb)"
         rows.append([title, *(str(counts[word] or "") for word in columns)])

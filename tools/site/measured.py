@@ -27,7 +27,7 @@ TITLES = {
     "cuda": "CUDA C",
     "hosts": "The backend between hosts",
     "links": "Links between hosts",
-    "memory": "Memory of a student",
+    "memory": "Memory that a notebook needs",
     "pagerank": "PageRank",
     "roofline": "Ceilings of this machine",
     "sgd": "Schemes of data-parallel training",
@@ -42,7 +42,7 @@ LIMITS = re.compile(r"the |reading |copy ")  # and predictions
 PLAIN = {"limit", "reported", "dense", "2K"}  # peers beside which nothing is better or worse
 NOTHING = "all_reduce that does nothing"  # no code of ours
 WORSE = "▼"
-BEGIN = f"""Each row has two figures of one run on one machine. *Ours* is code of this course. The *other* is another library, a plainer way, a limit or a prediction. *Times as good* says how many times as fast (or as small, for memory and bytes) ours is: above 1 ours is better, and {WORSE} marks where it is worse. Below a table stands the reason, if we know it. Open are, for each *other*, our best and our worst row (one row if they differ by less than a tenth), or only the worst if a table would have more than {OPEN} rows. The rest is folded. `make bench` measures your machine."""  # noqa: E501
+BEGIN = f"""Each row has two figures of one run on one machine: *ours*, of code of this course, and the *other's*, which is another library, a plainer way, a limit or a prediction. *Times as good* is how many times as fast ours is (of memory and bytes, how many times as small). Above 1 ours is better; {WORSE} marks where it is worse, and the text below the table says why, if we know it. A table shows our best and our worst row beside each *other*, a long one only the worst; the rest is folded. `make bench` measures your machine."""  # noqa: E501
 WHY = {
     "allreduce": "Our algorithms are Python functions that call MPI at least once in each step; "
     "`MPI_Allreduce` is one call of compiled code. How much of the gap at 4 KiB this explains was "
@@ -51,41 +51,42 @@ WHY = {
     "difference changes from run to run.",
     "cluster": "A cell is more than a call: it is read by IPython, and what the ranks print is "
     "shown below it.",
-    "compress_text": "A lossy compressor may need more steps to the same loss than float32, whose "
-    "rows are folded, and at 1 Gbit/s a step saves little time or none.",
-    "compress_training": "Again more steps, here to the same accuracy, and little time saved in "
-    "each at 1 Gbit/s.",
-    "cuda": "*Checked* and *recorded* look up or write down every access to memory of every "
-    "thread. Why SciPy is ahead of three of our plain kernels is not known. "
-    "[On a GPU](on_a_gpu.md) the same kernels have other times.",
-    "hosts": "Packet headers take three to four hundredths of a link's rate. The reason for the "
-    "other few hundredths, and for the row beside gloo, is not known.",
-    "links": "Why two of the fitted rates are a few hundredths above the link's rate less headers "
-    "is not known. The prediction comes from messages between two ranks that had the cores to "
-    "themselves; here up to eight ranks share two cores. On two hosts of one rank each it is about "
-    "right; with more hosts it is further off, and more so on the faster links (*more hosts*, "
-    'folded). <a href="what_holds.html#08-ping-pong">A claim of notebook 08</a> shows the same '
-    "inside one host, for short arrays most of all.",
+    "compress_text": "A lossy compressor may need more steps than float32 (folded) to the same "
+    "loss. At 1 Gbit/s it saves little time in a step, or none.",
+    "compress_training": "Here, too, a compressor may need more steps, to the same accuracy. At "
+    "1 Gbit/s it saves little time in each.",
+    "cuda": "A *checked* kernel looks up every access of every thread to memory; a *recorded* one "
+    "writes each access down. We do not know why SciPy is ahead of three of our plain kernels. "
+    "[On a real GPU](on_a_gpu.md) has the same kernels' times there.",
+    "hosts": "Packet headers take 3 to 4 % of a link's rate. We do not know what takes the other "
+    "few percent, nor why `gloo` is ahead at 64 KB.",
+    "links": "We do not know why two of the fitted rates are a few percent above the link's rate "
+    "less headers. The prediction comes from messages between two ranks that had the cores to "
+    "themselves; here up to eight ranks share two cores. With two hosts of one rank each, the "
+    "prediction is about right. With more hosts (*more hosts*, folded) it is further off, most of "
+    'all on fast links. <a href="what_holds.html#08-ping-pong">A claim of notebook 08</a> shows '
+    "the same inside one host, most of all for short arrays.",
     "memory": "A student needs the memory of JupyterLab and of the open notebook together. "
-    "*Processes* are those that ran when the memory was greatest.",
+    "*Processes* are those that ran when the memory was greatest. The row of notebook 03 is older "
+    "than its four ranks.",
     "pagerank": "Version 1 multiplies by PyTorch's sparse matrix in coordinates: [notebook 06]"
-    "(notebooks/06_pagerank_cpu_vs_gpu.ipynb) asks why that is slow. *Out folded in* by a product "
-    "of two matrices is the slow way, which scaling the columns replaces. Why scikit-network "
-    "converts a graph a little sooner is not known.",
+    "(notebooks/06_pagerank_cpu_vs_gpu.ipynb) asks why that is slow. To fold in *Out* by a product "
+    "of two matrices is the slow way; scaling the columns replaces it. We do not know why "
+    "scikit-network converts a graph a little faster.",
     "roofline": "The orders of loops of `matmul` are meant to be slow: [notebook 07]"
-    "(notebooks/07_roofline.ipynb) asks why; its last product, `tiled` (folded), is as fast as "
-    "OpenBLAS. A convolution computes more than the copy beside it. Why SSE does not reach the "
-    "computed peak in float32 is not known.",
-    "sgd": "With a server, also in *asynchronous*, one rank of four computes no gradients. An "
-    "asynchronous step uses one rank's gradient, a synchronous one all ranks': more steps are not "
-    "more progress. `torch` (folded) sends a message for each tensor of the model, the others one "
-    "for all.",
-    "torch_mpi": "An `all_reduce` that does nothing (folded) shows what the call itself takes; the "
-    "rest at 4 KB is our backend, written in Python, and its waiting. Beside a computation that "
-    "needs every core an `all_reduce` hides nothing, since copying and adding need a core, too: "
-    "only the wait for a late rank is hidden.",
-    "traces": "Watching and recording should add less than 5 µs to a call, and do; but the "
-    "shortest calls take a small part of a microsecond themselves.",
+    "(notebooks/07_roofline.ipynb) asks why. Its last product, `tiled` (folded), is as fast as "
+    "OpenBLAS. A convolution computes more than the copy beside it. We do not know why SSE does "
+    "not reach the computed peak in float32.",
+    "sgd": "A scheme with a server, such as *asynchronous*, leaves three ranks of four to compute "
+    "gradients. An asynchronous step uses the gradient of one rank, a synchronous step those of "
+    "all ranks, so more steps are not more progress. `torch` (folded) sends one message for each "
+    "tensor of the model, the other schemes one for all tensors.",
+    "torch_mpi": "An `all_reduce` that does nothing (folded) shows what the call alone takes. At "
+    "4 KB the rest is our backend, written in Python, and its waiting. While a computation needs "
+    "every core, an `all_reduce` hides nothing but the wait for a late rank, since copying and "
+    "adding need a core, too.",
+    "traces": "Watching and recording should add less than 5 µs to a call, and they do. But the "
+    "shortest calls take only a small part of a microsecond.",
 }
 FAILED = {
     "more ranks": re.compile(r"Rank \d+ is out of range|RuntimeError not raised"),  # of rank 2
@@ -137,9 +138,19 @@ def page() -> str:
 def _pictures(every: Mapping[str, Sequence[records.Row]]) -> list[str]:
     """Return a picture of all factors beside other programs, and one of those beside limits."""
     lines = []
-    for limits, ends, caption in (
-        (False, ("other is better", "ours is better"), "beside other programs or a plainer way"),
-        (True, ("short of it", "beyond it"), "beside a limit or a prediction: at 1 as good"),
+    for limits, ends, caption, reached in (
+        (
+            False,
+            ("other is better", "ours is better"),
+            "How many times as good ours is as another program or a plainer way",
+            "ours is as good or better",
+        ),
+        (
+            True,
+            ("short of it", "beyond it"),
+            "How much of a limit or a prediction ours reaches; 1 is all of it",
+            "ours reaches it",
+        ),
     ):
         rows = {}
         for suite, found in every.items():
@@ -148,7 +159,12 @@ def _pictures(every: Mapping[str, Sequence[records.Row]]) -> list[str]:
                 peers = dict.fromkeys(html.escape(row.peer) for row in shown if _better(row))
                 label = f"<strong>{TITLES.get(suite, suite)}</strong>"
                 rows[f"{label}<br><small>{', '.join(peers)}</small>"] = {"": factors}
-        said = f"How many times as good ours is {caption}. Each dot is one row of a record."
+        every_one = [one for lanes in rows.values() for one in lanes[""]]
+        good = sum(one >= GOOD for one in every_one)
+        said = (
+            f"{caption}. Each dot is one row of a record. In {good} of {len(every_one)} rows, "
+            f"{reached}, to within {100 * (1 - GOOD):.0f} %."
+        )
         lines += [picture(said, ends, rows), ""] if rows else []
     return lines
 

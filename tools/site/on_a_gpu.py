@@ -40,16 +40,16 @@ TASKS = {
 """Which task each kernel does, and how; a record's parameters are filled in."""
 WHY = {
     COPY: "A warp that reads along a column touches a sector of 32 bytes for each number (see "
-    "*What its memory moved*, below).",
+    "*What the GPU's memory moved*, below).",
     TURN: "A padded tile has no bank conflicts.",
     PRODUCT: "The more outputs a thread keeps in registers, the less it reads of shared memory.",
     SUM: "Shuffles need the fewest passes through shared memory, and a single barrier. The GPU "
-    "counted as many passes for `packed_sum` as for `interleaved_sum`: why it takes longer is not "
-    "known.",
+    "counted as many passes for `packed_sum` as for `interleaved_sum`: we do not know why "
+    "`packed_sum` takes longer.",
     SCAN: "Only the tree has bank conflicts, which PAD = 1 removes.",
-    COUNT: "Bins in global memory take an atomic there for each byte, own bins only 256 for each "
-    "block. If all bytes are equal, all threads of a block want one of its bins: why that takes no "
-    "longer is not known.",
+    COUNT: "`direct_histogram` needs an atomic in global memory for each byte, `own_histogram` "
+    "only 256 for each block. If all bytes are equal, all threads of a block add to one bin in "
+    "shared memory; we do not know why that takes no longer.",
 }
 """Why the fastest kernel of a task is faster than the others, as notebooks 14 and 15 show.
 
@@ -100,11 +100,26 @@ def _overview(newest: Mapping[str, ByGPU]) -> str:
             if row.ratio:
                 task = re.sub(r" (of )?[\d,]+ (× [\d,]+ )?(numbers|bytes)", "", _task(row)[0])
                 rows.setdefault(task, {}).setdefault(_short(gpu), []).append(1 / row.ratio)
+    if not rows:
+        return ""
+    ahead: dict[str, set[bool]] = {}
+    for label, lanes in rows.items():
+        task = re.split(", | with | in ", label)[0].lower()
+        ahead.setdefault(task, set()).update(one > 1 for lane in lanes.values() for one in lane)
+    shares = (("all", {True}), ("some", {True, False}), ("none", {False}))
+    parts = [
+        f"**{share}** for {', '.join(those)}"
+        for share, of in shares
+        if (those := [task for task, known in ahead.items() if known == of])
+    ]
     caption = (
         "How many times as fast as PyTorch the course's kernels are: a blue dot for each "
         "kernel, an orange diamond for one that is slower than PyTorch."
     )
-    return picture(caption, ("PyTorch is faster", "our kernel is faster"), rows) if rows else ""
+    shown = picture(caption, ("PyTorch is faster", "our kernel is faster"), rows)
+    return (
+        f"Kernels of ours that are faster than PyTorch's function: {'; '.join(parts)}.\n\n{shown}"
+    )
 
 
 def _task(row: records.Row) -> tuple[str, str]:
@@ -205,7 +220,7 @@ def _kernels(by_gpu: ByGPU) -> str:
     return "\n\n".join(["## The other kernels", OTHERS, *parts])
 
 
-OTHERS = """Kernels of notebooks [14](notebooks/14_cuda_bytes_and_shapes.ipynb) and [15](notebooks/15_cuda_threads_that_meet.ipynb) ran beside PyTorch's function for the same task, in single precision. Every result agreed with PyTorch's. Sums and scans are of each block by itself, PyTorch's too. *Times as fast* divides PyTorch's time by the kernel's. With PAD = 1, arrays in shared memory skip a word after every 32, so that fewer threads want the same bank."""  # noqa: E501
+OTHERS = """Kernels of notebooks [14](notebooks/14_cuda_bytes_and_shapes.ipynb) and [15](notebooks/15_cuda_threads_that_meet.ipynb) ran beside PyTorch's function for the same task, in single precision. Every result agreed with PyTorch's. Sums and scans stay within a block, PyTorch's too. *Times as fast* divides PyTorch's time by the kernel's. With PAD = 1, arrays in shared memory skip a word after every 32, so that fewer threads want the same bank."""  # noqa: E501
 
 
 def _conclusion(kernels: Mapping[tuple[str, str], ByKernel], by_gpu: Iterable[str]) -> str:
@@ -250,7 +265,7 @@ def _counters(by_gpu: ByGPU) -> str:
     ]
     least, side = moved[0].peer_value, moved[0].parameters["side"]
     more = any(row.value > row.peer_value for row in other if row.peer_value is not None)
-    larger = " Where it counted more, we do not know why." if more else ""
+    larger = " Where the GPU counted more, we do not know why." if more else ""
     equal, launches = len(counts) - len(other), len({row.parameters["launch"] for row in counts})
     return f"""## What the GPU counted
 
@@ -260,13 +275,13 @@ A GPU has counters in its hardware, and NVIDIA's profiler reads them. The notebo
 
 The recorder counts the accesses that the source asks for. The GPU counts those of its optimised code, which may join accesses or leave them out.{larger}
 
-### What its memory moved
+### What the GPU's memory moved
 
 To read and write {side:,} × {side:,} numbers once, {least / 1e6:.0f} MB must move. A count may lie below it: what a kernel wrote last may still be in a cache.
 
 {_table(["launch", "moved, MB", "÷ least"], memory)}
 
-No kernel makes the {_short(gpu)}'s memory move more than {max(row.ratio or 0 for row in moved):.2f} times the least, not even the copy along columns, for which it counted eight times the sectors of the copy along rows: its caches hold a sector until others use the rest of it. So it is not the bytes that the memory moves that make this copy slow. The sectors are counted where threads reach the first cache; which part between threads and memory it waits for, we did not measure."""  # noqa: E501
+No kernel makes the {_short(gpu)}'s memory move more than {max(row.ratio or 0 for row in moved):.2f} times the least. The copy along columns asks for eight times the sectors of the copy along rows, but the caches hold a sector until other threads use the rest of it. So the bytes that the memory moves do not make this copy slow. Sectors are counted where threads reach the first cache; we did not measure which part of the way to memory the copy waits for."""  # noqa: E501
 
 
 def _two_digits(value: float) -> str:

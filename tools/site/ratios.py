@@ -75,7 +75,7 @@ def strip(
     )
     left, right = (f"<em>{html.escape(end)}</em>" for end in ends)
     lines = [f'<span></span><span class="ends">{left}{right}</span><span></span>']
-    lines += [f'<span></span><span class="ticks">{ticks}</span><span></span>']
+    lines += [f'<span>effect, in margins</span><span class="ticks">{ticks}</span><span></span>']
     for label, (effects, said) in rows.items():
         bars = "".join(
             f'<u style="left:{place(low)}%;right:{100 - place(high):.1f}%"></u>'
