@@ -57,7 +57,7 @@ WHY = {
     "1 Gbit/s it saves little time in each.",
     "cuda": "A *checked* kernel looks up every access of every thread to memory; a *recorded* one "
     "writes each access down. We do not know why SciPy is ahead of three of our plain kernels. "
-    "[On a real GPU](on_a_gpu.md) has the same kernels' times there.",
+    "Another page has [their times on a real GPU](on_a_gpu.md).",
     "hosts": "Packet headers take 3 to 4 % of a link's rate. We do not know what takes the other "
     "few percent, nor why `gloo` is ahead at 64 KB.",
     "links": "We do not know why two of the fitted rates are a few percent above the link's rate "
@@ -67,8 +67,8 @@ WHY = {
     'all on fast links. <a href="what_holds.html#08-ping-pong">A claim of notebook 08</a> shows '
     "the same inside one host, most of all for short arrays.",
     "memory": "A student needs the memory of JupyterLab and of the open notebook together. "
-    "*Processes* are those that ran when the memory was greatest. The row of notebook 03 is older "
-    "than its four ranks.",
+    "*Processes* are those that ran when the memory was greatest. Notebook 03 was measured "
+    "before it started ranks.",
     "pagerank": "Version 1 multiplies by PyTorch's sparse matrix in coordinates: [notebook 06]"
     "(notebooks/06_pagerank_cpu_vs_gpu.ipynb) asks why that is slow. To fold in *Out* by a product "
     "of two matrices is the slow way; scaling the columns replaces it. We do not know why "
