@@ -134,9 +134,9 @@ def _strip(found: Mapping[str, Recorded]) -> str:
                 rows[label] = in_margins(claim, found[name]), f"<em>{verdict}</em>"
     caption = (
         "All claims but those that count runs. Each mark is the effect at one setting, in "
-        "margins (×\u00a01.21 is two margins of ×\u00a01.1), with its 95 % interval. Blue dots hold, "
-        "orange diamonds fail, grey dots are equal, rings are open. In the shaded band an effect "
-        "is less than the margin. Far from 0 the axis is logarithmic."
+        "margins (×\u00a01.21 is two margins of ×\u00a01.1), with its 95 % interval. Blue dots "
+        "hold, orange diamonds fail, grey dots are equal, rings are open. In the shaded band an "
+        "effect is less than the margin. Far from 0 the axis is logarithmic."
     )
     return strip(caption, ("the opposite", "as the sentence says"), rows)
 
