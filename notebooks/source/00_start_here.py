@@ -215,7 +215,7 @@ print(f"cores {usable_cores()}, ranks {P.ranks}")
 guess.answer("time of four ranks ÷ time of one process", seconds(together) / single)
 
 # %% [markdown]
-# Each lane is a process. A bar is a stretch of time in which it ran; on the grey line between two bars it waited for a core. Draw any vertical line in the second picture: it meets at most as many bars as you have cores. With two cores the four ranks *take turns*, and need at least twice the time of one process. With four cores or more each lane is one bar, which ends near the dashed line. Other programs take turns, too. (Each time is the best of five.)
+# Each lane is a process. A bar is a stretch of time in which it ran; on the grey line between two bars it waited for a core. The second picture shows 30 ms of the first: any vertical line in it meets at most as many bars as you have cores. With two cores the four ranks *take turns*, and need at least twice the time of one process. With four cores or more each lane is one bar, which ends near the dashed line. Other programs take turns, too. (Each time is the best of five.)
 #
 # More processes than cores do not finish the work sooner. The course often starts more anyway: any machine can show who sends what to whom.
 

@@ -69,7 +69,7 @@ timeline_html(first)
 # - build broadcast, scatter, gather, reduce, allgather and allreduce from sends and receives;
 # - predict how long a message takes, and how much time more ranks save.
 #
-# **You need** notebook [00](00_start_here.ipynb) and some NumPy. *Time:* 150 minutes: 6 for this opening, 44, 46 and 24 for three lessons with their exercises, 5 for what breaks, and a project of 25 minutes. Each lesson runs after the set-up alone. *What breaks* also needs lesson 1; the last table needs lessons 1 and 2. *Cores:* any number; one core shows no speed-up in lesson 3. *GPU:* none.
+# **You need** notebook [00](00_start_here.ipynb) and some NumPy. *Time:* 150 minutes: 6 for this opening, 44, 46 and 24 for three lessons with their exercises, 5 for what breaks, and a project of 25 minutes. Each lesson, and *What breaks*, runs after the set-up alone; the last table needs lessons 1 and 2. *Cores:* any number; one core shows no speed-up in lesson 3. *GPU:* none.
 #
 # | symbol | meaning |
 # |---|---|
@@ -234,7 +234,7 @@ for name in ("01-send-waits", "01-isend-returns"):
     display(claims.evidence(name))
 
 # %% [markdown]
-# `Send` of 4 MB took as long as the receiver was busy. `Send` of 8 B did not wait, so the first claim fails for it. `Isend` waited with neither size.
+# `Send` of 4 MB took as long as the receiver was busy. `Send` of 8 B did not wait, so the first claim fails for it. `Isend` never waited.
 #
 # ### Where does eager end?
 #
@@ -548,7 +548,7 @@ def tree_broadcast(value, comm):
 check.tree_broadcast(tree_broadcast, cluster=cluster)
 
 # %% [markdown]
-# Your tree on the ranks. An arrow is a message; on a blue line the rank has the value. Count the blue lines after each step: the tree doubles them.
+# Your tree on the ranks. An arrow is a message; a rank's line is blue once the rank has the value. Count the blue lines after each step: the tree doubles them.
 
 # %%
 right_tree = check.tree_broadcast.passed(tree_broadcast, cluster=cluster)
@@ -837,7 +837,7 @@ for n in counts[1:]:
     print(f"N={n} on {cores} cores: {speed_up[n]:.2f}, by the law {law:.2f} ({tested})")
 
 # %% [markdown]
-# With two cores, no point can test the solid line at four ranks. A point more than a tenth below its line has another cause: your two cores may be one core shown as two ([00](00_start_here.ipynb)), or messages and memory, which the law ignores, took the time.
+# With two cores, no point can test the solid line at four ranks. If a point lies more than a tenth below its line, your two cores may be one core shown as two ([00](00_start_here.ipynb)), or messages and memory, which the law ignores, took the time.
 
 # %%
 rendered = cluster.run(lambda: picture if rank == 0 else None)[0]
@@ -926,7 +926,7 @@ else:
     print("Exercise 7 first")
 
 # %% [markdown]
-# **Answer.** No. With serial fraction $s$, four ranks with a core each are $1/(s + (1-s)/4)$ times as fast; with fewer cores, the number of cores takes the place of 4. They are four times as fast only if $s = 0$, each has a core, and the shares are equal. If the work grows with $N$ and $s'$ stays the same, the speed-up has no ceiling. *Evidence: the measured points beside Amdahl's law. A busy machine measures only $s$, and no run here tests Gustafson's law.*
+# **Answer.** No. With serial fraction $s$, four ranks with a core each are $1/(s + (1-s)/4)$ times as fast; with fewer cores, the number of cores takes the place of 4. They are four times as fast only if $s = 0$, each has a core, and the shares are equal. If the work grows with $N$ and $s'$ stays the same, the speed-up has no ceiling. *Evidence: the measured points beside Amdahl's law. On a busy machine only $s$ is measured; no run here tests Gustafson's law.*
 
 # %% [markdown]
 # ## What breaks
@@ -942,6 +942,8 @@ guess["per cent of −1"] = ...
 
 # %%
 # %%ranks
+import time
+
 import numpy as np
 
 left, right = (rank - 1) % size, (rank + 1) % size

@@ -173,7 +173,7 @@ print(f"accuracy of replica 0 after {mine.history.updates} steps: {mine.accuracy
 # %% [markdown]
 # ### $H=1$ trains as one process does
 #
-# With $H=1$, averaging after the step is the same as stepping by the mean gradient. This holds with momentum, too: the update is linear in the gradient, so each replica may have its own momentum. (It fails with Adam, whose update is not linear.) So four replicas with batches of 4 should train as one process does with the same digits in batches of 16. After 12 steps, how far is the parameter that differs most?
+# With $H=1$, averaging after the step is the same as stepping by the mean gradient. This holds with momentum, too: the update is linear in the gradient, so each replica may have its own momentum. (It fails with Adam, whose update is not linear.) So four replicas with batches of 4 should train as one process does with the same digits in batches of 16. After 12 steps, what is the largest difference between their parameters?
 
 # %%
 settings = {"steps": 12, "rate": 0.02, "momentum": 0.9, "timeout": 120}
@@ -270,7 +270,7 @@ claims.evidence("10-drift-curvature")
 # %% [markdown] claims="10-drift-data"
 # It does: with gradients at the mean, $\Xi$ is eight to nine times as large at $H=64$ as at $H=8$, at both rates. With gradients at each replica's own position it is some five times as large (ten seeds). So the curve bends because a gradient at the replica's own position pulls the replica back.
 #
-# The formula has no term for data that differ. If each replica sees other classes than the others, their $\nabla L_r$ differ, and they drift further than noise alone takes them: $\Xi$ is 2.5 times as large as with data alike at $H=8$, and 3.7 times at $H=64$.
+# The formula has no term for data that differ. If each replica sees other classes than the others, their $\nabla L_r$ differ, and they drift further than noise alone takes them. Over the second half of a run, $\Xi$ is on average 2.5 times as large as with data alike at $H=8$, and 3.7 times at $H=64$.
 
 # %%
 folded("10-drift-data")
@@ -307,7 +307,7 @@ for H, most in {1: 80, 2: 120, 4: 176, 8: 240}.items():
     print(f"H = {H} (λ = {rates[H]}): {needed[H]}")
 
 # %% [markdown] claims="10-steps-at-best"
-# Does $H=4$ need more steps than $H=1$ for all data and rates? Tested with five other seeds:
+# Does $H=4$ need more steps than $H=1$ for all data and rates? We test five other seeds:
 
 # %%
 claims.evidence("10-steps-at-best")
@@ -391,7 +391,7 @@ guess.answer("the fastest H at 100 Mbit/s", fastest["H"])
 # %% [markdown]
 # A slow link needs a larger $H$: compare the circles at 1 Gbit/s and at 10 Mbit/s. At 100 Mbit/s an average takes longer than a gradient, and yet by the formula meeting in every step is fastest: $H=2$ needs over 1.5 times as many steps.
 #
-# In our runs, the surplus for each step falls several times from $H=1$ to $H=8$; the surplus for each average changes far less. So it is the averages that take longer than predicted: the formula leaves out the wait for the slowest replica. It is therefore furthest off where $H$ is small.
+# In our runs, the surplus for each step shrinks to a fraction from $H=1$ to $H=8$; the surplus for each average changes far less. So the averages take longer than predicted: each waits for the slowest replica, which the formula leaves out. The formula is furthest off at $H=1$, with the most averages.
 #
 # **Answer.** They should meet at the interval $H$ that makes $n(H)\,(T + A/H)$ least: seldom on a slow link, in every step on a fast one. *Evidence: the steps counted; the record; four hosts, if not marked as busy.*
 
@@ -536,7 +536,7 @@ ipywidgets.interactive(on_link, rate=ipywidgets.SelectionSlider(options=links, d
 # %% [markdown]
 # Synchronous SGD and gossip send most and reach the lowest losses. At 10 Mbit/s this costs eight to ten times local SGD's time; at 1 Gbit/s, less than a fifth more. DiLoCo sends as little as local SGD and reaches a lower loss. (One seed, $\lambda=0.05$: for a ranking, each scheme would need its own best rate.)
 #
-# **Answer.** An outer optimizer can move them further in the direction of the mean, at no extra bytes. Or they can mix with neighbours in every step: compared with an allreduce, this saves messages but no bytes, and is slow on a long ring. *Evidence: the table of bytes and losses; the gaps.*
+# **Answer.** Meet often at first and rarely later: bytes and loss then lie between those of synchronous and local SGD. Let an outer optimizer move the replicas further in the direction of the mean: the loss is lower at no extra bytes. Or mix with neighbours in every step: fewer messages than an allreduce needs but more bytes, and slow on a long ring. *Evidence: the table of bytes and losses, one seed; the gaps.*
 #
 # ## Project: a slow link
 #
@@ -629,7 +629,7 @@ for batch in range(8):
 # | thousands of epochs | 4 | 6 | 6 | 7 | 8 |
 # | seconds for each thousand | 330 | 183 | 136 | 99 | 88 |
 #
-# Does the tutorial's remark hold, that rarer averages need more epochs? We test it with smaller runs: 1600 points, rate 0.02 (at 0.03 some never reach the loss), momentum 0.9, ten seeds, parameters averaged every 5 epochs. *Now and then* gradients are averaged as often as the row says:
+# Does the tutorial's remark hold, that rarer averages need more epochs? We test it with smaller runs: 1600 points, rate 0.02 (at 0.03 some never reach the loss), momentum 0.9, ten seeds, parameters averaged every 5 epochs. In the column *now and then*, gradients are averaged as often as the row says:
 
 # %%
 claims.evidence("10-rarer-epochs")

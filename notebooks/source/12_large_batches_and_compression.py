@@ -144,7 +144,7 @@ def quantised(v, levels, random):
 check.quantised(quantised)
 
 # %% [markdown]
-# How much noise does the rounding add? A number whose $x$ has the fractional part $p$ gets the variance $(\|v\|/s)^2\, p(1-p)$. The paper proves that the variances of all $n$ numbers add up to at most $\min(n/s^2, \sqrt n/s)\,\|v\|^2$. The next cell prints the variance that your function has, the sum of $(\|v\|/s)^2\, p(1-p)$, and the bound:
+# How much noise does the rounding add? A number whose $x$ has the fractional part $p$ gets the variance $(\|v\|/s)^2\, p(1-p)$. The paper proves that the variances of all $n$ numbers add up to at most $\min(n/s^2, \sqrt n/s)\,\|v\|^2$. The next cell prints your function's variance, the sum of $(\|v\|/s)^2\, p(1-p)$, and the bound:
 
 # %%
 from helpers.data_parallel.compression.quantise import bound, variance
@@ -271,8 +271,8 @@ for name in ("quantised-at-best", "feedback-at-best"):
     display(claims.evidence(f"12-{name}"))
 
 # %% [markdown]
-# - **Levels.** With $s = 15$ and $s = 7$ no loss of accuracy is seen. With $s = 1$ accuracy is 12 points lower. The table below exercise 1 suggests why: there, its noise was four times as long as the vector. With $s = 7$ it was 1.2 times as long.
-# - **Feedback.** With the largest 1 % it gains 4.7 points (interval one to eight; *open*, because five were fixed beforehand). With 0.1 % it gains seven, but the interval runs from −3 to 17.
+# - **Levels.** With $s = 15$ and $s = 7$ no loss of accuracy is seen. With $s = 1$ accuracy is 12 points lower. The table below exercise 1 suggests why: with $s = 1$ the noise is four times as long as the vector, with $s = 7$ 1.2 times.
+# - **Feedback.** With the largest 1 % it gains 4.7 points (interval one to eight; *open*, because the test asks for five). With 0.1 % it gains seven, but the interval runs from −3 to 17.
 #
 # **Answer.** After 120 steps, four bits for each number cost no accuracy that eight seeds can show. Sending only the largest 1 % costs ten points with feedback, and fifteen without. *Evidence: the two tables above, with the best rate for each.*
 
@@ -372,7 +372,7 @@ axes[1].set_ylabel("")
 plt.show()
 
 # %% [markdown] claims="12-link-training"
-# Each mark is one run. The dashes leave out encoding, latency and shared cores, so most marks lie above them. At 10 Mbit/s float32 is by far the slowest. At 1 Gbit/s the number of steps decides. There, QSGD's fewer bytes save only some 2 ms a step, and it needs more steps: by the dashes the training gains nothing. Single runs cannot show so small a difference: QSGD's LeNet run is even slower at 1 Gbit/s than at 100 Mbit/s.
+# Each mark is one run. The dashes leave out encoding, latency and shared cores, so most marks lie above them. At 10 Mbit/s float32 is by far the slowest. At 1 Gbit/s the number of steps decides. There, QSGD's fewer bytes save only some 2 ms a step, and QSGD needs more steps: by the dashes the training gains nothing. Single runs cannot show so small a difference: QSGD's LeNet run is even slower at 1 Gbit/s than at 100 Mbit/s.
 #
 # Does PowerSGD need less than half of float32's seconds? We try five seeds:
 
@@ -443,7 +443,7 @@ claims.evidence("12-order-statistics")
 # %% [markdown]
 # It does: 88 ms instead of 73. Then $b = 1$ gains nothing: two gradients in 88 ms are as many per second as three in 130 ms ($b = 0$, by the formula).
 #
-# Move the sliders (same formula; *jitter* is $m / t_0$). Which $b$ is best for 16 workers? At which jitters does $b = 1$ use fewer gradients per second (right) than $b = 0$?
+# Move the sliders (same formula; *jitter* is $m / t_0$). Which $b$ is best for 16 workers at jitter 3? At which jitters does $b = 1$ use fewer gradients per second (right) than $b = 0$?
 
 
 # %%
@@ -460,7 +460,7 @@ ipywidgets.interactive(backups, workers=(2, 24), b=(0, 23), jitter=jitters)
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# At jitter 3, $b = 7$ or 8. At 0.02 and 0.05 even $b = 1$ loses: a dropped gradient costs more than the wait that it saves.
+# $b = 7$ or 8. At jitters 0.02 and 0.05 even $b = 1$ loses: a dropped gradient costs more than the wait that it saves.
 #
 # </details>
 #
@@ -518,14 +518,14 @@ style.doubt(ax.figure, others)
 plt.show()
 
 # %% [markdown] claims="12-real-backup 12-backup-bias"
-# Here a late worker has to finish its gradient, so the prediction may be too optimistic. Is the backup worker worth it (right panel)? Two tests with five seeds: are steps shorter, and what is lost? In the second, one worker is 6 or 3 times slower than the others, and only it has images of eights and nines. Accuracy is measured on these:
+# Here a late worker has to finish its gradient, so the prediction may be too optimistic. Is the backup worker worth it (right panel)? Two tests with five seeds: are steps shorter, and what is lost? In the second test, one worker is 6 or 3 times slower than the others, and only it has images of eights and nines. Accuracy is measured on these:
 
 # %%
 for name in ("real-backup", "backup-bias"):
     display(claims.evidence(f"12-{name}"))
 
 # %% [markdown]
-# Steps are shorter, but not by a third. A step uses 2/3 of the gradients in 0.82 of the time, so 0.81 times as many per second (0.95 beside six processes). And always dropping the same worker's gradients loses what only that worker has seen: accuracy on its digits is 0.
+# Steps are shorter, but not by a third. With $b = 1$ a step uses 2/3 of the gradients in 0.82 of the time, so 0.81 times as many per second (0.95 beside six processes). And always dropping the same worker's gradients loses what only that worker has seen: accuracy on its digits is 0.
 #
 # **Answer.** Compression shortens an exchange on links slower than $8\,(\text{bytes saved}) / (\text{seconds of coding})$ bit/s. It shortens the training if it saves more than its additional steps take. A backup worker shortens a step by the difference of two order statistics, or by less if late workers must finish. It is worth it if more gradients are used per second: it was with random delays if late workers let go, and was not beside real processes. *Evidence: predicted and measured exchanges and steps, and the records above.*
 
@@ -568,7 +568,7 @@ more = seen[0.03, 16, 16] > seen[0.03, 16, 1]
 guess.answer("1024 samples: accuracy with 16 times the rate", "more" if more else "less")
 
 # %% [markdown] claims="12-linear-rule"
-# With 1024 samples, 16 times the rate is better from 0.003 and worse from 0.03. (Means of two seeds. An epoch leaves out its incomplete last batch.) When does it help? We test eight seeds and two rates: the best for 64 samples, and a tenth of it. The second task, *descriptions*, is to name a software package's section from the words that describe it.
+# With 1024 samples, 16 times the rate is better for $\lambda = 0.003$ and worse for 0.03. (Means of two seeds. An epoch leaves out its incomplete last batch.) When does it help? We test eight seeds and two rates: the best for 64 samples, and a tenth of it. The second task, *descriptions*, is to name a software package's section from the words that describe it.
 
 # %%
 claims.evidence("12-linear-rule")

@@ -112,7 +112,7 @@ if rank == 0:
               f"bus bandwidth {must_send[way] / took / 1e9:.2g} GB/s")  # fmt: skip
 
 # %% [markdown]
-# Compare *your ring steps* in the table of links below; MPI also copies and adds.
+# Compare with *your ring steps* in the table of links below. MPI also copies, and an allreduce adds.
 #
 # ### The same bits on every rank
 #
