@@ -167,7 +167,7 @@ print(f"autograd:{torch.autograd.grad(h, w)[0]:+36.6f}")
 #
 # ### Exercise 1: one step back
 #
-# *Difficulty ●●○, 8 minutes.* Given $\delta h_t$, $h_t$, $h_{t-1}$ (each $(B,H)$) and $U$, return $\delta a_t$, the part of $\delta h_{t-1}$ that step $t$ passes back, and step $t$'s contribution to $\delta U$ (over the whole batch). Leave the tensors that you are given unchanged.
+# *Difficulty ●●○, 8 minutes.* Given $\delta h_t$, $h_t$, $h_{t-1}$ (each $(B,H)$) and $U$, return $\delta a_t$; the part of $\delta h_{t-1}$ that step $t$ passes back; and step $t$'s contribution to $\delta U$ (over the whole batch). Leave the tensors that you are given unchanged.
 #
 # <details><summary>Hint</summary>
 #
@@ -209,7 +209,7 @@ gradients.three_checks(
 )
 
 # %% [markdown]
-# Each number is the largest difference between the gradient by hand and a witness's: autograd, finite differences or `torch.nn`. Autograd and `torch.nn` agree to about $10^{-15}$, the rounding of float64; finite differences to a few $10^{-9}$.
+# Each column is a witness: autograd, finite differences, `torch.nn`. Each number is its largest difference from the gradient by hand. Autograd and `torch.nn` agree to about $10^{-15}$, the rounding of float64; finite differences to a few $10^{-9}$.
 #
 # ### What is left after 60 steps?
 #
@@ -492,7 +492,7 @@ _ = interact(
 claims.evidence("03-open-gate")
 
 # %% [markdown]
-# With a bias of 4, the GRU's curve is almost flat, and the RNN's falls by many powers of ten. At radius 0.8, a GRU with a bias of 0 loses the gradient even sooner than the RNN. (In the first picture, where the RNN's radius is 0.6, the GRU forgets later.) What helps is not the gate, but a gate near 1.
+# With a bias of 4, the GRU's curve is almost flat, and the RNN's falls by many powers of ten. At radius 0.8, a GRU with a bias of 0 loses the gradient even sooner than the RNN. (In the notebook's first picture, at radius 0.6, the GRU forgets later.) What helps is not the gate, but a gate near 1.
 #
 # ### Exercise 4: a half-life for the state
 #

@@ -492,7 +492,7 @@ spread = Prediction("a step, matrices cut across hosts ÷ inside hosts", None)  
 # %% [markdown]
 # ### What each way sends
 #
-# We run both passes on four ranks, cut in each way. A trace counts what a rank sends, beside the formulas of `helpers/sharded/counts.py`. *Context* is ring attention. A *mixture of [experts](glossary.md#expert)* has several perceptrons. For each token, a gate chooses one of them (*top-1*). An *all-to-all* sends each token to its expert's rank, and a second all-to-all returns the results.
+# We run both passes on four ranks, cut in each way. The table compares what a rank sends, by a trace, with the formulas of `helpers/sharded/counts.py`. *Context* is ring attention. A *mixture of [experts](glossary.md#expert)* has several perceptrons. For each token, a gate chooses one of them (*top-1*). An *all-to-all* sends each token to its expert's rank, and a second all-to-all returns the results.
 
 # %%
 counted = cluster.run(ways.splits, config, 8, timeout=120)[0]
@@ -504,7 +504,7 @@ for name, found in counted.items():
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# Messages and bytes agree, except for the experts' bytes: the formula assumes equally busy experts. (In *context* and *experts*, blocks run only that part. *tensor, sequence* also adds the small gradients of norms, biases and positions, in many messages.) By the formulas, ZeRO's bytes grow with the *parameters* and do not depend on the batch. Tensor parallelism's bytes grow with the *activations*: each block has two pairs of matrices, attention and the perceptron.
+# Messages and bytes agree, except for the experts' bytes: the formula assumes equally busy experts. (In the row *context*, blocks run only attention; in *experts*, only experts. *tensor, sequence* also adds the small gradients of norms, biases and positions, in many messages.) By the formulas, ZeRO's bytes grow with the *parameters* and do not depend on the batch. Tensor parallelism's bytes grow with the *activations*: each block has two pairs of matrices, attention and the perceptron.
 #
 # ### Exercise 5: from which batch on
 #
@@ -539,9 +539,9 @@ for name, size in sizes.items() if check.equal_bytes.passed(my_batch) else ():
     print(f"which are {tokens / size.width:.1f}·C tokens")
 
 # %% [markdown]
-# With fewer tokens in a batch, tensor parallelism sends fewer bytes; with more, ZeRO 3. (Above, with 8 sequences, *tensor* sends a little less than *ZeRO 3*.)
+# With fewer tokens in a batch, tensor parallelism sends fewer bytes; with more, ZeRO 3. (The table has 8 sequences, and *tensor* sends a little less.)
 #
-# <details><summary>Why a multiple of $C$: by hand, for blocks alone</summary>
+# <details><summary>Why a multiple of C: by hand, for blocks alone</summary>
 #
 # A block has about $12\,C^2$ parameters, and four allreduces in a step. So both send equally many bytes at $\frac{3 \cdot 12\,C^2}{2 \cdot 4\,C} = 4.5\,C$ tokens. GPT-2's large vocabulary raises this to $8.3\,C$.
 #
@@ -641,7 +641,7 @@ for name, times in (("predicted", [plan.seconds for plan in plans]), ("measured"
 quick = replace(machine, inside=Link("quick", 1e-4, 1e-9))
 found = [planner.predict(config, layout, quick, chosen.batch, m) for layout, m in layouts]
 best = min(found, key=lambda plan: plan.seconds)
-print(f"with 0.1 ms and 1 GB/s inside a host, fastest, predicted: {best.layout}")
+print(f"fastest, predicted for 0.1 ms and 1 GB/s inside a host: {best.layout}")
 order = itertools.combinations(sorted(plans, key=lambda plan: plan.seconds), 2)
 close = [f"{a.layout} and {b.layout}" for a, b in order if b.seconds < error * a.seconds]
 print("too close for this factor to rank:", "; ".join(close) or "none")
@@ -702,7 +702,7 @@ def my_place(config, machine, batch):
 check.place(my_place)
 
 # %% [markdown]
-# Your function now chooses for Lesson 3's model and two hosts, with 3.1 MB on each rank. Your layout runs beside those five:
+# Your function now chooses for Lesson 3's model and two hosts, with 3.1 MB on each rank. We compare its layout with the five above:
 
 # %%
 tight = replace(machine, memory=3.1e6)
@@ -722,7 +722,7 @@ hosts.stop()
 # %% [markdown]
 # ## What breaks
 #
-# **f and g swapped.** Swap the two backward passes: $f$ copies in both directions, and $g$ adds in both. Then $y$ is right, and the gradient is wrong. (Run lesson 2 first.)
+# **f and g swapped.** Swap the two backward passes: $f$ copies in both directions, and $g$ adds in both. Then $y$ is right, and the gradient is wrong. (Run Lesson 2 first.)
 
 # %%
 broken = cluster.run(two_matrices, lambda g, add: g, lambda g, add: add(g), timeout=30)[0]

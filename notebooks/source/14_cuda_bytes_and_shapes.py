@@ -391,7 +391,7 @@ plt.show()
 Code(products["register_product<2>"].listing, language="c++")
 
 # %% [markdown]
-# > **Predict.** All sides are 64. The plain tile `square_product<32>` has 1024 threads with one output each, `register_product<2>` 256 threads with 2 × 2 outputs each. Divide the plain tile's bytes by those of `register_product<2>`: what is the ratio? And for the wavefronts?
+# > **Predict.** All sides are 64. The plain tile `square_product<32>` has 1024 threads with one output each, `register_product<2>` 256 threads with 2 × 2 outputs each. How many times as many bytes does the plain tile ask for, and how many times as many wavefronts?
 
 # %%
 bytes_ratio = Prediction("bytes, plain 32 × 32 ÷ register_product<2>", None)  # your number

@@ -320,7 +320,7 @@ Markdown("\n".join(lines))
 #
 # *Within* a warp, privatization changes nothing: as many atomics are in sequence as before. For equal bytes, the H200 took 196 ms with bins in global memory, nearly three times as long as for random bytes. With bins in shared memory it took 0.37 ms for both: counts do not tell why.
 #
-# In counts, a photograph lies between: neighbouring pixels are alike, so more lanes want one bin than with random bytes. The record below counts random pieces of two photographs, each of 256 groups of 32 bytes. For `china.jpg` it has 887 ÷ 256 = 3.5 for 32 bytes. The table above has 7.7, because its rows include the sky; no piece in the record reaches that high.
+# In counts, a photograph lies between: neighbouring pixels are alike, so more lanes want one bin than with random bytes. The record below counts random pieces of two photographs; a piece has 256 groups of 32 bytes. For `china.jpg` it has 887, so 3.5 for 32 bytes. The table above has 7.7, because its rows include the sky; no piece in the record reaches that high.
 
 # %%
 evidence("15-histogram")

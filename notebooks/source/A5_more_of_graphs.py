@@ -40,9 +40,9 @@ rng = np.random.default_rng(0)
 # %% [markdown]
 # ## In which order should a graph run?
 #
-# Operators run in a [topological order](glossary.md#topological-order): each after the makers of its inputs. In $\tanh(u)+\sin(u)$ either tanh or sin runs first, and the value is the same. Is the memory, too?
+# Operators run in a [topological order](glossary.md#topological-order): each after those that make its inputs. Several orders give the same value, but not the same peak memory. What makes an order good?
 #
-# Below, $y=e^Xs$; the column $s$ holds the row sums of $\tanh(\sin X)$. An array of $X$'s size takes 0.5 MB, $s$ and $y$ 2 kB each.
+# Below, $y=e^Xs$ ($e^X$ elementwise); the column $s$ holds the row sums of $\tanh(\sin X)$. An array of $X$'s size takes 0.5 MB, $s$ and $y$ 2 kB each.
 
 
 # %%
@@ -158,7 +158,7 @@ ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3)
 plt.show()
 
 # %% [markdown]
-# The library's order is near the worst. The heaps differ by one array of $h$'s size, 0.26 MB: at the peak, most orders hold four, the library's five. Which of the five waits? We delay one operator at a time until just before its first reader:
+# The library's order is near the worst. At their peak, most orders hold four arrays of $h$'s size (0.26 MB each), the library's order holds five. Which of the five waits? We delay one operator at a time until just before its first reader:
 
 
 # %%
@@ -179,9 +179,9 @@ print(f"first read in step {reader}; between them: {between}")
 print(f"delayed: peak {peak(delayed(best, order), wanted) / 1e6:.2f} MB")
 
 # %% [markdown]
-# $\partial L/\partial h$ waits while three operators compute tanh's derivative, $1-h^2$: as with $e^X$, the library makes a product's left operand first. Our solution to Exercise 1 takes the last operand and output first: 0.84 MB.
+# $\partial L/\partial h$ waits while three operators compute tanh's derivative, $1-h^2$: as with $e^X$, the library makes a product's left operand first. Our solution to Exercise 1 begins with the last output, and with each operator's last operand: 0.84 MB.
 #
-# **Answer.** In one that makes large results shortly before they are read: delaying one operator lowers this peak by a sixth.
+# **Answer.** In one that makes large results shortly before they are read: delaying one operator lowers the perceptron's peak by a sixth.
 #
 # ## What is computed twice?
 #
@@ -228,14 +228,16 @@ right = check.common_subexpressions.passed(my_sharing)
 sharing = my_sharing if right else lambda order: {}
 for name, wanted in (("gradient", first), ("second derivative", second)):
     order = autodiff.topological([wanted])
-    yours = sum(earlier is not None for earlier in sharing(order).values())
+    found = sharing(order)
+    yours = sum(earlier is not None for earlier in found.values())
+    kinds = ", ".join(sorted({str(node.operator) for node in found}))
     (shared,) = passes.share_subexpressions([wanted])
     library = len(order) - len(autodiff.topological([shared]))
     print(f"{name} of GELU, {len(order)} operators. Repeated: {yours} found by you,", end=" ")
-    print(f"{library} by the library")
+    print(f"{library} by the library" + f": {kinds}" * right)
 
 # %% [markdown]
-# **Answer.** Ones, squares, and products like $g\,r$: 2 of 32 operators in GELU's gradient, 10 of 67 in its second derivative.
+# **Answer.** Products like $g\,r$, and arrays of ones: 2 of 32 operators in GELU's gradient, 10 of 67 in its second derivative.
 #
 # ## How does a graph hold a loop?
 #
@@ -300,23 +302,23 @@ for name, matrix in (("the recorded matrix", A.value), ("a harder matrix", harde
 # %% [markdown]
 # No: it holds too few rounds. `torch.compile` therefore attaches conditions, *guards*, to each recorded graph (types, shapes), records anew when one fails, and splits the graph where a tensor's value decides, as here.
 #
-# **Answer.** As one operator that contains a step's graph, for any length; or as the steps that ran, right only for runs of as many steps.
+# **Answer.** As one operator that contains a step's graph, for any number of steps; or as the steps that ran, for that number only.
 #
 # ## What does FlashAttention recompute?
 #
-# Attention, $O=\operatorname{softmax}(QK^\top)V$ for $n$ queries, makes an $n\times n$ table, far larger than $Q$, $K$ and $V$ for large $n$. (We leave out the usual $1/\sqrt d$, which can be multiplied into $Q$.) *FlashAttention* (Dao et al. 2022) never stores the table. The forward pass computes a few rows, uses and discards them, and keeps one number for each row: the logarithm of the sum of its exponentials. With this number the backward pass recomputes any piece of the table from $Q$ and $K$.
+# Attention, $O=\operatorname{softmax}(QK^\top)V$ for $n$ queries, makes an $n\times n$ table, far larger than $Q$, $K$ and $V$ for large $n$. (We leave out the usual scaling, which can be multiplied into $Q$.) *FlashAttention* (Dao et al. 2022) never stores the table. The forward pass computes a few rows, uses and discards them, and keeps one number for each row: the logarithm of the sum of its exponentials. With this number the backward pass recomputes any piece of the table from $Q$ and $K$.
 #
 # ### Exercise 3: a block, computed again
 #
-# *Difficulty ●●○, 15 minutes.* Write the backward pass of one block: some queries meet some keys. Do not change the arguments: other blocks read them. `Q`, `g` ($\partial L/\partial O$), `out` ($O$) and the column `log_sum` have a row for each query of the block, `K` and `V` for each key. But `out` and `log_sum` were computed with *all* keys. Return the arrays `(dQ, dK, dV)`: what this block adds to the three gradients. With $A$ the block's piece of the table after softmax, and $S=QK^\top$:
+# *Difficulty ●●○, 15 minutes.* Write the backward pass of one block: some queries meet some keys. Do not change the arguments: other blocks read them. `Q`, `g` ($\partial L/\partial O$), `out` ($O$) and the column `log_sum` have a row for each query of the block, `K` and `V` for each key. But `out` and `log_sum` were computed with *all* keys. Return the arrays `(dQ, dK, dV)`: what this block adds to the three gradients. With $A$ the block's piece of the table after softmax, $S=QK^\top$, and $dA$ for $\partial L/\partial A$:
 #
-# $$dA = gV^\top,\qquad dS = A\odot(dA - d),\qquad d = \text{sum of each row of } g\odot O,$$
+# $$dA = gV^\top,\qquad dS = A\odot(dA - c),\qquad c = \text{sum of each row of } g\odot O,$$
 #
 # where $\odot$ multiplies element by element.
 #
 # <details><summary>Hint</summary>
 #
-# Softmax divides $e^S$ by the sum over the row. Subtract something from $S$ before `np.exp` instead: then nothing overflows, and the block need not know the other keys. Of a product $C=AB$, the gradients are $dA=dC\,B^\top$ and $dB=A^\top dC$. Keep $d$ a column: `keepdims=True`.
+# Softmax divides $e^S$ by the sum over the row. Subtract something from $S$ before `np.exp` instead: then nothing overflows, and the block need not know the other keys. Of a product $C=AB$, the gradients are $dA=dC\,B^\top$ and $dB=A^\top dC$. Keep $c$ a column: `keepdims=True`.
 #
 # </details>
 
@@ -379,7 +381,7 @@ for name, way in ways.items():
 others.say()
 
 # %% [markdown]
-# One block of all 1024 rows *is* the whole table, and needs more memory than the graph. (FlashAttention cuts the rows, too: a block then fits into a GPU's fast memory, which saves time.)
+# One block of all 1024 rows *is* the whole table, and needs more memory than the graph. (FlashAttention also cuts each row: a block then fits into a GPU's fast memory, which saves time.)
 #
 # **Answer.** The table, block by block: with blocks of 64 rows, the peak is less than a quarter of the graph's, for seven matrix products instead of six.
 #
@@ -445,7 +447,7 @@ equal = all(
 print("weights of both ranks equal to one process, bit for bit:", equal)
 
 # %% [markdown]
-# A triangle marks a gradient that is ready, and whose allreduce, of the same number, is queued. An allreduce lasts until both ranks have taken part, and the next one waits for it. Which allreduces overlap with computation?
+# A triangle marks a gradient that is ready; its allreduce, of the same number, is then queued. An allreduce lasts until both ranks have taken part, and the next one waits for it. Which allreduces overlap with computation?
 
 # %%
 style.doubt(draw.overlap([events for _, events in ranks]).figure, others)
