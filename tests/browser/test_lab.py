@@ -105,6 +105,9 @@ def test_outputs_keep_nobody_out(both, theme, request):
             cell = notebook.show(index)
             images = cell.locator(".jp-RenderedImage img")
             assert all(images.evaluate_all("all => all.map(i => i.alt)"))
+            lines = cell.locator(".jp-OutputArea-output pre")
+            broken = lines.evaluate_all("all => all.map(p => getComputedStyle(p).wordBreak)")
+            assert set(broken) <= {"normal"}  # between words, not in them
             area = f'{PANEL} [data-windowed-list-index="{index}"] .jp-Cell-outputWrapper'
             take(notebook.page, f"{name}-{index}-{theme}")
             problems += [

@@ -12,6 +12,7 @@ forked, mpiexec starts them.
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import os
 import pickle
 import secrets
@@ -49,7 +50,7 @@ def run_ranks(
 ) -> list:
     """Call ``function(*args)`` on ``n`` ranks; return the results in rank order."""
     fork &= env is None and python == sys.executable
-    call = pickle.dumps((function, args))
+    call = pickle.dumps((function, args, timeout))
     if fork and why_not_to_fork_here() is None:
         _stay_warm()
         with _place() as (server, folder):
@@ -157,11 +158,13 @@ def _main(folder: str) -> None:
     from mpi4py import MPI
 
     rank = MPI.COMM_WORLD.Get_rank()
-    function, args = pickle.loads(Path(folder, "job.pickle").read_bytes())
+    function, args, timeout = pickle.loads(Path(folder, "job.pickle").read_bytes())
+    faulthandler.dump_traceback_later(timeout / 2)  # shown if the ranks do not end
     try:
         outcome = (False, function(*args))
     except BaseException:
         outcome = (True, traceback.format_exc())
+    faulthandler.cancel_dump_traceback_later()
     Path(folder, f"{rank}.part").write_bytes(pickle.dumps(outcome))
     Path(folder, f"{rank}.part").rename(Path(folder, f"{rank}.pickle"))
     if outcome[0]:  # the others may wait for this rank for ever

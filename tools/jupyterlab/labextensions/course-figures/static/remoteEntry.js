@@ -7,6 +7,8 @@
 (() => {
   // The list of files is as wide as the longest name of a notebook, where the window leaves room for both.
   const WIDE = "@media (min-width: 1200px) { #jp-left-stack { --jp-sidebar-min-width: 330px; } }";
+  // A line of output breaks between words, where JupyterLab breaks it at any letter.
+  const WORDS = "body .jp-OutputArea-output pre { word-break: normal; overflow-wrap: anywhere; }";
   const dark = new URL("dark.js", document.currentScript.src);
   let shared;
 
@@ -44,7 +46,7 @@
   });
 
   async function get() {
-    document.head.append(Object.assign(document.createElement("style"), { textContent: WIDE }));
+    document.head.append(Object.assign(document.createElement("style"), { textContent: WIDE + WORDS }));
     await loaded(dark);
     const [version] = Object.values(shared["@jupyterlab/rendermime"]);
     const { htmlRendererFactory, imageRendererFactory, svgRendererFactory } = (await version.get())();
