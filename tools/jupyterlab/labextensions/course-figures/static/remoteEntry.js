@@ -9,6 +9,10 @@
   const WIDE = "@media (min-width: 1200px) { #jp-left-stack { --jp-sidebar-min-width: 330px; } }";
   // A line of output breaks between words, where JupyterLab breaks it at any letter.
   const WORDS = "body .jp-OutputArea-output pre { word-break: normal; overflow-wrap: anywhere; }";
+  // In a notebook that somebody else ran, JupyterLab leaves of a scripted picture nothing but its words.
+  const BARE = ".jp-OutputArea-output .picture:not(:has(svg))";
+  const ASK = `${BARE} { font-size: 0; filter: none; mix-blend-mode: normal; }
+    ${BARE}::before { font-size: 14px; content: "Run this cell to see its picture."; }`;
   const dark = new URL("dark.js", document.currentScript.src);
   let shared;
 
@@ -46,7 +50,7 @@
   });
 
   async function get() {
-    document.head.append(Object.assign(document.createElement("style"), { textContent: WIDE + WORDS }));
+    document.head.append(Object.assign(document.createElement("style"), { textContent: WIDE + WORDS + ASK }));
     await loaded(dark);
     const [version] = Object.values(shared["@jupyterlab/rendermime"]);
     const { htmlRendererFactory, imageRendererFactory, svgRendererFactory } = (await version.get())();
