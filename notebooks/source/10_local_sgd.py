@@ -534,9 +534,9 @@ links = [("10 Mbit/s", 1e7), ("30 Mbit/s", 3e7), ("100 Mbit/s", 1e8), ("1 Gbit/s
 ipywidgets.interactive(on_link, rate=ipywidgets.SelectionSlider(options=links, description="link"))
 
 # %% [markdown]
-# Synchronous SGD and gossip send most and reach the lowest losses. At 10 Mbit/s this costs eight to ten times local SGD's time; at 1 Gbit/s, less than a fifth more. DiLoCo sends as little as local SGD and reaches a lower loss. (One seed, $\lambda=0.05$: for a ranking, each scheme would need its own best rate.)
+# Synchronous SGD and gossip send most and reach the lowest losses. At 10 Mbit/s this costs eight to ten times local SGD's time; at 1 Gbit/s, less than a fifth more. (One seed, $\lambda=0.05$: for a ranking, each scheme would need its own best rate.)
 #
-# **Answer.** Meet often at first and rarely later: bytes and loss then lie between those of synchronous and local SGD. Let an outer optimizer move the replicas further in the direction of the mean: the loss is lower at no extra bytes. Or mix with neighbours in every step: fewer messages than an allreduce needs but more bytes, and slow on a long ring. *Evidence: the table of bytes and losses, one seed; the gaps.*
+# **Answer.** Meet often at first: bytes and loss lie between those of synchronous and local SGD. Let an outer optimizer move further in the direction of the mean: a lower loss at no extra bytes. Or mix with neighbours: fewer messages than an allreduce but more bytes, and slow on a long ring. *Evidence: the table of bytes and losses (one seed); the gaps.*
 #
 # ## Project: a slow link
 #
@@ -575,7 +575,7 @@ def my_meeting(values, comm, made, state):
 check.slow_link(my_meeting, cluster=cluster)
 
 # %% [markdown]
-# Once your scheme passes, the next cell shows the seconds that the check counted. Then it times as many steps on four hosts, over links of 10 Mbit/s:
+# Once your scheme passes, the next cell shows the check's seconds, and times as many steps on four hosts with links of 10 Mbit/s:
 
 # %%
 if check.slow_link.passed(my_meeting, cluster=cluster):
