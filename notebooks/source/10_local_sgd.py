@@ -391,7 +391,7 @@ guess.answer("the fastest H at 100 Mbit/s", fastest["H"])
 # %% [markdown]
 # A slow link needs a larger $H$: compare the circles at 1 Gbit/s and at 10 Mbit/s. At 100 Mbit/s an average takes longer than a gradient, and yet by the formula meeting in every step is fastest: $H=2$ needs over 1.5 times as many steps.
 #
-# In our runs, the surplus for each step shrinks to a fraction from $H=1$ to $H=8$; the surplus for each average changes far less. So the averages take longer than predicted: each waits for the slowest replica, which the formula leaves out. The formula is furthest off at $H=1$, with the most averages.
+# In our runs, the surplus for each step shrinks to a fraction from $H=1$ to $H=8$; the surplus for each average changes far less. So the averages take longer than predicted: each waits for the slowest replica, which the formula leaves out. The formula is furthest off at $H=1$, with the most averages; in your measurement a larger $H$ may win.
 #
 # **Answer.** They should meet at the interval $H$ that makes $n(H)\,(T + A/H)$ least: seldom on a slow link, in every step on a fast one. *Evidence: the steps counted; the record; four hosts, if not marked as busy.*
 
