@@ -416,7 +416,7 @@ with torch.no_grad():
 taken = {name: [] for name in batching.WAYS}
 for _ in range(3):  # interleaved
     for name, way in batching.WAYS.items():
-        work = lambda w=way: batching.forward_backward(w, plain, chosen)  # noqa: E731
+        work = lambda w=way: batching.forward_backward(w, plain, chosen)
         taken[name].append(measure(work, repeats=1, warmup=0).best)
 slowest = min(taken["one sentence at a time"])
 for name, way in batching.WAYS.items():
@@ -551,7 +551,7 @@ plt.show()
 splits.answer(sum(ours > rival for ours, rival in compared["counted words, all documents"]))
 
 # %% [markdown] claims="04-tuned 04-tuned-flat"
-# A dot is a split, the diamond is the mean of the five, and the bar is its 95 % interval. Leads within the grey band, less than half a percentage point, do not count. With all documents, counted words and the hierarchy are too close to tell apart. With a quarter of them, the hierarchy is ahead in every split, by nearly two points on average. Against the flat GRU, the hierarchy is half a point ahead with all documents, at the edge of what counts; with a quarter, the difference is not clear.
+# A dot is a split, the diamond is the mean of the five, and the bar is its 95 % interval. Leads within the grey band, less than half a percentage point, do not count. With all documents, counted words and the hierarchy are too close to tell apart. With a quarter of them, the hierarchy is ahead in every split, by 1.7 points on average. Its lead over the flat GRU is half a point with all documents, at the edge of what counts; with a quarter, no difference is clear.
 #
 # Does the learning rate matter? Compare each network's best of the five rates, with a quarter of the documents:
 
@@ -581,11 +581,11 @@ for name in ("04-tuned", "04-tuned-flat", "04-one-rate"):
     display(claims.evidence(name))
 
 # %% [markdown] claims="04-one-rate"
-# **With a quarter of the documents, the learning rate decides which architecture is ahead.** At 0.004 the hierarchy leads by four points. At 0.032, the flat GRU's best rate, the flat GRU leads by three; the hierarchy's best rate is 0.016. (The first two tables choose the rate on validation documents, split by split.)
+# **With a quarter of the documents, the learning rate decides which architecture is ahead.** At 0.004 the hierarchy leads by four points. At 0.032, its best rate, the flat GRU leads by three; the hierarchy's best rate is 0.016. (The first two tables choose the rate on validation documents, split by split. In the first, *equal* means within 1.5 points.)
 #
-# **So compare architectures only after you have tuned each of them.** (Splits share training documents, so the intervals are somewhat too narrow. The curves above are of one start at each rate.)
+# **So compare architectures only after you have tuned each of them.** (Splits share training documents, so the intervals are somewhat too narrow. The curves show one start in each split.)
 #
-# **Answer.** With a quarter of the documents yes, by nearly two points; with all of them no lead can be seen. *Evidence: five splits, three starts in each, each model tuned.*
+# **Answer.** Yes with a quarter of the documents, by 1.7 points; with all of them, we see no lead. *Evidence: five splits, three starts in each, each model tuned.*
 
 # %% [markdown]
 # ## Lesson 4. Is attention an explanation?

@@ -180,7 +180,7 @@ for name in ("dgl", "scatter", "sparse", "dense", "dense_scaled", "csr"):
 with Others() as others:
     for name in 2 * tuple(held):  # the better of two rounds: other programs may disturb one
         few = 10 if held[name].bytes_moved < 1e8 else 1
-        call = lambda one=held[name], k=few: v.iterate(one, k)  # noqa: E731
+        call = lambda one=held[name], k=few: v.iterate(one, k)
         timing = measure(call, repeats=30, warmup=1, time_limit=0.5)
         spent[name] = min(spent[name], timing.best / few)
 for name, version in held.items():
@@ -278,7 +278,7 @@ for claim in ("06-same-bytes", "06-csr", "06-messages-dense"):
 
 # %%
 quarter, diagonal = torch.rand(P.nodes // 4, P.nodes // 4), torch.rand(P.nodes // 4)
-by_product = lambda: torch.mm(quarter, torch.diag(diagonal))  # noqa: E731
+by_product = lambda: torch.mm(quarter, torch.diag(diagonal))
 product = measure(by_product, repeats=2, warmup=1, time_limit=3).best
 scale = measure(lambda: quarter * diagonal, repeats=3, time_limit=3).best
 saved = 4 * measure(lambda: diagonal * diagonal, min_time=0.01, time_limit=3).best
@@ -313,7 +313,7 @@ for name in {"dense", "dense_scaled"} & set(held):
     del held[name]  # 400 MB each
 
 # %% [markdown]
-# The dense versions gain much, as the source says: memory limits them on both machines, and a GPU's memory is far faster. Yet in our record of an H100 version 4 is the fastest, and version 1 beats the dense ones. At its bandwidth, an H100 reads version 4's 0.9 MB in under a microsecond; an iteration takes 31 µs. Bytes do not limit it: with a hundred times the links, the record has only 44 µs. Launching operations probably does. **First move fewer bytes, then move them faster.**
+# The dense versions gain much, as the source says: memory limits them on both machines, and a GPU's memory is far faster. Yet in our record of an H100 version 4 is the fastest, and version 1 beats the dense ones. At its bandwidth, an H100 reads version 4's 0.9 MB in under a microsecond; an iteration takes 31 µs, and only 44 µs with a hundred times the links. So launching operations probably limits it, not bytes. **First move fewer bytes, then move them faster.**
 #
 # > **Answer.** The dense version reads over 400 times the bytes of compressed rows, and takes about the time that its bytes need. Bytes do not explain the rest: COO is slow in PyTorch, and fast in SciPy.
 #

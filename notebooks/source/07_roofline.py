@@ -339,7 +339,7 @@ ORDERS = ("ijk", "jik", "jki", "kji", "kij", "ikj")  # by the inner loop, the la
 for name in 2 * (*ORDERS, "library"):  # the better of two rounds
     assert np.allclose(products[name](a, b), reference, rtol=1e-3), name
     with others, threadpool_limits(1):  # the library too works on one core
-        call = lambda f=products[name]: f(a, b)  # noqa: E731
+        call = lambda f=products[name]: f(a, b)
         best = measure(call, repeats=4, warmup=1, time_limit=0.7, clock=thread_time).best
     spent[name] = min(best, spent.get(name, best))
 others.say()

@@ -9,7 +9,7 @@
 # - explain why a language model writes an answer more slowly than it reads a prompt;
 # - judge a change of a layer by its operations *and* its bytes.
 #
-# **You need** lesson 1 of [notebook 07](07_roofline.ipynb), and [attention](glossary.md#attention) with queries, keys, values and heads. *Time:* 60 minutes. *Cores:* one, and a C compiler. *GPU:* none.
+# **You need** lesson 1 of [notebook 07](07_roofline.ipynb), and [attention](glossary.md#attention) with queries, keys, values and heads. *Time:* 70 minutes. *Cores:* one, and a C compiler. *GPU:* none.
 #
 # | symbol | meaning | unit |
 # |---|---|---|
@@ -177,7 +177,7 @@ plt.show()
 # %% [markdown]
 # ### Exercise 2: enough requests
 #
-# *Difficulty ●●○, 10 minutes.* As $B$ grows, $I_\text{decode}$ approaches a limit. Return this limit, and the least whole $B$ that reaches at least `share` of it ($0 <$ `share` $< 1$).
+# *Difficulty ●●○, 10 minutes.* As $B$ grows, $I_\text{decode}$ approaches a limit. Return this limit, and the least whole $B$ at which $I_\text{decode}$ reaches `share` of it ($0 <$ `share` $< 1$).
 #
 # <details><summary>Hint</summary>
 #
@@ -235,7 +235,7 @@ def prefill_and_decode():
     for B in (1, 4, 16, 64):
         x, cache = torch.randn(B, 1, C), [one.repeat(B, 1, 1, 1) for one in (keys, values)]
         work, moved = B * (24 * C**2 + 4 * T * C), 4 * (12 * C**2 + 2 * T * C * B)
-        call = lambda x=x, cache=cache: decode(block, x, *cache)  # noqa: E731
+        call = lambda x=x, cache=cache: decode(block, x, *cache)
         points.append(place(f"decode, B = {B}", call, work, moved, time_limit=1))
     return points
 
@@ -294,7 +294,7 @@ built = {name: layer.build() for name, layer in shapes.items()}
 def convolutions():
     points = []
     for name, (module, x) in built.items():
-        call = lambda m=module, x=x: m(x)  # noqa: E731
+        call = lambda m=module, x=x: m(x)
         points.append(place(name, call, shapes[name].flops, shapes[name].bytes, time_limit=1))
     return points
 
@@ -341,7 +341,7 @@ print(f"shuffle: 0 operations, {seconds(moved)}, {moved / served:.0%} of the gro
 others.say()
 
 # %% [markdown] claims="A4-time-operations A4-shuffle"
-# **Time need not follow operations.** In the records (some are folded), it nearly does for the first three changes: their share of the time is 1.1 to 1.4 times their share of the operations. But a depthwise layer keeps 0.8 % of the operations and takes 5 to 25 % of the time. The channel shuffle does no operations, but moves bytes: in the records, it adds 3 to 7 % to the grouped layer's time. (Your run's share stands above, after *shuffle*.)
+# **Time need not follow operations.** In the records (some are folded), it nearly does for the first three changes: their share of the time is 1.1 to 1.4 times their share of the operations. But a depthwise layer keeps 0.8 % of the operations and takes 5 to 25 % of the time. The channel shuffle does no operations, but moves bytes: it adds 3 to 7 % to the grouped layer's time. (The line *shuffle* above has your run's share.)
 
 # %%
 display(evidence("A4-time-operations"), evidence("A4-shuffle"))

@@ -40,7 +40,7 @@ rng = np.random.default_rng(0)
 # %% [markdown]
 # ## In which order should a graph run?
 #
-# Operators run in a [topological order](glossary.md#topological-order): each after those that make its inputs. Several orders give the same value, but not the same peak memory. What makes an order good?
+# Operators run in a [topological order](glossary.md#topological-order): each after those that make its inputs. Several orders give the same value, but not the same peak memory.
 #
 # Below, $y=e^Xs$ ($e^X$ elementwise); the column $s$ holds the row sums of $\tanh(\sin X)$. An array of $X$'s size takes 0.5 MB, $s$ and $y$ 2 kB each.
 
