@@ -306,7 +306,7 @@ for name, matrix in (("the recorded matrix", A.value), ("a harder matrix", harde
 #
 # ## What does FlashAttention recompute?
 #
-# Attention, $O=\operatorname{softmax}(QK^\top)V$ for $n$ queries, makes an $n\times n$ table, far larger than $Q$, $K$ and $V$ for large $n$. (We leave out the usual scaling, which can be multiplied into $Q$.) *FlashAttention* (Dao et al. 2022) never stores the table. The forward pass computes a few rows, uses and discards them, and keeps one number for each row: the logarithm of the sum of its exponentials. With this number the backward pass recomputes any piece of the table from $Q$ and $K$.
+# Attention, $O=\operatorname{softmax}(QK^\top)V$ for $n$ queries, makes an $n\times n$ table, far larger than $Q$, $K$ and $V$ for large $n$. (We leave out the usual scaling, which can be multiplied into $Q$.) *FlashAttention* (Dao et al. 2022) never stores the table. The forward pass computes a few rows, uses and discards them, and keeps one number for each row: the logarithm of the sum of its exponentials. With this number the backward pass recomputes any piece of the table from $Q$ and $K$. So it combines *fusion* (a few rows pass through all operators before the next rows begin) with recomputation.
 #
 # ### Exercise 3: a block, computed again
 #
