@@ -504,9 +504,9 @@ for name, layer in (("attention", attention), ("the layer below it", below)):
 #
 # ### Train
 #
-# The word vectors were pretrained, without labels, on the descriptions of source packages that occur in none of our documents; the training changes them further. Three things work against *overfitting*, learning the training documents by heart: *dropout* sets some numbers of every vector to 0, *word dropout* reads some words as unknown, and *smoothed labels* put a probability of 0.9 on the true section and spread the rest over all eight.
+# The word vectors were pretrained, without labels, on descriptions of other source packages, none of them among our documents; the training changes them further. Three things work against *overfitting*, learning the training documents by heart: *dropout* sets some numbers of every vector to 0, *word dropout* reads some words as unknown, and *smoothed labels* put a probability of 0.9 on the true section and spread the rest over all eight.
 #
-# You train for two epochs at the learning rate 0.008; the records below used up to five, and several rates. The loss under the bar is that of one batch, with all three; validation goes without.
+# You train for two epochs at the learning rate 0.008; the records below used up to five, and several rates. The loss under the bar is that of one batch, with all three; the validation loss is without them.
 #
 # > **Predict.** What accuracy does the network reach on the held-out documents after two epochs?
 
@@ -551,7 +551,7 @@ plt.show()
 splits.answer(sum(ours > rival for ours, rival in compared["counted words, all documents"]))
 
 # %% [markdown] claims="04-tuned 04-tuned-flat"
-# A dot is a split, the diamond is the mean of the five, and the bar is its 95 % interval. Leads within the grey band, less than half a percentage point, do not count. With all documents, counted words and the hierarchy are too close to tell apart. With a quarter of them, the hierarchy is ahead in every split, by 1.7 points on average. Its lead over the flat GRU is half a point with all documents, at the edge of what counts; with a quarter, no difference is clear.
+# A dot is a split, the diamond is the mean of the five, and the bar is its 95 % interval. Leads within the grey band, less than half a percentage point, do not count. Only one difference is clear: with a quarter of the documents, the hierarchy is ahead of counted words in every split, by 1.7 points on average. With all documents the two are too close to tell apart. The hierarchy's lead over the flat GRU is half a point with all documents, at the edge of what counts; with a quarter, no difference is clear.
 #
 # Does the learning rate matter? Compare each network's best of the five rates, with a quarter of the documents:
 
@@ -594,7 +594,7 @@ for name in ("04-tuned", "04-tuned-flat", "04-one-rate"):
 #
 # ### What it attends to
 #
-# Pick a held-out package. The blue bar before a sentence shows the sentence's weight $\alpha_i$; a full frame would be 1. The shade of a word compares its weight $\alpha_{it}$ with 1 ÷ number of words. Point at a word for its weight. (Sentences are cut where the model stops reading.)
+# Pick a held-out package. The blue bar before a sentence shows the sentence's weight $\alpha_i$; a bar that fills its frame means 1. The shade of a word compares its weight $\alpha_{it}$ with 1 ÷ number of words. Point at a word for its weight. (Sentences are cut where the model stops reading.)
 
 # %%
 net, _ = trained()
