@@ -104,7 +104,7 @@ def speed(ranks: int, batches: int = 80, pace: float = 10e-3, repeats: int = 3) 
     """
     from helpers.data_parallel.schemes.averaged import Ring
 
-    all_ranks()
+    all_ranks()  # each with one thread
     taken = []
     with first(ranks) as part:
         for _ in range(0 if part is None else repeats):
