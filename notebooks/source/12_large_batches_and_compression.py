@@ -26,7 +26,7 @@ _ = plots.code(example, quantise(example, 7, random.random(12)), 7)
 # - predict how long a step takes if it waits only for the first $N$ of $N + b$ [workers](glossary.md#backup-worker);
 # - find the batch size beyond which more samples save hardly any steps, and measure the [gradient noise](glossary.md#gradient-noise-scale) behind it.
 #
-# **You need** notebook [02](02_sgd_sync_async.ipynb) (replicas, staleness, the parameter server). *Time:* 150 minutes: three lessons, a project of 35 minutes, 5 for the set-up and *What breaks*. Each lesson needs only the set-up. *Cores:* 2 or more. *GPU:* none.
+# **You need** notebook [02](02_sgd_sync_async.ipynb) (replicas, staleness, the parameter server). *Time:* 150 minutes: four lessons, a project of 35 minutes, 5 for the set-up and *What breaks*. Each lesson needs only the set-up. *Cores:* 2 or more. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
@@ -277,13 +277,9 @@ for name in ("quantised-at-best", "feedback-at-best"):
 # **Answer.** After 120 steps, four bits for each number cost no accuracy that eight seeds can show. Sending only the largest 1 % costs ten points with feedback, and fifteen without. *Evidence: the two tables above, with the best rate for each.*
 
 # %% [markdown]
-# ## Lesson 2. How many seconds does that save?
+# ## Lesson 2. When do shorter messages save time?
 #
-# *40 minutes.* A step takes as long as its computation, its messages, and the wait for the slowest worker. How much time do shorter messages save, and how much does waiting for fewer workers?
-#
-# ### Shorter messages
-#
-# Sending takes bytes ÷ bandwidth. Compression sends fewer bytes, but encoding and decoding take time.
+# *15 minutes.* Sending takes bytes ÷ bandwidth. Compression sends fewer bytes, but encoding and decoding take time, and the training may need more steps. When is it still faster?
 #
 # ### Exercise 3: below which bandwidth is an exchange shorter?
 #
@@ -372,7 +368,7 @@ axes[1].set_ylabel("")
 plt.show()
 
 # %% [markdown] claims="12-link-training"
-# Each mark is one run. The dashes leave out encoding, latency and shared cores, so most marks lie above them. At 10 Mbit/s float32 is by far the slowest. At 1 Gbit/s the number of steps decides. There, QSGD's fewer bytes save only some 2 ms a step, and QSGD needs more steps: by the dashes the training gains nothing. Single runs cannot show so small a difference: QSGD's LeNet run is even slower at 1 Gbit/s than at 100 Mbit/s.
+# Each mark is one run. The dashes leave out encoding, latency and shared cores, so most marks lie above them. At 10 Mbit/s float32 is by far the slowest. At 1 Gbit/s messages are short, and the number of steps decides. Small differences mean nothing here: QSGD's LeNet run is even slower at 1 Gbit/s than at 100 Mbit/s.
 #
 # Does PowerSGD need less than half of float32's seconds? We try five seeds:
 
@@ -380,11 +376,13 @@ plt.show()
 claims.evidence("12-link-training")
 
 # %% [markdown]
-# At 10 Mbit/s yes: LeNet trains in an eighth of the seconds, the transformer in three tenths. At 1 Gbit/s no: LeNet takes about as long, the transformer longer, since it needs more steps. (*Open*: the interval contains two, the factor fixed beforehand.)
+# At 10 Mbit/s yes: LeNet trains in an eighth of the seconds, the transformer in three tenths. At 1 Gbit/s no: LeNet takes about as long, and the transformer longer.
 #
-# ### Do not wait for the slowest
+# **Answer.** Compression shortens an exchange on links slower than $8\,(\text{bytes saved}) / (\text{seconds of coding})$ bit/s. It shortens the training if it saves more than its additional steps take: it did at 10 Mbit/s, and did not at 1 Gbit/s. *Evidence: predicted and measured exchanges, and the records above.*
 #
-# A synchronous step waits for the slowest worker. Chen et al. (2016) start $W = N + b$ workers, take the first $N$ gradients of each step, and drop those that arrive later. Steps become shorter, but each uses fewer gradients. A backup worker is worth it if more gradients are used *in a second*: $N$ ÷ seconds of a step.
+# ## Lesson 3. When is it worth not waiting for the slowest?
+#
+# *25 minutes.* A synchronous step waits for the slowest worker. Chen et al. (2016) start $W = N + b$ workers, take the first $N$ gradients of each step, and drop those that arrive later. Steps become shorter, but each uses fewer gradients. A backup worker is worth it if more gradients are used *in a second*: $N$ ÷ seconds of a step.
 #
 # Suppose that a gradient takes $t_0 + X$ seconds, where $X$ is exponential with mean $m$. The mean of the $N$-th smallest of $W$ such times, an *order statistic*, is
 #
@@ -527,10 +525,10 @@ for name in ("real-backup", "backup-bias"):
 # %% [markdown]
 # Steps are shorter, but not by a third. With $b = 1$ a step uses 2/3 of the gradients in 0.82 of the time, so 0.81 times as many per second (0.95 beside six processes). And always dropping the same worker's gradients loses what only that worker has seen: accuracy on its digits is 0.
 #
-# **Answer.** Compression shortens an exchange on links slower than $8\,(\text{bytes saved}) / (\text{seconds of coding})$ bit/s. It shortens the training if it saves more than its additional steps take. A backup worker shortens a step by the difference of two order statistics, or by less if late workers must finish. It is worth it if more gradients are used per second: it was with random delays if late workers let go, and was not beside real processes. *Evidence: predicted and measured exchanges and steps, and the records above.*
+# **Answer.** A backup worker shortens a step by the difference of two order statistics, or by less if late workers must finish. It is worth it if more gradients are used per second: it was with random delays if late workers let go, and was not beside real processes. *Evidence: predicted and measured steps, and the records above.*
 
 # %% [markdown]
-# ## Lesson 3. How large may a batch become?
+# ## Lesson 4. How large may a batch become?
 #
 # *30 minutes.* Another way to send less is to compute more between two messages. A batch that is $k$ times as large replaces $k$ steps by one. Which learning rate does it need, and from which size on does it no longer help?
 #
@@ -777,8 +775,8 @@ for name, gradients in (
 # |---|---|---|
 # | Tian 2019, asynchronous SGD | not equivalent to SGD, hard to tune; staleness-aware rates and elastic averaging improve it | with the best rate for each, ten seeds see no gain from either |
 # | Tian 2019, gradient compression | $Q_s(v_i) = \lVert v\rVert_2\,\mathrm{sgn}(v_i)\,\xi_i$ | lesson 1: unbiased, within its bound, bytes equal to the formula; as accurate as float32 with $s = 15$ and $s = 7$, not with $s = 1$, each at its best rate |
-# | Tian 2019, backup workers | take the gradients of any $N$ of $N + b$ workers, do not wait for the slowest $b$ | lesson 2: a step takes as long as the order statistic says if late workers let their gradients go, and longer if they finish them; what only a slow worker has seen is not learned |
-# | Tian 2019, large batches | $\hat\eta = k\eta$; $m = \eta_{t+1}/\eta_t$; LARS $\lambda^l = \eta \lVert w^l\rVert / \lVert\Delta L(w^l)\rVert$ | lesson 3: the linear rule helps from a tenth of the best rate and fails from the best rate with $k = 16$; eight seeds see no effect of the correction; LARS does better than SGD with all samples in a step, both tuned |
+# | Tian 2019, backup workers | take the gradients of any $N$ of $N + b$ workers, do not wait for the slowest $b$ | lesson 3: a step takes as long as the order statistic says if late workers let their gradients go, and longer if they finish them; what only a slow worker has seen is not learned |
+# | Tian 2019, large batches | $\hat\eta = k\eta$; $m = \eta_{t+1}/\eta_t$; LARS $\lambda^l = \eta \lVert w^l\rVert / \lVert\Delta L(w^l)\rVert$ | lesson 4: the linear rule helps from a tenth of the best rate and fails from the best rate with $k = 16$; eight seeds see no effect of the correction; LARS does better than SGD with all samples in a step, both tuned |
 #
 # </details>
 #
