@@ -39,6 +39,12 @@ def test_the_same_text_elsewhere_is_another_output(capsys):
     assert capsys.readouterr() == ("[0] a\n", "[1] a\n")
 
 
+def test_a_value_is_shown_by_its_text(capsys):
+    value = ("display", {"data": {"text/plain": "array([1, 2])"}})
+    folding.show({rank: Reply(rank, parts=[value]) for rank in range(2)})
+    assert capsys.readouterr().out == "[0-1] array([1, 2])\n"
+
+
 def test_equal_pictures_are_one_though_they_are_updated_by_different_numbers():
     pictures = [
         {"data": {"image/png": "x"}, "metadata": {}, "transient": {"display_id": str(number)}}
