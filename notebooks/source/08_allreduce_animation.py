@@ -1,9 +1,7 @@
 # %% [markdown]
 # # Watch an allreduce happen, and price it
 #
-# Synchronous training waits for one operation, the *allreduce*: it adds up the arrays of all processes and gives every process the sums. At the end you will have written one, watched its messages, and predicted its time on four ranks and on sixteen thousand.
-#
-# Below, four processes run a ring allreduce. Press *play* to watch their messages.
+# Synchronous training waits for one operation, the *allreduce*: it adds up the arrays of all processes and gives every process the sums. You will write an allreduce, watch its messages, and predict its time on four processes and on sixteen thousand.
 
 # %% tags=["parameters"]
 from dataclasses import dataclass
@@ -36,17 +34,18 @@ P = Parameters()
 guess = Predictions()
 cluster = Cluster(n=P.ranks)
 
+# %% [markdown]
+# Four processes, called *ranks*, run a ring allreduce. Press *play*. A column is a rank, and a box is a **chunk** of its array. A **stripe** in rank 2's colour means that the chunk's sum contains rank 2's numbers. A thick border marks a complete sum. Below each rank is the amount that it has sent, in multiples of the array's size $K$. All messages are drawn as if they took equally long.
+
 # %%
 animate(schedules(cluster.run(record, ["ring"], (P.ranks,))))
 
 # %% [markdown]
-# A column is a *rank*, one of the four processes. A box is a **chunk** of the rank's array. A **stripe** in rank 2's colour means that the chunk's sum contains rank 2's numbers. A thick border marks a complete sum. Below each rank you read how much it has sent, in multiples of the array's size $K$. All messages are drawn as if they took equally long.
-#
 # **You will be able to**
 #
 # - write a ring allreduce from two loops, and count its steps and bytes;
 # - predict the time of an allreduce from three numbers that you measure, and say how far to trust the prediction;
-# - say what two levels save between hosts, and choose an algorithm for thousands of GPUs;
+# - choose an algorithm for ranks on several hosts, and for thousands of GPUs;
 # - judge the sentence "the cost of a ring allreduce does not depend on the number of workers".
 #
 # **You need** ranks, send and receive, latency and bandwidth from notebook [01](01_mpi_basics.ipynb). *Time:* 150 minutes: five for this introduction, three lessons of 50, 35 and 20, a project of 35 minutes, and five for what breaks. Each lesson runs after the cells above, without the other lessons. *Cores:* two are enough. *GPU:* none.
@@ -62,19 +61,19 @@ animate(schedules(cluster.run(record, ["ring"], (P.ranks,))))
 # %% [markdown]
 # ## Lesson 1. How do ranks add up their arrays?
 #
-# *50 minutes.* Four workers each have a gradient of 100 MB, and all of them need the sum. One way is a chain. Worker 0 sends to worker 1, which adds its own gradient and sends the result to worker 2, and so on. Worker 3 sends the sum back along the chain. Is there a better way?
+# *50 minutes.* Four ranks each have a gradient of 100 MB, and all of them need the sum. One way is a chain. Rank 0 sends its gradient to rank 1, which adds its own and sends the result to rank 2, and so on. Rank 3 sends the sum back along the chain. Can the ranks share this work better?
 #
-# > **Predict.** How many MB does the busiest worker of the chain send? Can the four get their sum with no worker sending more than 150 MB ("yes" or "no")? A thousand workers share the load evenly: how many MB must each of them send at least? Type your answers in place of the dots.
+# > **Predict.** How many MB does the busiest rank of the chain send? Can the four get their sum with no rank sending more than 150 MB ("yes" or "no")? If a thousand ranks share the load evenly, how many MB must each of them send at least?
 
 # %%
 guess["MB sent by the busiest of four, in a chain"] = ...
-guess["no worker more than 150 MB"] = ...
+guess["no rank more than 150 MB"] = ...
 guess["MB sent by each of a thousand, at least"] = ...
 
 # %% [markdown]
 # ### Four numbers on four ranks
 #
-# Rank $r$ starts with the numbers $10r, 10r+1, 10r+2, 10r+3$. Every rank wants the four sums. MPI's own `Allreduce` computes them, as a reference:
+# Rank $r$ starts with the numbers $10r, 10r+1, 10r+2, 10r+3$. Every rank wants four sums: of all first numbers, of all second numbers, and so on. As a reference, MPI's `Allreduce` computes them:
 
 # %%
 # %%ranks
@@ -87,7 +86,7 @@ chunks = np.split(x.copy(), size)  # here each chunk is one number
 print(*x.astype(int), "->", *reference.astype(int))
 
 # %% [markdown]
-# Now by hand. Put the ranks on a ring, on which each rank sends only to its right neighbour, rank $r+1$ (numbers of ranks and chunks are modulo $N$). In every step every rank sends **one chunk**, and adds what it receives to its own chunk of the same number. Rank $r$ first sends chunk $r-1$. After that it always sends the chunk to which it has just added. The picture shows the first step halfway; the four chunks in dashed frames are on their way:
+# Now by hand. Cut each array into $N$ chunks; here a chunk is one number. Put the ranks on a ring, in which rank $r$ sends only to its right neighbour, rank $r+1$ (ranks and chunks are numbered modulo $N$). In every step every rank sends **one chunk**, and adds the chunk that it receives to its own chunk of the same number. Rank $r$ first sends chunk $r-1$, and then always the chunk to which it has just added. In the picture, the four chunks of the first step (dashed frames) are on their way:
 
 # %%
 from helpers.plots.animation import draw_state
@@ -108,7 +107,7 @@ for step in range(size - 1):
 assert mine[rank] == reference[rank]
 
 # %% [markdown]
-# Compare with the sums above: after three steps chunk $r$ on rank $r$ is complete. The other chunks are partial sums. This half of the ring is called *reduce-scatter*. Why is chunk $i$ complete on rank $i$? It starts on rank $i+1$ and moves one rank to the right in each of $N-1$ steps: $i + 1 + (N - 1) = i + N$, which is rank $i$ again.
+# After three steps, chunk $r$ is complete on rank $r$: compare it with the sums above. The other chunks are partial sums. This half of the ring is called *reduce-scatter*. Why is chunk $i$ complete on rank $i$? It starts on rank $i+1$ and moves one rank to the right in each of $N-1$ steps, so it ends on rank $i + 1 + (N - 1) = i + N$, which is rank $i$.
 #
 # The second half, *allgather*, sends the complete chunks round the ring once more. You write it.
 #
@@ -171,17 +170,17 @@ check.ring_allreduce(ring_allreduce, cluster=cluster)
 # %% [markdown]
 # ### Five ways, watched
 #
-# The ring is one of five ways to allreduce:
+# Here are five algorithms for an allreduce:
 #
-# | algorithm | what happens | steps, one after another |
+# | algorithm | what happens | steps |
 # |---|---|---|
 # | chain | the sum passes from rank to rank, and back | $2(N-1)$ |
-# | tree | neighbours pair up: the right one sends its array, the left one adds. The left ones pair up again, until rank 0 has the sum. It returns the same way | $2\lceil\log_2 N\rceil$ |
-# | recursive doubling | partners exchange *whole arrays*, and both add; partners are at distance 1, then 2, then 4 | $\log_2 N$, for $N$ a power of two |
+# | tree | neighbours pair up: the right one sends its array, the left one adds. The left ones pair up again, until rank 0 has the sum. The sum returns the same way | $2\lceil\log_2 N\rceil$ |
+# | recursive doubling | partners exchange *whole arrays*, and both add; partners are at distance 1, then 2, then 4, and so on | $\log_2 N$, for $N$ a power of two |
 # | ring | $N$ chains at once, one for each chunk | $2(N-1)$ |
 # | halving and doubling | partners exchange *halves*, then quarters, and so on, until each rank has one complete chunk; then the same way back | $2\log_2 N$, for $N$ a power of two |
 #
-# Choose one algorithm after another from the menu, and press ▶|, with 4 ranks first. Which algorithms keep every column busy? Then set the tree and the ring to 8 ranks: how much more than with 4 does the busiest rank send? (Green label: recorded on your ranks. Grey: simulated.)
+# Choose an algorithm from the menu, and press ▶|, first with 4 ranks. In which algorithms does every rank send in every step? Then set the tree and the ring to 8 ranks: how much more does the busiest rank send than with 4? (Green label: recorded on your ranks. Grey: simulated.)
 
 # %%
 FOUR = ["chain", "tree", "recursive_doubling", "ring"]
@@ -192,7 +191,7 @@ animate([*plans, *(halving.schedule(n) for n in (4, 8))])
 # %% [markdown]
 # ### Bytes for each rank
 #
-# The ranks count what they send in an allreduce of $K = 1.2$ MB by chain, tree, recursive doubling and ring:
+# In chain and tree, some ranks wait in each step; in the other three algorithms, every rank sends. Now your ranks count what they send in an allreduce of 1.2 MB. Compare the highest bars:
 
 # %%
 counted = cluster.run(sent, FOUR, 1_200_000)
@@ -203,18 +202,16 @@ plt.show()
 thousand = cost.sent("ring", 1000)
 guess.answer("MB sent by the busiest of four, in a chain", round(100 * cost.sent("chain", 4)))
 most = 100 * cost.sent("ring", 4)
-guess.answer("no worker more than 150 MB", "yes" if most <= 150 else "no")
-print(f"in a ring of four, each worker sends {most:g} MB; of a thousand, {100 * thousand:.1f} MB")
+guess.answer("no rank more than 150 MB", "yes" if most <= 150 else "no")
+print(f"in a ring of four, each rank sends {most:g} MB; of a thousand, {100 * thousand:.1f} MB")
 guess.answer("MB sent by each of a thousand, at least", 100 * thousand)
 
 # %% [markdown]
-# In the chain, the busiest rank sends $2K$ bytes for any $N$ above 2: the array once in each direction. In the tree, rank 0 sends $K$ bytes in each of the $\log_2 N$ steps on the way back; in recursive doubling, every rank sends as much. In the ring, every rank sends a chunk of $K/N$ bytes in each of $2(N-1)$ steps.
+# In the chain, each inner rank sends the array once in each direction, $2K$ bytes. In the tree, rank 0 sends it in each of the $\log_2 N$ steps on the way back, $K\log_2 N$ in all; in recursive doubling, every rank sends as much. In the ring, every rank sends a chunk of $K/N$ bytes in each of $2(N-1)$ steps.
 #
-# Can any algorithm send less than the ring? To complete one sum, all ranks but one must send their part of it. For all sums together, that makes $(N-1)K$ bytes. A complete sum must then reach the $N-1$ ranks that do not have it. For all sums, that makes another $(N-1)K$ bytes. Shared evenly over $N$ ranks, each sends $2(N-1)K/N$, exactly what a rank of the ring sends (full proof: Patarasuk and Yuan 2009).
+# Can any algorithm send less than the ring? Take one number of the result. Before it is complete, all ranks but one must each send their part of it. Then the complete number must reach the $N-1$ ranks that do not have it. So it travels at least $2(N-1)$ times, and the whole array at least $2(N-1)K$ bytes. Shared evenly over $N$ ranks, each sends $2(N-1)K/N$, as in the ring. (Where the network's switches add, as in NVIDIA's SHARP, each rank sends only $K$ bytes.)
 #
-# *In-network reduction* gets below this bound. In NVIDIA's SHARP the switches add: each rank sends its array once and receives the sums once, $K$ bytes each way.
-#
-# **Answer.** Cut the array into $N$ chunks, and let $N$ chains run at once: a ring. Every rank sends $2(N-1)K/N$ bytes. Unless switches add, every algorithm has a rank that sends at least as much. Halving and doubling sends as little in fewer steps. *Evidence: your ranks counted the bytes that the formula predicts.*
+# **Answer.** Yes: cut the array into $N$ chunks, and let $N$ chains run at once, a ring. Every rank sends $2(N-1)K/N$ bytes. Unless switches add, every algorithm has a rank that sends at least as much. Halving and doubling sends as little in fewer steps. *Evidence: your ranks' counts equal the formulas.*
 
 # %% [markdown]
 # ## Lesson 2. What does an allreduce cost?
@@ -231,7 +228,7 @@ guess["becomes flat"] = ...
 # %% [markdown]
 # ### The model: count steps, bytes and additions
 #
-# A message of $m$ bytes takes $\alpha + m\beta$, and adding it takes $m\gamma$. Count only the messages and additions that must wait for one another:
+# A message of $m$ bytes takes $\alpha + m\beta$, and adding it takes $m\gamma$. What happens at the same time counts once. For example, the ring takes $2(N-1)$ steps with a chunk of $K/N$ bytes each, and each rank adds $N-1$ chunks:
 #
 # | algorithm | predicted time |
 # |---|---|
@@ -241,7 +238,7 @@ guess["becomes flat"] = ...
 # | ring | $2(N-1)\left(\alpha + \frac{K}{N}\beta\right) + \frac{N-1}{N}\,K\gamma$ |
 # | halving and doubling | $2\log_2 N\,\alpha + 2\,\frac{N-1}{N}\,K\beta + \frac{N-1}{N}\,K\gamma$ |
 #
-# A lecture says that the ring costs each worker $2(N-1)K/N$ bytes, "independent of N". Is its cost independent of $N$?
+# A lecture says that the ring costs each worker $2(N-1)K/N$ bytes, "independent of N". Do its bytes and its steps depend on $N$?
 
 # %%
 counts = [2**k for k in range(1, 15)]
@@ -260,11 +257,11 @@ plt.show()
 guess.answer("becomes flat", "bytes")
 
 # %% [markdown]
-# The bytes become flat: $K$ for two workers, $1.5K$ for four, never more than $2K$. The steps do not: there are $2(N-1)$ of them, and each costs a latency $\alpha$. So with many workers the lecture's sentence is nearly true of bytes, but not of time.
+# The bytes become flat: $K$ for two ranks, $1.5K$ for four, never more than $2K$. The steps do not: there are $2(N-1)$ of them, and each costs a latency $\alpha$. So with many ranks the lecture's sentence is nearly true of bytes, but not of time.
 #
 # ### Measure α, β and γ
 #
-# Two ranks play ping-pong with messages of growing size, as in notebook 01, and we fit the line $\alpha + \beta m$. A second line is fitted to steps in which *all* ranks send to the right at once, as in a ring. For $\gamma$ all ranks time an addition. All times in the pictures are the best of several runs, since other programs can only make a run longer.
+# In a *ping-pong* only ranks 0 and 1 play, as in notebook 01; in a *ring step* all ranks send to the right at once. We time both, and fit a line $\alpha + \beta m$ to each. For $\gamma$ all ranks time an addition. Times are the best of several runs, since other programs can only make a run longer. Do the two lines differ?
 
 # %%
 with Others() as others:
@@ -288,7 +285,7 @@ style.doubt(ax.figure, others)
 plt.show()
 
 # %% [markdown] claims="08-ping-pong"
-# In a ring all ranks send at once and share cores and memory; in a ping-pong only one sends. So a ping-pong promises too short a time, and we predict with the line of the *ring steps*. In our two records, each on two cores, a ring took 4 to 17 times as long as the ping-pong promised:
+# In a ring all ranks send at once and share cores and memory; in a ping-pong only one rank sends at a time. So a ping-pong predicts too short a time for a ring. In our two records, each on two cores, the ring took 4 to 17 times as long as predicted. From here on we predict with the line of the *ring steps*.
 
 # %%
 claims.evidence("08-ping-pong")
@@ -296,7 +293,7 @@ claims.evidence("08-ping-pong")
 # %% [markdown]
 # ### The race
 #
-# The same four algorithms and MPI's own `Allreduce` run in turns, so that a disturbance hits all of them.
+# Does the model predict which algorithm is fastest? The four algorithms and MPI's own `Allreduce` run in turns. Markers: measured. Dashed lines: predicted.
 
 # %%
 array_sizes = [1_024, 16_384, 262_144, 1_048_576, 4_194_304]
@@ -314,7 +311,7 @@ style.doubt(ax.figure, others)
 plt.show()
 
 # %% [markdown]
-# Is the algorithm that the model calls fastest really the fastest? In brackets: measured ÷ predicted time.
+# The next cell sorts the algorithms from fastest to slowest. In brackets: measured ÷ predicted time.
 
 # %%
 near = 0
@@ -331,7 +328,7 @@ print(f"{near} of {2 * len(flat)} ratios are between a half and two")
 others.say()
 
 # %% [markdown]
-# A model of three numbers knows nothing of caches or of the change from [eager](glossary.md#eager) to [rendezvous](glossary.md#rendezvous): a ratio between a half and two is good. Tree and recursive doubling test it; the ring hardly does, since α and β were fitted to its steps. With four ranks on two cores the measured order may differ from the predicted one, as in this recorded race:
+# The model ignores caches and the change from [eager](glossary.md#eager) to [rendezvous](glossary.md#rendezvous), so a ratio between a half and two is good. The ring hardly tests the model, since α and β were fitted to ring steps; tree and recursive doubling do. With four ranks on two cores the measured order may differ from the predicted one, as in this recorded race:
 #
 # | milliseconds for | recursive doubling | tree | ring | chain |
 # |---|---|---|---|---|
@@ -339,7 +336,7 @@ others.say()
 # | 1 MB | 2.6 | 3.4 | **1.3** | 2.1 |
 # | 8 MB | 13.8 | 18.0 | **7.4** | 13.7 |
 #
-# Medians of 11 (AMD EPYC, 21 November 2026, suite *allreduce* in `data/bench`). As in the model, few steps win for short arrays, few bytes for long ones. Against the model, the chain is not last: second at 1 MB, level with recursive doubling at 8 MB.
+# Medians of 11 (AMD EPYC, 21 November 2026, suite *allreduce* in `data/bench`). As in the model, few steps win for 4 KB, and few bytes for 1 and 8 MB. Against the model, the chain is not always last: it is second at 1 MB.
 #
 # ### Exercise 3: where ring and tree cross
 #
@@ -365,7 +362,7 @@ def crossover(N, alpha, beta):
 check.crossover(crossover)
 
 # %% [markdown]
-# The dotted line is the crossover by your formula, with the α and β of the ring steps. If you wrote your own ring in Lesson 1, it races too, with hollow marks.
+# Now tree and ring race at more sizes. The dotted line is the crossover by your formula, with the α and β of the ring steps. If you wrote your own ring in Lesson 1, it races too, with hollow markers.
 
 # %%
 # %%ranks
@@ -411,27 +408,29 @@ print("the ring was faster at", ", ".join(map(written, ahead)) or "no size", end
 print(f"; by your formula from {written(crossover_size)} on" if crossover_size else "")
 
 # %% [markdown]
-# **Answer.** Time = $\alpha$ × steps + $\beta$ × bytes sent + $\gamma$ × bytes added, one after another. In this model few steps win for short arrays and few bytes for long ones; your formula says where tree and ring cross. Fit $\alpha$ and $\beta$ while all ranks are at work. *Evidence: the records of ping-pongs and of a race; your own race if its picture is not marked as busy.*
+# **Answer.** Time = $\alpha$ × steps + $\beta$ × bytes sent + $\gamma$ × bytes added, where what happens at the same time counts once. In this model few steps win for short arrays and few bytes for long ones; your formula says where tree and ring cross. Fit $\alpha$ and $\beta$ while all ranks are at work. *Evidence: the records of ping-pongs and of a race; your own race if its picture is not marked as busy.*
 
 # %% [markdown]
 # ## Lesson 3. What changes between hosts, and with thousands of ranks?
 #
-# *20 minutes.* So far all ranks shared one memory. Real training runs on several [hosts](glossary.md#host), and the ranks of a host share its links. What does that do to the choice of an algorithm?
+# *20 minutes.* So far all ranks shared one memory. Real training runs on several [hosts](glossary.md#host), and a host's ranks share its links. Which algorithm is best there?
 #
 # ### Between hosts
 #
-# `Network` makes four hosts inside your machine (*namespaces* of the Linux kernel). Each has a name, a network of its own, and one link to a switch, at the rate that you ask for. Ranks on one host share memory. A link of 100 Mbit/s is so slow that it, and not your processor, sets the time.
+# `Network` emulates four hosts on your machine (by *namespaces* of the Linux kernel), with two ranks each. The ranks of a host share memory, and one link to a switch. The link's rate is 100 Mbit/s, so low that the link should set the time, not your processor.
 #
-# The algorithm *two levels* knows which ranks share a host. First, the ranks of each host reduce-scatter over memory: each gets the host's sums of one share of the array. Then ranks with the same share allreduce it across hosts. Finally, the ranks of each host allgather the shares.
+# A new algorithm, *two levels*, knows which ranks share a host. First, the two ranks of each host reduce-scatter through memory: each gets the host's sums of one half of the array. Then the four ranks with the same half, one on each host, allreduce it over the links. Finally, the two ranks of each host allgather the halves through memory.
 #
-# > **Predict.** In an allreduce of $K$ bytes over $H$ hosts, at least $2(H-1)/H \cdot K$ bytes must leave the *busiest* host, whatever the algorithm: for 1 MB ($2^{20}$ bytes) and four hosts, 1.57 million bytes. A link of 100 Mbit/s carries 12 million bytes a second besides packet headers. How many ms do the bytes take? Each host has two ranks. Which algorithm comes nearest to this time: "chain", "tree", "recursive doubling", "ring" or "two levels"?
+# By the argument of Lesson 1, with hosts in place of ranks, at least $2(H-1)/H \cdot K$ bytes must leave the busiest of $H$ hosts. For $K$ = 1 MB ($2^{20}$ bytes) and four hosts this is 1.57 million bytes.
+#
+# > **Predict.** Without packet headers, a link of 100 Mbit/s carries 12 million bytes a second. How many ms do the 1.57 million bytes take? Which algorithm comes nearest to this time: "chain", "tree", "recursive doubling", "ring" or "two levels"?
 
 # %%
 guess["ms for 1.57 million bytes on one link"] = ...
 guess["fastest between hosts"] = ...
 
 # %% [markdown]
-# To predict, we need α and β twice: between hosts from ring steps, with all ranks at work, as in Lesson 2; inside a host from a ping-pong. In the model a step sends over memory and links at once. It lasts until the slower is done: the message in memory, or all bytes on the busiest link.
+# The model now needs α and β twice: for links from ring steps, with all ranks at work, as in Lesson 2; for memory from a ping-pong. A step takes as long as its slowest part: a message in memory, or all bytes on the busiest link.
 
 # %%
 network = Network(hosts=4, rate=100e6)  # bit/s; two ranks on each, side by side: 0 and 1, 2 and 3
@@ -465,7 +464,7 @@ guess.answer("ms for 1.57 million bytes on one link", least)
 guess.answer("fastest between hosts", costs.shown(min(took, key=took.get)))
 
 # %% [markdown] claims="08-two-levels"
-# Ring and two levels come nearest to the least time, and either may win a run. Two levels send $2(H-1)/H\cdot K = 1.5K$ out of each host, and the ring $2(N-1)/N\cdot K = 1.75K$. By bytes, two levels should save 14 %. In our two records for 1 MB they save 3 to 5 % at 100 Mbit/s, and 30 to 40 % at 1 Gbit/s: bytes alone do not set the time. In the table, *equal* means within 10 %:
+# Ring and two levels come nearest to the least time, and either may win a run. Two levels send $2(H-1)/H\cdot K = 1.5K$ out of each host, and the ring $2(N-1)/N\cdot K = 1.75K$. By bytes alone, two levels should save 14 %. In our two records for 1 MB they save 3 to 5 % at 100 Mbit/s, and 29 to 39 % at 1 Gbit/s: bytes alone do not set the time. For 16 KB the records decide nothing. In the table, *equal* means within 10 %:
 
 # %%
 claims.evidence("08-two-levels")
@@ -473,12 +472,12 @@ claims.evidence("08-two-levels")
 # %% [markdown]
 # ### Thousands of ranks
 #
-# Take hosts (*nodes*) of $G = 8$ GPUs. NVLink joins the GPUs of a node; **one** port of a fast network, InfiniBand, leads to the other nodes (large training machines have four to eight ports). Let the number of nodes grow to $M = 2048$, that is $N = GM = 16\,384$ GPUs. This is the model alone, with β from data sheets and α from the table of NCCL, NVIDIA's library of collectives (`helpers/collectives/links.py`):
+# Take hosts (*nodes*) of $G = 8$ GPUs each. NVLink joins the GPUs of a host; **one** port of a fast network, InfiniBand, leads to the other hosts (large machines have four to eight). Let the number of hosts grow to $H = 2048$, that is $N = GH = 16\,384$ GPUs. Here we have the model alone, with β from data sheets and α from a table in NCCL, NVIDIA's library of collectives:
 #
 # - **flat ring** through all GPUs: $2(N-1)$ steps, each as slow as its slowest link;
-# - **tree** inside every node, and a tree over the nodes: $2(\log_2 G + \log_2 M)$ steps of $K$ bytes;
-# - **two levels, ring**: $2(G-1)$ steps inside the nodes, and a ring of $2(M-1)$ steps between them;
-# - **two levels, halving**: the same inside the nodes; between them halving and doubling sends the ring's bytes in $2\log_2 M$ steps.
+# - **tree** inside every host, and a tree over the hosts: $2(\log_2 G + \log_2 H)$ steps of $K$ bytes;
+# - **two levels, ring**: $2(G-1)$ steps inside the hosts, and a ring of $2(H-1)$ steps between them;
+# - **two levels, halving**: the same inside the hosts; between them halving and doubling, which sends the ring's bytes in $2\log_2 H$ steps.
 #
 # > **Predict.** For 1 MB on 16 384 GPUs: which of the four is fastest ("flat ring", "tree", "two levels, ring", "two levels, halving")?
 
@@ -491,7 +490,7 @@ from helpers.collectives.links import PRESETS
 
 
 def with_halving(m):
-    """Two levels, between nodes by halving and doubling: the ring's bytes in fewer steps."""
+    """Two levels, between hosts by halving and doubling: the ring's bytes in fewer steps."""
     ring, fewer = m.two_level(), 2 * (m.nodes - 1) - 2 * np.log2(m.nodes)
     return Cost(ring.fixed - fewer * m.between.alpha, ring.per_byte)
 
@@ -515,14 +514,13 @@ panels[1].set_ylabel("")
 panels[0].figure.set_label("Time on 8 to 16 384 GPUs by the model, for 1 MB and for 102 MB")
 plt.show()
 largest = {name: way(machines[-1]).at(1e6) for name, way in WAYS.items()}
+print("1 MB, 16 384 GPUs:", "; ".join(f"{way} {1e3 * s:.3g} ms" for way, s in largest.items()))
 guess.answer("fastest for 1 MB on 16 384 GPUs", min(largest, key=largest.get))
 
 # %% [markdown]
-# The flat ring's time grows with the number of ranks: with 16 384 GPUs it takes 32 766 steps, and latency is nearly all of its time. The tree's time grows slowly, but each of its steps carries the whole array. Between nodes, halving and doubling has as few steps as the tree and as few bytes as the ring. (The kink between 8 and 16 GPUs is where the second node begins.)
+# Two levels with halving are the fastest on 16 384 GPUs, for both sizes: between hosts they take as few steps as the tree and send as few bytes as the ring. The flat ring takes 32 766 steps, and latency is nearly all of its time. The tree takes few steps, but each carries the whole array.
 #
-# NCCL reaches few steps and few bytes in another way, by *double binary trees*. Two trees run at once, each for half of the array, and no rank has children in both. A rank then sends at most $2K$, the limit of the ring, in about $2\log_2 N$ steps and a few more, as the array travels in pieces.
-#
-# **Answer.** The busiest link sets a least time: let few bytes leave each host. Two levels send fewest; how much time that saves depends on size and link. (The appendix [A3](A3_more_of_allreduce.ipynb) seats ranks on hosts.) With thousands of ranks each step's latency counts, too: an algorithm needs few steps *and* few bytes. *Evidence: the bars above and the record of two levels; for thousands of GPUs, the model alone.*
+# **Answer.** The busiest link sets a least time: let few bytes leave each host. Two levels send fewest; how much time that saves depends on size and link. With thousands of ranks each step's latency counts, too: an algorithm needs few steps *and* few bytes. *Evidence: the bars above and the record of two levels; for thousands of GPUs, the model alone.*
 
 # %% [markdown]
 # ## Project: few steps *and* few bytes
@@ -602,23 +600,23 @@ except (RankTimeoutError, RankError) as error:
 guess.answer("one rank in another order", came_of_it)
 
 # %% [markdown]
-# All ranks must call the same collectives in the same order. If one does not, the outcome depends on the library: a deadlock, an error about sizes, or, worst of all, a wrong result. In training it happens when one rank skips a layer, or takes an `if` that the others do not take.
+# All ranks must call the same collectives in the same order. If one does not, the outcome depends on the library: a deadlock, an error about sizes, or, worst of all, a wrong result. In training it happens when one rank skips a layer or takes another branch of an `if`.
 #
 # <details><summary><b>What the sources say, what we measured</b></summary>
 #
 # | the sources say | here |
 # |---|---|
-# | allreduce by a chain: "communication per worker is N" | lesson 1: of four ranks, the ends of the chain send $K$ bytes, the others $2K$; the $N$ is in the number of *steps*, 6 |
+# | allreduce by a chain: "communication per worker is N" | lesson 1: no, the ends of the chain send $K$ bytes, the ranks between them $2K$; the number of *steps*, $2(N-1)$, grows with $N$ |
 # | ring allreduce: can workers do without a server? | yes: two loops over `Sendrecv`, no rank is special |
 # | a worker sends $2(N-1)K/N$ bytes, whatever $N$ is | lesson 1: $1.5K$ counted for four; the bytes become flat, the steps grow |
-# | reduce part $i$ to worker $i$, all at once, then broadcast each | the ring does this step by step: rank $i$ gets the sum of chunk $i$, and passes it on |
+# | reduce part $i$ to worker $i$, all at once, then broadcast each | the ring does this step by step: rank $i$ completes the sum of chunk $i$ and sends it round |
 # | the six collectives, drawn; PCIe, NVLink, Ethernet, InfiniBand, RDMA | in the appendix [A3](A3_more_of_allreduce.ipynb) |
 #
 # </details>
 #
 # ## In practice, and where to read on
 #
-# You call `torch.distributed.all_reduce` or `DistributedDataParallel`; NCCL (on GPUs) or gloo (on CPUs) does the work. NCCL estimates the time of rings and trees from a table of latencies and bandwidths such as ours, and takes the faster. To compare times across collectives and numbers of ranks, nccl-tests turn them into *bus bandwidths*; [appendix A3](A3_more_of_allreduce.ipynb) measures two. Baidu and Horovod brought the ring to deep learning.
+# You call `torch.distributed.all_reduce` or `DistributedDataParallel`; NCCL (on GPUs) or gloo (on CPUs) does the work. NCCL estimates the time of rings and trees from a table of latencies and bandwidths such as ours, and takes the faster. Its *double binary trees* send few bytes in few steps: two trees run at once, each with half of the array. [Appendix A3](A3_more_of_allreduce.ipynb) compares collectives by their *bus bandwidth*, and places ranks on hosts.
 #
 # - R. Rabenseifner, *Optimization of collective reduction operations*, 2004: halving and doubling.
 # - R. Thakur, R. Rabenseifner, W. Gropp, [Optimization of collective communication operations in MPICH](https://doi.org/10.1177/1094342005051521), 2005: the algorithms and their costs.

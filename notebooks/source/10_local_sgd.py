@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Train replicas that talk less
 #
-# In this notebook you train four replicas that *meet* only now and then, to average their parameters. You predict how far they drift apart in between, and how often they should meet on a link of a given speed. At the end you write a scheme of your own for a slow link.
+# In this notebook you train four replicas that *meet* only now and then, to average their parameters. At the end you write a scheme of your own for a slow link.
 
 # %%
 from dataclasses import dataclass
@@ -61,19 +61,19 @@ met = {"H = 20": range(20, 61, 20), "H = 4": range(4, 61, 4)}  # after these ste
 replicas(draw.plane(paths, curve.loss_of, cells=(28, 20)), met)
 
 # %% [markdown]
-# Four replicas of one network fit a curve, each with data of its own. Thin lines join points of equal loss. Press *play*: the replicas drift apart, and jump to their mean when they meet. Then choose another run. In *never*, they part for good. (The picture shows two of 16 401 directions: a replica that seems to stand still may move in the others.)
+# Four replicas of one network fit a curve, each with data of its own. The picture is a plane in the space of their 16 401 parameters; thin lines join points of equal loss. Press *play*: the replicas drift apart, and jump to their mean when they meet. Then choose another run.
 #
-# Replicas that meet less often send less. What do they lose by it?
+# Replicas that meet less often send less. What does it cost them?
 #
 # **You will be able to**
 #
 # - write [local SGD](glossary.md#local-sgd), and say when it trains as one process does;
 # - predict from the noise of the gradients how far replicas [drift](glossary.md#consensus-distance) apart;
 # - predict which interval between averages is fastest on a link, and measure it;
-# - write DiLoCo's outer step, and say how fast replicas become alike if each mixes with its neighbours (gossip);
-# - weigh bytes against loss, and design a scheme for a slow link.
+# - write DiLoCo's outer step, and say how fast replicas become alike if each mixes only with its neighbours (gossip);
+# - design a scheme for a slow link.
 #
-# **You need** notebook [02](02_sgd_sync_async.ipynb) (replicas, averaged gradients, momentum) and from [08](08_allreduce_animation.ipynb) what a ring allreduce sends. *Time:* 130 minutes: three lessons, a project of 25 minutes, and ten for what breaks. Each lesson runs after the cells above, without the others; the project needs Lesson 3, *What breaks* Lesson 1. *Cores:* 2 or more. *GPU:* none.
+# **You need** notebook [02](02_sgd_sync_async.ipynb) (replicas, averaged gradients, momentum) and from [08](08_allreduce_animation.ipynb) what a ring allreduce sends. *Time:* 130 minutes: three lessons, a project of 25 minutes, and ten for what breaks. Each lesson runs after the cells above; the project needs Lesson 3, and *What breaks* needs Lesson 1. *Cores:* 2 or more. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
@@ -81,22 +81,19 @@ replicas(draw.plane(paths, curve.loss_of, cells=(28, 20)), met)
 # | symbol | meaning | shape or unit |
 # |---|---|---|
 # | $R$, $r$ | number of replicas; one of them | 1 |
-# | $\theta_r$, $\bar\theta$ | parameters of replica $r$; the mean over the replicas | $(P,)$ |
-# | $H$, $h$, $n(H)$ | steps from one average to the next; steps since an average; steps needed to reach a given loss | steps |
-# | $\lambda$, $\mu$ | learning rate, momentum | 1 |
-# | $\sigma^2$ | variance of one replica's gradient, summed over the parameters | 1 |
-# | $\Xi$ | consensus distance $\frac1R \sum_r \lVert\theta_r-\bar\theta\rVert^2$ | 1 |
+# | $\theta_r$, $\bar\theta$ | the $P$ parameters of replica $r$; their mean over the replicas | $(P,)$ |
+# | $g_r$ | gradient of replica $r$'s mini-batch | $(P,)$ |
+# | $H$ | steps from one average to the next | steps |
+# | $\lambda$ | learning rate | 1 |
 # | $T$, $A$ | time of one gradient; of one average | s |
-# | $K$, $\alpha$, $\beta$ | bytes of all parameters; latency of a message; time for each further byte | B, s, s/B |
-# | $\Delta$, $v$, $\eta$ | movement of a round (the $H$ steps between two averages), sign reversed; velocity and rate of the outer optimizer | $(P,)$, 1 |
-# | $W$, $q$ | matrix by which replicas mix with their neighbours; its second-largest absolute eigenvalue | $(R, R)$, 1 |
+# | $\alpha$, $\beta$ | latency of a message; time for each further byte | s, s/B |
 
 # %% [markdown]
 # ## Lesson 1. How far do replicas drift while they are alone?
 #
-# *45 minutes.* Replicas that average their gradients in every step stay equal. If they average their *parameters*, and only after every $H$ steps, they send $1/H$ of the bytes. What happens to them in between?
+# *45 minutes.* Replicas that average their gradients in every step stay equal. If they average their *parameters*, and only after every $H$ steps, they send $1/H$ of the bytes. How far do they drift apart in between?
 #
-# > **Predict.** Four replicas train on the digits. If they meet every 64 steps instead of every 8, how many times as large is $\Xi$, their mean squared distance from the mean, just before they meet? Replace the dots.
+# > **Predict.** Four replicas train on the digits. If they meet every 64 steps instead of every 8, how many times as large is $\Xi$, the mean squared distance of the replicas from their mean, just before they meet? Replace the dots.
 
 # %%
 guess["Ξ before the average at H = 64 ÷ at H = 8"] = ...
@@ -104,11 +101,11 @@ guess["Ξ before the average at H = 64 ÷ at H = 8"] = ...
 # %% [markdown]
 # ### Go alone, then meet
 #
-# In local SGD (Stich, 2019) every replica makes $H$ steps of its own; then all replicas replace their parameters by the mean:
+# In local SGD (Stich, 2019) every replica makes $H$ steps of its own; then all take the mean of their parameters:
 #
 # $$\theta_r \leftarrow \theta_r - \lambda g_r(\theta_r) \quad\text{in each step},\qquad \theta_r \leftarrow \bar\theta \quad\text{after every } H \text{ steps}.$$
 #
-# We begin with one number $\theta$ on each of four ranks. Rank $r$ has the loss $\frac{a_r}{2}(\theta - x_r)^2$ with $x = 1, 2, 3, 6$ and $a = 1, 1, 1, 5$. All begin at 0, with $\lambda = 0.1$. The mean loss is least at $\sum a_r x_r / \sum a_r = 4.5$. Where do the replicas end if they meet in every step, and where if they meet every 20 steps?
+# Take one number $\theta$ on each of four ranks. Rank $r$ has the loss $\frac{a_r}{2}(\theta - x_r)^2$ with $x = 1, 2, 3, 6$ and $a = 1, 1, 1, 5$. All begin at 0, with $\lambda = 0.1$. The mean loss is least at $\sum a_r x_r / \sum a_r = 4.5$. Where do the replicas end if they meet in every step, and where if they meet every 20 steps?
 
 # %%
 # %%ranks
@@ -123,7 +120,7 @@ for H in (1, 5, 20):
         print(f"H = {H:2d}: all are at {theta:.3f}")
 
 # %% [markdown]
-# Only $H = 1$ ends where the mean loss is least. The longer the replicas are alone, the nearer each comes to its own $x_r$, where *its own* loss is least, and so their mean to $(1+2+3+6)/4=3$. No noise is involved: where losses curve differently, local SGD at a fixed rate misses the least mean loss.
+# Only $H = 1$ ends at 4.5. A replica that is alone moves towards $x_r$, where *its own* loss is least. The longer the replicas are alone, the nearer their mean comes to the mean of the $x_r$, which is 3. So local SGD at a fixed rate need not end where the mean loss is least.
 #
 # ### Exercise 1: meet
 #
@@ -152,7 +149,7 @@ def meet(values, comm, step, period):
 check.meet(meet, cluster=cluster)
 
 # %% [markdown]
-# A few lines make your function a scheme for notebook 02's training loop. A small perceptron learns the digits; the replicas meet every 8 steps. Until your function is right, they train alone.
+# The next cell makes your function a scheme for notebook 02's training loop: a small perceptron learns the digits, with meetings every 8 steps. Until your function is right, the replicas train alone.
 
 
 # %%
@@ -173,7 +170,7 @@ print(f"accuracy of replica 0 after {mine.history.updates} steps: {mine.accuracy
 # %% [markdown]
 # ### $H=1$ trains as one process does
 #
-# With $H=1$, averaging after the step is the same as stepping by the mean gradient. This holds with momentum, too: the update is linear in the gradient, so each replica may have its own momentum. (It fails with Adam, whose update is not linear.) So four replicas with batches of 4 should train as one process does with the same digits in batches of 16. After 12 steps, what is the largest difference between their parameters?
+# With $H=1$, averaging the parameters after the step is the same as stepping by the mean gradient. This holds with momentum, too, since the update is linear in the gradient. (Adam's is not.) So four replicas with batches of 4 should train as one process does with the same digits in batches of 16. After 12 steps of LeNet, how far are the replicas' parameters from the one process's, at most?
 
 # %%
 settings = {"steps": 12, "rate": 0.02, "momentum": 0.9, "timeout": 120}
@@ -183,11 +180,15 @@ for H in (1, 3):
     print(f"H = {H}: {np.abs(run.weights - one.weights).max():.0e} from one process")
 
 # %% [markdown]
-# With $H=1$ only rounding differs; with $H=3$ each replica takes gradients at parameters of its own.
+# With $H=1$ only rounding differs. With $H=3$ the replicas take gradients at different parameters.
 #
 # ### Noise drives replicas apart
 #
-# Let replica $r$'s gradient be $\nabla L$ plus noise of variance $\sigma^2$, with nearly the same $\nabla L$ for all. In each step the noise moves every replica by a random vector whose squared length is $\lambda^2\sigma^2$ on average. The mean of $R$ replicas moves by the mean of these vectors, whose squared length is $\lambda^2\sigma^2/R$. The [consensus distance](glossary.md#consensus-distance) $\Xi$ is the mean of the squares minus the square of the mean. So it grows by $\lambda^2\sigma^2 - \lambda^2\sigma^2/R = \lambda^2\sigma^2\,\frac{R-1}{R}$ in each step, and $h$ steps after an average
+# Why do replicas drift apart even if their data are alike? They have almost the same expected gradient $\nabla L$ while they are near each other, but each adds the noise of its own mini-batches. Let these noises be independent, with variance $\sigma^2$ (summed over the parameters). We measure how far apart the replicas are by the [consensus distance](glossary.md#consensus-distance):
+#
+# $$\Xi=\frac1R\sum_r\lVert\theta_r-\bar\theta\rVert^2 = \frac1R\sum_r\lVert\theta_r\rVert^2 - \lVert\bar\theta\rVert^2.$$
+#
+# In each step the noise moves every replica by a random vector with a mean squared length of $\lambda^2\sigma^2$. So the first term on the right grows by $\lambda^2\sigma^2$. The mean $\bar\theta$ moves by the mean of the $R$ vectors, so $\lVert\bar\theta\rVert^2$ grows by only $\lambda^2\sigma^2/R$. Hence $h$ steps after an average
 #
 # $$\Xi(h) = h\,\lambda^2\sigma^2\,\frac{R-1}{R}.$$
 #
@@ -214,7 +215,7 @@ def consensus_distance(values):
 check.consensus_distance(consensus_distance)
 
 # %% [markdown]
-# The next cell trains twice on the digits for 128 steps, each replica with all classes: once with averages every 8 steps, once every 64. Your function measures $\Xi$ after every second step, before anybody meets. We print its mean just before the averages of the second half. The prediction takes $\sigma^2$ at the final weights. Do the curves follow the predictions?
+# Do real replicas follow this line? The next cell trains on the digits for 128 steps, with $H=8$ and with $H=64$. Every replica sees all classes. Your function measures $\Xi$ after every second step, before the replicas meet. The cell prints $\Xi$ just before an average (the mean over the second half), and predicts it with $\sigma^2$ at the final weights.
 
 # %%
 right = check.consensus_distance.passed(consensus_distance)
@@ -246,7 +247,7 @@ _ = draw.drift(curves)
 plt.show()
 
 # %% [markdown] claims="10-drift-predicted"
-# Each curve is a saw: the distance climbs step by step and falls at each average. Between averages the prediction is a straight line; at $H=64$ the measured curve bends away below it. So noise alone predicts too much. In the record of five seeds, $\Xi$ just before an average falls short by 28 % at $H=8$ and by half at $H=64$. (Lesson 3 explains its *gossip*.)
+# No: noise alone predicts too much. At $H=64$ the measured curve bends away below the straight prediction. Over five seeds, $\Xi$ just before an average is 28 % below the prediction at $H=8$, and about half of it at $H=64$. (The record also has *gossip*, of Lesson 3.)
 
 
 # %%
@@ -262,21 +263,21 @@ def folded(id):
 folded("10-drift-predicted")
 
 # %% [markdown] claims="10-drift-curvature"
-# What bends the curve? The formula assumes that all replicas have the same $\nabla L$. On a curved loss they do not: along a direction of curvature $\kappa$, each step multiplies a replica's deviation by $1-\lambda\kappa$. To test this, evaluate all gradients at the *mean* of the replicas and change nothing else (`schemes.AtTheMean`). If the curved loss is the reason, $\Xi$ then grows eightfold in eight times as many steps:
+# What bends the curve? The formula assumes that all replicas have the same $\nabla L$. But on a curved loss, a replica away from the mean has a gradient of its own, which leads it back. To test whether this bends the curve, take every replica's gradient at the *mean* of the replicas and change nothing else (`schemes.AtTheMean`). Does $\Xi$ at $H=64$ become eight times $\Xi$ at $H=8$, as the formula says?
 
 # %%
 claims.evidence("10-drift-curvature")
 
 # %% [markdown] claims="10-drift-data"
-# It does: with gradients at the mean, $\Xi$ is eight to nine times as large at $H=64$ as at $H=8$, at both rates. With gradients at each replica's own position it is some five times as large (ten seeds). So the curve bends because a gradient at the replica's own position pulls the replica back.
+# Yes: with gradients at the mean, $\Xi$ at $H=64$ is eight to nine times $\Xi$ at $H=8$, at both rates. With gradients at each replica's own position, it is some five times. So the curve bends because gradients at the replicas' own positions pull them back.
 #
-# The formula has no term for data that differ. If each replica sees other classes than the others, their $\nabla L_r$ differ, and they drift further than noise alone takes them. Over the second half of a run, $\Xi$ is on average 2.5 times as large as with data alike at $H=8$, and 3.7 times at $H=64$.
+# So far the replicas' data were alike. If each replica sees classes of its own, $\nabla L$ differs between the replicas, and they drift further. Over the second half of a run, $\Xi$ is on average 2.5 times as large as with data alike at $H=8$, and 3.7 times at $H=64$.
 
 # %%
 folded("10-drift-data")
 
 # %% [markdown]
-# **Answer.** Noise alone makes $\Xi = h\,\lambda^2\sigma^2\frac{R-1}{R}$ after $h$ steps; a curved loss pulls the replicas back, and data that differ drive them further apart. *Evidence: the saw above, five seeds below the prediction, and the control at the mean.*
+# **Answer.** Noise alone would make $\Xi = h\,\lambda^2\sigma^2\frac{R-1}{R}$ after $h$ steps, eight times as large at $H=64$ as at $H=8$. On a curved loss the replicas' gradients pull them back, and $\Xi$ is only about five times as large. Data that differ drive the replicas further apart. *Evidence: the curves above and the three records.*
 
 # %% [markdown]
 # ## Lesson 2. How often should they meet?
@@ -291,11 +292,15 @@ guess["the fastest H at 100 Mbit/s"] = ...
 # %% [markdown]
 # ### Seconds are steps times time
 #
-# A step costs $T$, and every $H$-th step an average costs $A$ more. If a loss needs $n(H)$ steps, then
+# Each step costs $T$, and every $H$-th step costs an average, $A$, as well. If a given loss needs $n(H)$ steps, then
 #
-# $$\text{seconds}(H) = n(H)\,\left(T + \frac{A}{H}\right), \qquad A = 2(R-1)\,\alpha + 2\,\frac{R-1}{R}\,K\beta$$
+# $$\text{seconds}(H) = n(H)\,\left(T + \frac{A}{H}\right).$$
 #
-# $n(H)$ does not depend on the link, so we measure it once, without a link, with classes sorted (each replica sees its own classes). For each $H$ we use the rate, of four, that was best over three seeds. We check the loss every 4 steps; a run that does not reach it in time counts as `None`:
+# $A$ is the time of notebook 08's ring allreduce. With $K$ bytes of parameters it is
+#
+# $$A = 2(R-1)\,\alpha + 2\,\frac{R-1}{R}\,K\beta.$$
+#
+# $n(H)$ does not depend on the link, so we count it once, without a link. The data are sorted by class: each replica sees classes of its own. Each $H$ trains at its best rate, chosen from four over three seeds. The loss is tested every 4 steps:
 
 # %%
 rates, needed = {1: 0.2, 2: 0.2, 4: 0.1, 8: 0.1}, {}
@@ -307,13 +312,13 @@ for H, most in {1: 80, 2: 120, 4: 176, 8: 240}.items():
     print(f"H = {H} (λ = {rates[H]}): {needed[H]}")
 
 # %% [markdown] claims="10-steps-at-best"
-# Does $H=4$ need more steps than $H=1$ for all data and rates? We test five other seeds:
+# That was one seed. Does $H=4$ need more steps than $H=1$ on five other seeds, and with data alike, too?
 
 # %%
 claims.evidence("10-steps-at-best")
 
 # %% [markdown]
-# Yes, if each $H$ has its best rate: 2.4 times as many with classes sorted, 1.4 times with data alike. One rate of 0.05 for both hides much of this cost: it shows 1.7 and 1.0 times.
+# Yes, if each $H$ has its best rate: 2.4 times as many with sorted data, 1.4 times with data alike. With one rate of 0.05 for both, the cost seems smaller: 1.7 and 1.0 times.
 #
 # ### Exercise 3: the best interval
 #
@@ -347,7 +352,7 @@ for rate, seconds in average.items():
     print(f"{rate / 1e6:5.0f} Mbit/s: an average {1e3 * seconds:6.1f} ms; your best H: {best}")
 
 # %% [markdown]
-# Now we measure the seconds on four simulated hosts with links of 100 Mbit/s. Each gradient is made to take 10 ms.
+# Is the formula right? We measure the seconds on four simulated hosts with links of 100 Mbit/s. Each gradient is made to take 10 ms. The next cell prints by how much a run exceeds the prediction, for each step and for each average. In the picture, circles mark the fastest $H$ for each link.
 
 # %%
 measured, others = {}, Others()
@@ -389,28 +394,28 @@ if doubtful or not measured:
 guess.answer("the fastest H at 100 Mbit/s", fastest["H"])
 
 # %% [markdown]
-# A slow link needs a larger $H$: compare the circles at 1 Gbit/s and at 10 Mbit/s. At 100 Mbit/s an average takes longer than a gradient, and yet by the formula meeting in every step is fastest: $H=2$ needs over 1.5 times as many steps.
+# A slow link needs a larger $H$: compare the circles for 1 Gbit/s and for 10 Mbit/s. At 100 Mbit/s the formula says $H=1$, although an average takes longer than a gradient. In our run $H=1$ needs 36 steps and $H=2$ needs 60. So $H=2$ is faster only if $60\,(T + A/2) < 36\,(T + A)$, which means $A > 4T = 40$ ms.
 #
-# In our runs, the surplus for each step shrinks to a fraction from $H=1$ to $H=8$; the surplus for each average changes far less. So the averages take longer than predicted: each waits for the slowest replica, which the formula leaves out. The formula is furthest off at $H=1$, with the most averages; in your measurement a larger $H$ may win.
+# The measured runs take longer than predicted. In ours, the excess went with the averages: from $H=1$ to $H=8$ it shrank to a fraction for each step, and changed far less for each average. If 13 ms and your excess for each average together exceed 40 ms, a larger $H$ is faster.
 #
-# **Answer.** They should meet at the interval $H$ that makes $n(H)\,(T + A/H)$ least: seldom on a slow link, in every step on a fast one. *Evidence: the steps counted; the record; four hosts, if not marked as busy.*
+# **Answer.** They should meet at the interval $H$ that makes $n(H)\,(T + A/H)$ least. The longer an average takes, the larger this $H$. *Evidence: the steps counted, the record, and the picture of three links.*
 
 # %% [markdown]
 # ## Lesson 3. What else can they do when they meet?
 #
-# *25 minutes.* So far the replicas take the plain mean at a constant interval. What do three other schemes save, and what do they cost?
+# *25 minutes.* In local SGD the replicas take the plain mean at a constant interval. What do three other schemes save, and what do they cost?
 #
 # ### A short interval first
 #
-# **Post-local SGD** (Lin et al., 2020) keeps $H=1$ while the parameters move fast, and takes a larger $H$ later.
+# **Post-local SGD** (Lin et al., 2020) keeps $H=1$ at first, while the parameters move fast, and takes a larger $H$ later.
 #
 # ### A second optimizer
 #
-# **DiLoCo** (Douillard et al., 2023) lets a second, *outer* optimizer step once in each round. A round begins at the *anchor* $\theta$, where all replicas are equal, and ends when they meet, at the mean $\bar\theta$. The outer optimizer takes $\Delta = \theta - \bar\theta$ as its *gradient*. Like a gradient, $\Delta$ points backwards, from the mean to the anchor:
+# **DiLoCo** (Douillard et al., 2023) can move the replicas *beyond* their mean. They begin a round of $H$ steps at the *anchor* $\theta$, and end it with the mean $\bar\theta$. A second, *outer* optimizer then takes $\Delta = \theta - \bar\theta$ as its gradient: a step against $\Delta$ leads from the anchor towards the mean. This optimizer is SGD with Nesterov's momentum (velocity $v$, momentum $\mu$, rate $\eta$):
 #
 # $$v \leftarrow \mu v + \Delta, \qquad \theta \leftarrow \theta - \eta\,(\Delta + \mu v).$$
 #
-# The outer optimizer is SGD with Nesterov's momentum. Inside, each replica has an optimizer of its own (AdamW in the paper, $H=500$). With $\eta=1$, $\mu=0$ it is local SGD.
+# All replicas begin the next round at the new $\theta$. With $\eta=1$ and $\mu=0$, DiLoCo is local SGD.
 #
 # ### Exercise 4: the outer step
 #
@@ -440,11 +445,11 @@ check.outer_step(outer_step)
 # %% [markdown]
 # ### Only neighbours meet
 #
-# **Gossip** (Lian et al., 2017) does without an allreduce: in each step a replica mixes only with its two neighbours on a ring,
+# **Gossip** (Lian et al., 2017) does without an allreduce: after each step a replica mixes only with its two neighbours on a ring,
 #
 # $$\theta_r \leftarrow \tfrac13\,(\theta_{r-1} + \theta_r + \theta_{r+1}), \qquad\text{in short } \theta \leftarrow W\theta.$$
 #
-# Each replica sends all parameters twice, in one exchange instead of the ring's $2(R-1)$ steps. The replicas never become equal, but each mixing shrinks their differences. How fast? Write the replicas as a sum of eigenvectors of $W$: each mixing multiplies every term by its eigenvalue. The eigenvalue 1 belongs to the mean, which stays. The next largest absolute value, $q$, belongs to the difference that shrinks most slowly. The [spectral gap](glossary.md#spectral-gap) is $1-q$.
+# Each row of the matrix $W$ has three entries $\frac13$. Each replica sends all parameters twice, in one exchange instead of the ring allreduce's $2(R-1)$ steps. The replicas never become equal, but each mixing shrinks their differences. How fast? Write the replicas as a sum of eigenvectors of $W$: each mixing multiplies every term by its eigenvalue. The eigenvalue 1 belongs to the mean, which stays. Of the other eigenvalues, the largest absolute value, $q$, belongs to the difference that shrinks most slowly. The [spectral gap](glossary.md#spectral-gap) is $1-q$.
 #
 # > **Predict.** On a ring of four ranks $q = \frac13$, so five mixings leave less than 1 % of the slowest difference. How many do 64 ranks need?
 
@@ -461,11 +466,11 @@ for n in (4, 8, 16, 64):
 guess.answer("mixings to 1 % on 64 ranks", mixings)
 
 # %% [markdown]
-# On a ring $q = \frac13\left(1+2\cos\frac{2\pi}{R}\right)$ for $R\ge4$, so the gap of a long ring is about $13/R^2$: what rank 0 has learned takes a long time to cross it.
+# On a ring $q = \frac13\left(1+2\cos\frac{2\pi}{R}\right)$ for $R\ge4$, so the gap of a long ring is about $13/R^2$: twice as many ranks need four times as many mixings.
 #
 # ### What is saved, and what does it cost?
 #
-# Each scheme now trains for 96 steps on sorted classes; a trace counts what each rank sends. DiLoCo steps by your function once it is right:
+# Each scheme now trains for 96 steps on data sorted by class, and a trace counts what each rank sends. DiLoCo uses your outer step once it is right:
 
 
 # %%
@@ -510,7 +515,7 @@ ways = {
 trained = {name: cluster.run(counted, way, timeout=120)[0] for name, way in ways.items()}
 
 # %% [markdown]
-# The counts predict the time: steps · $T$ + messages · $\alpha$ + bytes · $\beta$. Set the link: what does each scheme save there, and how much higher is its loss?
+# The counts predict the time: steps · $T$ + messages · $\alpha$ + bytes · $\beta$. Set the link. How much time does each scheme save against synchronous SGD, and how much higher is its loss?
 
 
 # %%
@@ -534,9 +539,9 @@ links = [("10 Mbit/s", 1e7), ("30 Mbit/s", 3e7), ("100 Mbit/s", 1e8), ("1 Gbit/s
 ipywidgets.interactive(on_link, rate=ipywidgets.SelectionSlider(options=links, description="link"))
 
 # %% [markdown]
-# Synchronous SGD and gossip send most and reach the lowest losses. At 10 Mbit/s this costs eight to ten times local SGD's time; at 1 Gbit/s, less than a fifth more. (One seed, $\lambda=0.05$: for a ranking, each scheme would need its own best rate.)
+# Synchronous SGD and gossip send the most and reach the lowest losses. At 10 Mbit/s they take eight to ten times local SGD's time; at 1 Gbit/s, less than a fifth more. (One seed, one rate: this is no ranking.)
 #
-# **Answer.** Meet often at first: bytes and loss lie between those of synchronous and local SGD. Let an outer optimizer move further in the direction of the mean: a lower loss at no extra bytes. Or mix with neighbours: fewer messages than an allreduce but more bytes, and slow on a long ring. *Evidence: the table of bytes and losses (one seed); the gaps.*
+# **Answer.** Post-local SGD lies between synchronous and local SGD in bytes and in loss. DiLoCo sends as much as local SGD and reaches a lower loss. Gossip sends fewer messages than an allreduce but more bytes, and on a long ring differences shrink slowly. *Evidence: the table of bytes and losses (one seed); the gaps.*
 #
 # ## Project: a slow link
 #
@@ -575,7 +580,7 @@ def my_meeting(values, comm, made, state):
 check.slow_link(my_meeting, cluster=cluster)
 
 # %% [markdown]
-# Once your scheme passes, the next cell shows the check's seconds, and times as many steps on four hosts with links of 10 Mbit/s:
+# Once your scheme passes, the next cell shows the check's seconds, and measures the same number of steps on four hosts with links of 10 Mbit/s:
 
 # %%
 if check.slow_link.passed(my_meeting, cluster=cluster):
@@ -593,7 +598,7 @@ if check.slow_link.passed(my_meeting, cluster=cluster):
 # %% [markdown]
 # ## What breaks
 #
-# **Average gradients every 4 steps, and parameters never.** This scheme sends as few bytes as local SGD with $H=4$. But a mean gradient moves all replicas by the same amount, so it never brings them closer. Compare $\Xi$ at two times in the training:
+# **Average gradients every 4 steps, and parameters never.** This scheme sends as few bytes as local SGD with $H=4$. But a mean gradient moves all replicas by the same amount, so it never brings them closer, and $\Xi$ goes on growing:
 
 # %%
 for name, scheme in (
@@ -604,7 +609,7 @@ for name, scheme in (
     print(f"{name}: Ξ after 30 steps {apart(run)[15]:.3f}, after 94 steps {apart(run)[47]:.3f}")
 
 # %% [markdown]
-# **Ranks that count differently.** Rank 2 skips a step because its batch was empty. So it never counts to 8 and misses the second meeting, while the other ranks wait for it there:
+# **Ranks that count differently.** Rank 2 does not count a batch that was empty. So it never counts to 8 and misses the second meeting, where the other ranks wait for it:
 
 # %% tags=["raises-exception"]
 # %%ranks --timeout 3
@@ -617,27 +622,26 @@ for batch in range(8):
         comm.allreduce(1.0)
 
 # %% [markdown]
-# Count what all ranks share (the number of the batch), not what each has done.
+# Count what all ranks share, here the number of the batch.
 
 # %% [markdown] claims="10-rarer-epochs 10-threads"
 # ## What the sources say, what we measured
 #
-# The tutorial *Doing Deep Learning in Parallel with PyTorch* fits $\sqrt x \sin(3.14\,x/5)$ on $[0, 20]$ with four linear layers (80, 80, 80, 40; ours adds a fifth, to one output), on four processes, as in the picture at the top. It averages *parameters* every 200 epochs, *gradients* as in the table, trains to a loss of at most 0.05, and reports:
+# The tutorial *Doing Deep Learning in Parallel with PyTorch* fits the curve of our first picture on four processes, with four linear layers (ours has a fifth, to one output). It averages *parameters* every 200 epochs and *gradients* as in the table, until the loss is at most 0.05:
 #
 # | gradients averaged every ... steps | 1 | 2 | 4 | 10 | never |
 # |---|--:|--:|--:|--:|--:|
 # | thousands of epochs | 4 | 6 | 6 | 7 | 8 |
-# | seconds for each thousand | 330 | 183 | 136 | 99 | 88 |
 #
-# Does the tutorial's remark hold, that rarer averages need more epochs? We test it with smaller runs: 1600 points, rate 0.02 (at 0.03 some never reach the loss), momentum 0.9, ten seeds, parameters averaged every 5 epochs. In the column *now and then*, gradients are averaged as often as the row says:
+# Do rarer averages need more epochs? Our runs are smaller: 1600 points, rate 0.02, momentum 0.9, ten seeds, parameters averaged every 5 epochs. In the column *now and then*, gradients are averaged as often as the row says:
 
 # %%
 claims.evidence("10-rarer-epochs")
 
 # %% [markdown]
-# *Open*: as the tutorial warns, "results vary greatly from run to run"; ten seeds decide none of the rows.
+# Ten seeds decide none of the rows. As the tutorial warns, "results vary greatly from run to run".
 #
-# On a server with 16 virtual cores the tutorial sees more processes take longer: 1, 2, 4, 8 processes need 1403, 1748, 3003, 4801 s. It names the cause: in *each* process PyTorch uses a thread for every core, and the threads take the cores from each other. The next cell gives four ranks the same work without messages, first with a thread for every core, then with one:
+# On a server with 16 virtual cores, the tutorial's 1, 2, 4, 8 processes need 1403, 1748, 3003, 4801 s: more processes take longer. It names the cause: in *each* process PyTorch uses a thread for every core, and the threads compete. The next cell gives four ranks the same work without messages, first with a thread for every core, then with one:
 
 # %%
 for threads in (max(2, usable_cores()), 1):
@@ -647,7 +651,7 @@ for threads in (max(2, usable_cores()), 1):
 claims.evidence("10-threads")
 
 # %% [markdown]
-# More threads than cores slow all ranks down. Give each rank one: `torch.set_num_threads(1)`, or `OMP_NUM_THREADS=1` before the start.
+# More threads than cores slow the ranks down. Give each rank one thread: `torch.set_num_threads(1)`, or `OMP_NUM_THREADS=1` before the start.
 #
 # <details><summary><b>What else the sources say</b></summary>
 #
@@ -660,7 +664,7 @@ claims.evidence("10-threads")
 #
 # </details>
 #
-# **In practice**: PyTorch has `torch.distributed.algorithms.model_averaging` and a hook for post-local SGD. OpenDiLoCo and Prime train language models over the internet with DiLoCo. Federated learning (FedAvg) is local SGD with data that differ; SCAFFOLD corrects each gradient for that difference.
+# **In practice**: PyTorch has `torch.distributed.algorithms.model_averaging` and a hook for post-local SGD. OpenDiLoCo and Prime train language models over the internet with DiLoCo. Federated learning (FedAvg) is local SGD on data that differ; SCAFFOLD corrects each gradient for that difference.
 #
 # **References**
 #

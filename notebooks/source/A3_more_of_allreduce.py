@@ -44,7 +44,7 @@ cluster = Cluster(n=P.ranks)
 # %% [markdown]
 # ## The six collectives
 #
-# In a [collective](glossary.md#collective) a whole group takes part. Training uses these six; notebook 08 has reduce-scatter, notebook [13](13_sharding.ipynb) all-to-all.
+# Training uses the six [collectives](glossary.md#collective) of notebook [01](01_mpi_basics.ipynb). Which messages do they send, and in how many steps?
 #
 # | collective | before | after | used for |
 # |---|---|---|---|
@@ -55,7 +55,7 @@ cluster = Cluster(n=P.ranks)
 # | reduce | rank $i$ has $x_i$ | root has $\sum x_i$ | a [parameter server](glossary.md#parameter-server) |
 # | allreduce | rank $i$ has $x_i$ | every rank has $\sum x_i$ | gradients |
 #
-# `helpers.collectives` writes them with sends and receives. We record them on 2, 3 and 4 of your ranks, and simulate 8. Choose a collective from the menu, and press ▶|.
+# `helpers.collectives` builds them from sends and receives. We record them on 2, 3 and 4 of your ranks, and simulate 8. Choose a collective from the menu, and press ▶|.
 
 # %%
 SIX = ["broadcast", "scatter", "gather", "allgather", "reduce", "tree"]
@@ -63,7 +63,7 @@ recorded = schedules(cluster.run(record, SIX, (4, 3, 2), (1, 2)))
 animate([*recorded, *(model(name, 8) for name in SIX)])
 
 # %% [markdown]
-# *Scatter* and *gather* take $N-1$ steps: the root sends or receives a chunk in each. *Broadcast* uses a tree: each step doubles the number of ranks that have the data, so $\lceil\log_2 N\rceil$ steps reach every rank. *Reduce* is this tree backwards. Do the results equal MPI's?
+# *Scatter* and *gather* take $N-1$ steps: the root sends or receives a chunk in each. *Allgather* takes as many, round a ring. *Broadcast* uses a tree: each step doubles the number of ranks that have the data, so $\lceil\log_2 N\rceil$ steps reach every rank. *Reduce* is this tree backwards; this *allreduce* is a reduce, then a broadcast. Do the results equal MPI's?
 
 # %%
 # %%ranks
@@ -93,7 +93,7 @@ print(f"{sum(same.values())} of {len(same)} equal MPI's")
 # %% [markdown]
 # ### How good is a time? Bus bandwidth
 #
-# NVIDIA's [nccl-tests](https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md) report the *bus bandwidth*: the bytes that each rank must send, divided by the time $T$. For an allreduce of $K$ bytes it is $\frac{2(N-1)}{N}\,K / T$. In an *all-to-all*, every rank sends a different chunk to every other rank, so it must send $\frac{N-1}{N}\,K$. An algorithm that keeps every link busy reaches the link's rate, for any collective and any $N$. So bus bandwidths can be compared where times cannot:
+# In an *all-to-all*, every rank sends a different chunk to every other rank. Its time does not compare with an allreduce's, which must send twice as much. NVIDIA's [nccl-tests](https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md) therefore report the *bus bandwidth*: the bytes that each rank must send, divided by the time $T$. With $K$ bytes on each rank it is $\frac{2(N-1)}{N}\,K / T$ for an allreduce, and $\frac{N-1}{N}\,K / T$ for an all-to-all. If an algorithm keeps every link busy, its bus bandwidth is the link's rate:
 
 # %%
 # %%ranks
@@ -116,7 +116,7 @@ if rank == 0:
 #
 # ### The same bits on every rank
 #
-# A floating-point sum depends on the order of adding, so two algorithms may differ in the last digits. In training all *ranks* must get the same bits, or their replicas differ. Does each algorithm give all ranks the same bits?
+# A floating-point sum depends on the order of adding, so two *algorithms* may differ in the last digits. But all *ranks* must get the same bits, or their replicas differ. Does each algorithm give all ranks the same bits?
 
 # %%
 # %%ranks
@@ -214,11 +214,11 @@ if check.long_broadcast.passed(long_broadcast, cluster=cluster):
     guess.answer("the faster broadcast of 4 MB", faster)
 
 # %% [markdown]
-# The tree takes $\lceil\log_2 N\rceil$ steps of $K$ bytes, chunks take $2(N-1)$ steps of $K/N$ bytes. In the model chunks win for long arrays. Here they may lose, since the ranks share cores and memory, which the model ignores.
+# The tree takes $\lceil\log_2 N\rceil$ steps of $K$ bytes, the broadcast in chunks $2(N-1)$ steps of $K/N$ bytes. In the model chunks win for long arrays. On your machine they may lose: the model ignores that ranks share cores and memory.
 #
 # ## Links
 #
-# What are α and β elsewhere? **PCIe** joins a processor to its devices by parallel *lanes*. **NVLink** joins GPUs directly. **InfiniBand** and **Ethernet** join machines. **RDMA** lets a network card read and write another machine's memory without its processor (**RoCE**: RDMA over Ethernet). In the table, *NCCL* is the table `hwLat` in NCCL 2.10's `tuning.cc`; *Tian 2019* is a lecture whose claims we examine.
+# What are α and β of the links between GPUs, and between machines? **PCIe** joins a processor to its devices by parallel *lanes*. **NVLink** joins GPUs directly. **InfiniBand** and **Ethernet** join machines. **RDMA** lets a network card read and write another machine's memory without its processor (**RoCE**: RDMA over Ethernet). The table predicts a ring allreduce of 102 MB over eight ranks. In its last column *NCCL* is the table `hwLat` in NCCL 2.10's `tuning.cc`; *Tian 2019* is a lecture whose claims we examine.
 
 # %%
 gamma = max(cluster.run(measure.addition))
@@ -232,7 +232,7 @@ for link in links:
 Markdown("\n".join(rows))
 
 # %% [markdown]
-# Mind the units: networks are sold in bits per second, so "100G" is 12.5 GB/s. One of the lecture's figures has the wrong unit: "985 MiB/s" for a lane of PCIe 3.0. A lane transfers $8\cdot10^9$ bits a second, and 128 of every 130 bits are data:
+# Networks are sold in *bits* per second: "100G" is 12.5 GB/s. The lecture gives "985 MiB/s" for a lane of PCIe 3.0, in the wrong unit. A lane transfers $8\cdot10^9$ bits a second, and 128 of every 130 bits are data:
 
 # %%
 lane = 8e9 * 128 / 130 / 8  # bytes per second
@@ -265,7 +265,7 @@ def rate_for(seconds, N, K, alpha, data):
 check.rate_for(rate_for)
 
 # %% [markdown]
-# Which links of the table let eight ranks allreduce the gradient of 102 MB in 50 ms? (The table's rates are of data, so `data` is 1. *inf*: latency alone takes longer.)
+# Which links of the table let eight ranks allreduce the gradient of 102 MB in 50 ms? (We take the table's rates as rates of data: `data` is 1. *inf*: latency alone takes longer.)
 
 # %%
 in_time = 0.05  # s; try others
@@ -277,7 +277,7 @@ if check.rate_for.passed(rate_for):
         print(f"{link.name:21} has {has / 1e9:8.4g}, needs {needed / 1e9:5.3g}: {verdict}")
 
 # %% [markdown]
-# A ring over four hosts with one rank each should allreduce 1 MB in 0.2 s. We assume α = 0.1 ms; `data` is the share that packet headers leave. The cell emulates links of the rate that your function returns, and measures.
+# A ring over four hosts with one rank each should allreduce 1 MB in 0.2 s. The cell emulates links of the rate that your function returns, and measures. (We assume α = 0.1 ms; `data` is the share that packet headers leave.)
 
 # %%
 network = Network(hosts=4, rate=100e6)  # 100 Mbit/s
@@ -295,7 +295,7 @@ if check.rate_for.passed(rate_for):
 # %% [markdown]
 # ## Where ranks sit
 #
-# In the placement *block* (the names are Slurm's), ranks 0 and 1 share a host, and in a ring only one of them sends to another host. In *cyclic*, neighbours sit on different hosts, and every rank sends to another host. What does that cost?
+# Let each host have two ranks. In the placement *block* (the names are Slurm's), ranks 0 and 1 share a host, and only rank 1 sends to another host. In *cyclic*, neighbours sit on different hosts, and every rank sends to another host. How much longer does a ring allreduce then take?
 #
 # ### Exercise 3: a ring on hosts
 #
@@ -326,7 +326,7 @@ my_rate, my_size = 50e6, 500_000  # bit/s, bytes
 check.ring_on_hosts(ring_on_hosts)
 
 # %% [markdown]
-# The next cell makes `my_hosts` hosts with both placements, and prints predicted and measured times. How much longer does cyclic take? (α comes from a record.)
+# The next cell emulates `my_hosts` hosts with both placements. (α comes from a record.)
 
 # %%
 alpha = on_hosts.recorded(100e6, [1_048_576])[0].alpha
@@ -343,7 +343,7 @@ for way in ("block", "cyclic") if check.ring_on_hosts.passed(ring_on_hosts) else
         print(f"{way:6s} predicted {seconds(told)}. No hosts here ({error}).")
 
 # %% [markdown] claims="A3-placement"
-# About twice as long: in every step of the ring, cyclic placement (*dealt out* in the table) sends twice the bytes of block (*side by side*) through each link. In our records of four hosts with two ranks each, on two cores, it takes 1.8 to 1.9 times as long for 256 KB, 2.1 times for 1 MB. Two levels group ranks by host, so the placement does not matter to them.
+# About twice as long: in every step, cyclic (*dealt out* in the table) sends twice as many bytes through each link as block (*side by side*). In our records of four hosts on two cores, cyclic takes 1.8 to 1.9 times as long for 256 KB, and 2.1 times for 1 MB.
 
 # %%
 claims.evidence("A3-placement")
@@ -351,7 +351,7 @@ claims.evidence("A3-placement")
 # %% [markdown]
 # ### More and more hosts
 #
-# Which algorithm's time grows least with the number of hosts? The times were recorded.
+# Which algorithm's time grows least with the number of hosts? Markers: recorded times for 256 KB on links of 100 Mbit/s. Dashed lines: the model.
 
 # %%
 counts, grown, model_says = on_hosts.growing(rate=100e6)
@@ -365,7 +365,7 @@ for said, ms in (("by the model", model_says["ring"]), ("measured", grown["ring"
     )
 
 # %% [markdown]
-# The ring's time grows least. Each rank sends $2(N-1)/N$ times $K$ bytes: $K$ on two hosts, $1.75\,K$ on eight, and never $2K$. In tree and recursive doubling, the busiest rank's bytes grow without limit. Recursive doubling zigzags: with 3 or 6 hosts, no power of two, it needs two more steps. On eight hosts all three take longer than the model says. One likely reason: these hosts share two cores, but α was measured while the other ranks slept.
+# The ring's time grows least: each of its ranks sends $K$ bytes on two hosts, $1.75\,K$ on eight, and never $2K$. In tree and recursive doubling, the busiest rank's bytes grow without limit. Recursive doubling zigzags: with 3 or 6 hosts, no power of two, it needs two more steps. On eight hosts all three take longer than the model says.
 #
 # ## What the sources say, what we measured
 
