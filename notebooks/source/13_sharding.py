@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Split one model over eight ranks
 #
-# In this notebook you cut a transformer's memory, its matrices, its sequence and its layers over ranks. After each cut you compare the result with one process. Then you predict which layout of eight ranks is fastest, and run it.
+# In this notebook you cut a transformer's memory, matrices, sequence and layers over ranks, and check that it still computes the same. Then you predict which way to cut it over eight ranks is fastest, and run it.
 
 # %%
 from helpers.plots import sharded as plots
@@ -13,7 +13,7 @@ style.use()
 _ = plots.stage_bytes([vars(zero.at_rest(stage, 8)) for stage in zero.STAGES])
 
 # %% [markdown]
-# The bars show how many bytes each of eight ranks keeps for each parameter of a model trained with Adam in float32. Lesson 1 explains the four stages.
+# The bars show how many bytes each of eight ranks keeps for each parameter, with Adam in float32. Lesson 1 explains the four stages.
 #
 # **You will be able to**
 #
@@ -23,25 +23,18 @@ _ = plots.stage_bytes([vars(zero.at_rest(stage, 8)) for stage in zero.STAGES])
 # - count the messages of each way to split, and predict which layout is fastest;
 # - save a model on eight ranks and continue with four.
 #
-# **You need** notebooks [01](01_mpi_basics.ipynb), [02](02_sgd_sync_async.ipynb) (gradients averaged over replicas) and [08](08_allreduce_animation.ipynb) (the ring), and what [attention](glossary.md#attention) is. *Time:* 150 minutes: three lessons, a project of 20 minutes, and 10 for the set-up and *What breaks*. Each lesson runs after the set-up, without the others. *Cores:* 2 or more. *GPU:* none.
+# **You need** notebooks [01](01_mpi_basics.ipynb), [02](02_sgd_sync_async.ipynb) (gradients averaged over replicas) and [08](08_allreduce_animation.ipynb) (the ring), and a transformer's block: [attention](glossary.md#attention) with heads, then a perceptron. *Time:* 150 minutes: three lessons, a project of 20 minutes, and 10 for the set-up and *What breaks*. Each lesson runs after the set-up, without the others. *Cores:* 2 or more. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
 #
-# | symbol | meaning | shape or unit |
-# |---|---|---|
-# | $N$ | number of ranks that share what is cut | 1 |
-# | $\Psi$ | parameters of the whole model | 1 |
-# | $B$, $T$ | sequences in a batch, positions (tokens) in a sequence | 1 |
-# | $x$ | the residual stream: the activations that pass from block to block | $(B, T, C)$ |
-# | $C$, $H$, $V$, $L$ | width of the stream $x$, attention heads, tokens in the vocabulary, blocks | 1 |
-# | $U_r$, $W_r$ | rank $r$'s parts of two matrices $U$, $W$ in sequence | for example $(C, 4C/N)$, $(4C/N, C)$ |
-# | $\ell$ | natural logarithm of a sum of exponentials | 1 |
-# | $d$, $p$, $t$ | replicas (data), [pipeline](glossary.md#pipeline) stages (ZeRO's stages are something else), parts of each matrix (tensor); $d \cdot p \cdot t = N$ | 1 |
-# | $m$ | [micro-batches](glossary.md#micro-batch) of a replica (`micro` in code) | 1 |
-# | $F$, $s$ | operations of a pipeline stage's forward pass for one micro-batch; operations of a rank in a second | 1, 1/s |
-# | $\tau$ | a time | s |
-# | $\alpha$, $\beta$ | a message of $b$ bytes takes $\alpha + \beta b$ | s, s/B |
+# | symbol | meaning |
+# |---|---|
+# | $N$ | ranks that share what is cut |
+# | $\Psi$ | parameters of the whole model |
+# | $B$, $T$ | sequences in a batch, positions (tokens) in a sequence |
+# | $C$, $H$, $V$, $L$ | width, attention heads, tokens in the vocabulary, blocks |
+# | $x$ | in lessons 2 and 3, the stream: the activations that pass from block to block, of shape $(B, T, C)$ |
 
 # %% [markdown]
 # ## Set-up
@@ -101,7 +94,7 @@ def start(n, network):
 #
 # *35 minutes.* $N$ [replicas](glossary.md#replica) keep $N$ copies of the parameters, the gradients and Adam's *moments* (its running means of the gradient and of its square). Which of these can be cut into $N$ parts, one on each rank, and how many more bytes must a rank then send?
 #
-# > **Predict.** In the figure at the top, each of eight ranks keeps 5.5 bytes for each parameter at stage 2. How many does each of *four* ranks keep? At stage 3, a rank gathers the parameters for a pass and frees them after use. How many times a plain replica's bytes does it send in a step?
+# > **Predict.** In the figure at the top, each of eight ranks keeps 5.5 bytes for each parameter at stage 2. How many does each of *four* ranks keep? At stage 3, ranks gather the parameters before each pass and free them afterwards. How many times as many bytes as a plain replica does a rank send in a step?
 
 # %%
 kept = Prediction("bytes for each parameter, stage 2, 4 ranks", None)  # your number for None
@@ -110,7 +103,7 @@ more_sent = Prediction("bytes sent, stage 3 ÷ replicas", None)
 # %% [markdown]
 # ### Four numbers on four ranks
 #
-# A model has four parameters $w = (1, 2, 3, 4)$, and each of four ranks keeps one. The loss of a sample $x$ is $\frac12 (w \cdot x)^2$, and its gradient is $(w \cdot x)\, x$. Rank $r$ has a sample of its own: a vector of four numbers, all equal to $r$. To compute, a rank needs all of $w$ for a moment. Of the mean gradient, it needs only its own parameter's number.
+# A model has four parameters $w = (1, 2, 3, 4)$, and each of four ranks keeps one. Rank $r$ has one sample: a vector $x$ of four numbers, all equal to $r$. Its loss is $\frac12 (w \cdot x)^2$, so its gradient is $(w \cdot x)\, x$. To compute this, the rank needs all of $w$ for a moment: an *allgather* gives every rank all parts. To update its own parameter, it needs one number of the mean gradient: a *reduce-scatter* gives each rank the sum for its own part.
 
 # %%
 # %%ranks
@@ -130,11 +123,11 @@ print(
 )
 
 # %% [markdown]
-# $w \cdot x = 10 r$, so the gradients are $10 r^2$: 0, 10, 40 and 90. Their mean is 35, so each parameter has moved by 0.35. An allreduce would have sent all four means to all four ranks. It consists of two halves: a *reduce-scatter* (each rank gets the sum for its part) and an *all-gather* (every rank gets all parts). Here the all-gather comes before the computation, and the reduce-scatter after it. This model uses $w$ only once. A deep network needs its parameters in both passes, and frees them in between.
+# On rank $r$, $w \cdot x = 10 r$, so each number of its gradient is $10 r^2$: 0, 10, 40 or 90. Their mean is 35, and each parameter has moved by 0.35. The two calls are the halves of the allreduce that replicas use, in the other order. A deep network frees its parameters between its two passes, so it gathers them twice.
 #
 # ### Cut the memory: ZeRO
 #
-# In float32, a parameter takes 4 bytes, its gradient 4 and Adam's two moments 8. *ZeRO* (Rajbhandari et al., 2020) cuts them into [shards](glossary.md#shard). It begins with the moments, half of all bytes:
+# In float32, a parameter takes 4 bytes, its gradient 4 and Adam's two moments 8. *ZeRO* (Rajbhandari et al., 2020) cuts them into [shards](glossary.md#shard), beginning with the moments, half of all bytes:
 #
 # | stage | cut into $N$ | bytes for each parameter |
 # |---|---|---|
@@ -143,7 +136,7 @@ print(
 # | 2 | moments, gradients | $4 + (4 + 8)/N$ |
 # | 3 | moments, gradients, parameters | $(4 + 4 + 8)/N$ |
 #
-# We train our transformer on four ranks at each stage. At the optimizer's step, every rank adds up the bytes that it holds:
+# We train our transformer on four ranks at each stage. At the optimizer's step, every rank adds up the bytes that it holds. (The figure's diamonds are these counts.)
 
 # %%
 zeros = cluster.run(runs.stages, config, batch=8, timeout=120)[0]
@@ -166,7 +159,7 @@ ax = plots.stage_bytes(
 ax.figure.set_label("Bytes for each parameter, computed and held by four ranks")
 
 # %% [markdown]
-# The losses agree, and the counts equal the formulas. Stages 1 and 2 send as much as replicas do (stage 0): one reduce-scatter and one all-gather. Stage 3 has one reduce-scatter and two all-gathers, one for each pass, so it sends 1.5 times as much. (Activations are not cut, and not counted.)
+# The counts equal the formulas, and the losses agree. Stages 1 and 2 send as much as replicas (stage 0): one reduce-scatter and one allgather. Stage 3 needs an allgather for each pass, so it sends 1.5 times as much. (Activations are neither cut nor counted.)
 #
 # ### Exercise 1: bytes in mixed precision
 #
@@ -250,7 +243,7 @@ if check.zero_step.passed(my_zero_step, cluster=cluster):
 # %% [markdown]
 # ### Gather, compute, free; and gather ahead
 #
-# At stage 3, a rank holds all parameters of a block only while the block computes: gather, compute, free (`helpers/sharded/unit.py`). Here, four ranks run on four simulated hosts with links of 100 Mbit/s, and each pass through a block is [paced](glossary.md#paced) to 15 ms (embedding and last layer count as blocks). In the first run, communication and computation take turns. In the second run, ranks *prefetch*: they gather the next block's parameters while a block computes. The picture shows rank 0 in both runs:
+# At stage 3, a rank holds all parameters of a block only while the block computes: gather, compute, free (`helpers/sharded/unit.py`). Must computation stop during each gather? Not if ranks *prefetch*: gather the next block's parameters while a block computes. We run both ways on four simulated hosts with links of 100 Mbit/s. Each pass through a block is [paced](glossary.md#paced) to 15 ms (embedding and last layer count as blocks). Look for gaps in rank 0's computation:
 
 # %%
 far = start(4, Network(hosts=4, rate=chosen.slow))
@@ -266,20 +259,20 @@ style.doubt(plots.spans(recorded).figure, others)
 plt.show()
 
 # %% [markdown] claims="13-prefetch"
-# Without prefetching, a block waits for the gather of its parameters. With prefetching, most of this gather runs while another block computes. Ranks still wait for the first gather and the last reduce-scatter. They also wait in the backward pass, where a block's gather *and* reduce-scatter together take longer than its 15 ms. The record has two other links:
+# Without prefetching, each block waits for its parameters. With prefetching, most of this gathering runs while another block computes. Ranks still wait for the first gather and the last reduce-scatter, and in the backward pass, where a block's gather *and* reduce-scatter together take longer than its 15 ms. On two other links:
 
 # %%
 claims.evidence("13-prefetch")
 
 # %% [markdown]
-# **Answer.** No: a rank can keep $1/N$ of the parameters, gradients and moments. Cutting moments and gradients sends no further bytes. Cutting the parameters too sends 1.5 times a replica's bytes. Prefetching hides part of this time. *Evidence: bytes held and sent, counted above; the record of prefetching.*
+# **Answer.** No: a rank can keep $1/N$ of the parameters, gradients and moments. Cutting moments and gradients sends no further bytes. Cutting the parameters too sends 1.5 times a replica's bytes. Prefetching hides part of the time that messages take. *Evidence: bytes held and sent, counted above; the record of prefetching.*
 
 # %% [markdown]
 # ## Lesson 2. Where must the parts of a layer meet?
 #
-# *40 minutes.* ZeRO cuts what a rank *keeps*, but every rank still computes whole layers. Now we cut the computation. A layer then has parts on several ranks. Where must they exchange numbers, and how few suffice?
+# *40 minutes.* ZeRO cuts what a rank *keeps*, but every rank still computes whole layers. Now each rank computes a part of every layer. Where must ranks exchange numbers, and how few numbers suffice?
 #
-# > **Predict.** Four ranks compute causal attention over 24 positions: rank 0 has the first six, rank 3 the last six. Each position needs one score for itself and one for each earlier position. How many times rank 0's scores does rank 3 need?
+# > **Predict.** Four ranks compute causal attention over 24 positions: rank 0 has the first six, rank 3 the last six. Each position needs one score for itself and one for each earlier position. How many times as many scores as rank 0 does rank 3 need?
 
 # %%
 uneven = Prediction("scores of rank 3 ÷ scores of rank 0", None)  # your number for None
@@ -287,7 +280,7 @@ uneven = Prediction("scores of rank 3 ÷ scores of rank 0", None)  # your number
 # %% [markdown]
 # ### Cut the matrices: tensor parallelism
 #
-# Take two matrices with a nonlinearity between them, $y = \varphi(xU)\,W$. [Tensor parallelism](glossary.md#tensor-parallel) cuts $U$ by **columns** and $W$ by **rows**. In the picture two ranks share them:
+# Take a *pair* of matrices with a nonlinearity between them, $y = \varphi(xU)\,W$. [Tensor parallelism](glossary.md#tensor-parallel) cuts $U$ by **columns** and $W$ by **rows**. In the picture two ranks share a pair:
 
 # %%
 _ = plots.pair(2)
@@ -295,13 +288,15 @@ _ = plots.pair(2)
 # %% [markdown]
 # $$U = (U_0\; U_1), \quad W = \begin{pmatrix} W_0 \\ W_1 \end{pmatrix}, \qquad y = \varphi(xU_0)\,W_0 + \varphi(xU_1)\,W_1$$
 #
-# $\varphi$ works on each number by itself, so each rank can apply it to its own columns. The forward pass needs one communication: the sum over ranks at the end. Attention is such a pair too. $U$ makes queries, keys and values, $\varphi$ works on each *head* by itself, and $W$ is the output matrix. Each rank computes $H/N$ heads.
+# $\varphi$ works on each number by itself, so each rank applies it to its own columns. The forward pass needs one communication: the sum over ranks at the end.
 #
-# What about the backward pass? Megatron (Shoeybi et al., 2019) calls the two ends of the pair $f$ and $g$:
+# A transformer's block has two pairs: attention and perceptron. In attention, $U$ makes queries, keys and values, $\varphi$ works on each *head* by itself, and $W$ is the output matrix. So each rank computes $H/N$ heads.
+#
+# What about the backward pass? Megatron (Shoeybi et al., 2019) calls the beginning of a pair $f$ and its end $g$:
 #
 # | | forward | backward |
 # |---|---|---|
-# | $f$, before $U$ | copy | ? |
+# | $f$, before $U$ | copy: all ranks take the same $x$ | ? |
 # | $g$, after $W$ | sum over ranks | ? |
 #
 # ### Exercise 3: the backward passes
@@ -340,7 +335,7 @@ check.conjugate_backward(my_f_backward, my_g_backward)
 #
 # </details>
 #
-# Now your two functions (once they are right) replace the library's. Four ranks share two matrices, and we compare with one process:
+# Your two functions (until they are right, the library's) now run on four ranks that share two matrices. We compare with one process:
 
 
 # %%
@@ -370,7 +365,7 @@ print(f"y differs from one process by {off[0]:.0e}, the gradient by {off[1]:.0e}
 # %% [markdown]
 # ### A loss whose scores are spread over ranks
 #
-# The last layer gives a score $z_v$ for each of $V$ tokens. If its matrix is cut by columns, each rank has $V/N$ of the scores. Gathering them would bring $B\,T\,V$ numbers to every rank. But the loss is $-\ln p_\text{target} = \ell - z_\text{target}$ with $\ell = \ln \sum_v e^{z_v}$. Each rank can add up its part of this sum. Three numbers for each position suffice: the largest score, the sum, and the target's score. Subtracting the largest prevents overflow. Only one rank has the target's score; the others add 0.
+# The last layer gives a score $z_v$ for each of $V$ tokens. If its matrix is cut by columns, each rank has $V/N$ of a position's scores. Must the ranks gather them all? The loss is $-\ln p_\text{target} = \ell - z_\text{target}$ with $\ell = \ln \sum_v e^{z_v}$. So three allreduces of one number suffice: of the largest score (subtracting it prevents overflow), of each rank's part of the sum, and of the target's score, to which all ranks but one add 0.
 
 
 # %%
@@ -401,11 +396,11 @@ print(f"loss of the transformer's first token: in parts {mine:.6f}, torch's {the
 # %% [markdown]
 # ### Between the matrices: sequence parallelism
 #
-# Between two pairs of matrices, all ranks do the same work: each normalizes the whole residual stream, and keeps a copy for the backward pass. Cut the allreduce into its halves: a reduce-scatter ends a pair, each rank normalizes and keeps only $T/N$ positions, and an all-gather begins the next pair. The activations that a rank keeps between pairs shrink to $1/N$; the bytes sent stay the same (Korthikanti et al., 2022). Lesson 3 counts these bytes; we do not measure the memory.
+# Between two pairs, every rank normalizes the whole stream and keeps it for the backward pass. *Sequence parallelism* (Korthikanti et al., 2022) divides this work. It cuts each allreduce into its halves: a reduce-scatter ends a pair, each rank normalizes and keeps only $T/N$ positions, and an allgather begins the next pair. The halves send what the allreduce sent, but each rank keeps only $1/N$ of the activations between pairs. (We do not measure this memory.)
 #
 # ### Cut the sequence: ring attention
 #
-# If the *sequence* does not fit, each rank takes $T/N$ positions. Only attention then needs the keys and values of other ranks, and these travel around a ring. So a rank has to compute a softmax over keys that arrive piece by piece. Attention over piece $i$ alone, with scores $z$ and values $v$, gives $\ell_i = \ln\sum e^{z}$ and the output $o_i = \sum e^{z - \ell_i}\, v$. The scores of a piece are then forgotten: $o_i$ and $\ell_i$ suffice to merge two pieces.
+# If a *sequence* does not fit on one rank, each rank takes $T/N$ positions. Only attention needs the other positions: their keys and values travel around a ring of ranks. Can a rank compute a softmax over keys that arrive piece by piece? Over the keys of piece $i$ alone, with scores $z$ and values $v$, attention gives $\ell_i = \ln\sum e^{z}$ and the output $o_i = \sum e^{z - \ell_i}\, v$. These two suffice to merge pieces, so the rank can forget a piece's scores.
 #
 # ### Exercise 4: merge
 #
@@ -465,7 +460,7 @@ apart = max(cluster.run(ring, yours, timeout=30))
 print(f"largest difference from attention in one process: {apart:.0e}")
 
 # %% [markdown]
-# `if source <= rank` skips pieces that no query of the rank sees. So rank 0 computes one piece, and rank 3 computes four. The pictures show which rank needs which score (row: query, column: key). On the left each rank has one piece of the sequence; on the right, an early and a late piece (*zigzag*):
+# `if source <= rank` skips pieces that no query of the rank sees: rank 0 computes one piece, rank 3 four. The pictures show which rank needs which score (row: query, column: key). On the left, each rank has one piece of the sequence; on the right, an early and a late piece (*zigzag*):
 
 # %%
 pieces = {"one piece each": [0, 1, 2, 3], "an early and a late piece": [0, 1, 2, 3, 3, 2, 1, 0]}
@@ -475,16 +470,16 @@ each = [sum(range(6 * rank + 1, 6 * rank + 7)) for rank in range(4)]  # one piec
 uneven.answer(each[3] / each[0])
 
 # %% [markdown]
-# With one piece each, rank 3 needs six times as many scores as rank 0, which waits meanwhile. With an early and a late piece, all need 75: rank 0, for example, 6 + 69.
+# With one piece each, rank 3 needs 129 scores and rank 0 only 21, so rank 0 waits. With an early and a late piece, all ranks need 75: rank 0, for example, 6 + 69.
 #
 # **Answer.** Ranks must exchange numbers where a sum runs over what was cut. A pair of matrices needs one sum in each pass. The loss needs three numbers for each position, not all scores. Two pieces of attention merge by their outputs and their $\ell$. *Evidence: all three agree with one process to rounding, above.*
 
 # %% [markdown]
 # ## Lesson 3. Which way should this model be cut?
 #
-# *45 minutes.* A *layout* divides the ranks into $d$ replicas, a replica into $p$ pipeline stages, and each matrix of a stage into $t$ parts. Can we tell the fastest layout before we run it?
+# *45 minutes.* A *layout* $d \times p \times t$ has $d$ replicas. Each replica is a [pipeline](glossary.md#pipeline) of $p$ stages (groups of consecutive layers), and each matrix of a stage is cut into $t$ parts. So it needs $d\,p\,t$ ranks. Can we tell the fastest layout before we run it?
 #
-# > **Predict.** Two hosts with four ranks each are joined by a link of 50 Mbit/s. Each of two replicas has its matrices cut over four ranks: either all four on one host, or two on each host. How many times as long does a step take with two on each host?
+# > **Predict.** Two hosts with four ranks each are joined by a link of 50 Mbit/s. In each of two replicas, matrices are cut over four ranks: all on one host, or two on each. How many times as long does a step take with two on each?
 
 # %%
 spread = Prediction("a step, matrices cut across hosts ÷ inside hosts", None)  # your number
@@ -492,7 +487,15 @@ spread = Prediction("a step, matrices cut across hosts ÷ inside hosts", None)  
 # %% [markdown]
 # ### What each way sends
 #
-# We run both passes on four ranks, cut in each way. The table compares what a rank sends, by a trace, with the formulas of `helpers/sharded/counts.py`. *Context* is ring attention. A *mixture of [experts](glossary.md#expert)* has several perceptrons. For each token, a gate chooses one of them (*top-1*). An *all-to-all* sends each token to its expert's rank, and a second all-to-all returns the results.
+# Before we combine the cuts: how much does each send by itself? Four ranks run a step of 8 sequences in each way:
+#
+# - *ZeRO 1*, *ZeRO 3*: stages of Lesson 1;
+# - *tensor*: matrices and loss cut as in Lesson 2;
+# - *tensor, sequence*: sequence parallelism, too. Ranks then also add up the gradients of norms, biases and positions, in many short messages;
+# - *context*: ring attention alone;
+# - *experts*: [experts](glossary.md#expert) alone. An expert is a perceptron, and each rank has one. A gate chooses one expert for each token (*top-1*). An *all-to-all* sends each token to its expert's rank; another returns the results.
+#
+# A trace counts what rank 0 sends; `helpers/sharded/counts.py` has the formulas:
 
 # %%
 counted = cluster.run(ways.splits, config, 8, timeout=120)[0]
@@ -504,11 +507,11 @@ for name, found in counted.items():
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# Messages and bytes agree, except for the experts' bytes: the formula assumes equally busy experts. (In the row *context*, blocks run only attention; in *experts*, only experts. *tensor, sequence* also adds the small gradients of norms, biases and positions, in many messages.) By the formulas, ZeRO's bytes grow with the *parameters* and do not depend on the batch. Tensor parallelism's bytes grow with the *activations*: each block has two pairs of matrices, attention and the perceptron.
+# Counts and formulas agree, except for the experts' bytes: the formula assumes equally busy experts. Which way suits a large batch? By the formulas, ZeRO's bytes grow with the *parameters*, and stay the same for every batch. Tensor parallelism's bytes grow with the *activations*, and so with the batch. (Each block has two pairs of matrices: attention and perceptron.)
 #
 # ### Exercise 5: from which batch on
 #
-# *Difficulty ●●○, 6 minutes.* In an all-gather or a reduce-scatter of $n$ numbers, a rank sends $\frac{N-1}{N}\,n$; in an allreduce, twice as many. Count these calls in a step. ZeRO's stage 3 makes them on $\Psi$ numbers, tensor parallelism on the stream $x$. The vocabulary is cut too: besides the pairs of the $L$ blocks, the model has one $g$ after the embedding and one $f$ before the last layer. (The loss sends little: leave it out.) `parameters` is $\Psi$. Return the number $B$ of sequences at which both send equally many numbers. Do not round.
+# *Difficulty ●●○, 6 minutes.* In an allgather or a reduce-scatter of $n$ numbers, a rank sends $\frac{N-1}{N}\,n$; in an allreduce, twice as many. Count these calls in a step. ZeRO's stage 3 makes them on $\Psi$ numbers, tensor parallelism on the stream $x$. The vocabulary is cut too: besides the pairs of the $L$ blocks, the model has one $g$ after the embedding and one $f$ before the last layer. (The loss sends little: leave it out.) `parameters` is $\Psi$. Return the number $B$ of sequences at which both send equally many numbers. Do not round.
 #
 # <details><summary>Hint</summary>
 #
@@ -539,13 +542,7 @@ for name, size in sizes.items() if check.equal_bytes.passed(my_batch) else ():
     print(f"which are {tokens / size.width:.1f}·C tokens")
 
 # %% [markdown]
-# With fewer tokens in a batch, tensor parallelism sends fewer bytes; with more, ZeRO 3. (The table has 8 sequences, and *tensor* sends a little less.)
-#
-# <details><summary>Why a multiple of C: by hand, for blocks alone</summary>
-#
-# A block has about $12\,C^2$ parameters, and four allreduces in a step. So both send equally many bytes at $\frac{3 \cdot 12\,C^2}{2 \cdot 4\,C} = 4.5\,C$ tokens. GPT-2's large vocabulary raises this to $8.3\,C$.
-#
-# </details>
+# With fewer sequences, tensor parallelism sends fewer bytes (in the table, with 8, a little fewer); with more, ZeRO 3 does. For blocks alone, with about $12\,C^2$ parameters each, the border is at $4.5\,C$ tokens. GPT-2's large vocabulary raises it.
 #
 # ### All together, on eight ranks
 #
@@ -558,7 +555,7 @@ for name, size in sizes.items() if check.equal_bytes.passed(my_batch) else ():
 #
 # Each rank has a communicator along each axis. Rank 5's are {4, 5} (parts of the same matrices), {5, 7} (stages of a replica) and {1, 5} (replicas of the same part).
 #
-# After six steps the eight ranks save the model. Each file names its parts as the *whole* model does. A program on another mesh can therefore put a parameter together and cut it anew. Then four ranks continue in a mesh of $2 \times 1 \times 2$ for six steps. Does this train as one process does? All compute in float64:
+# Does this train as one process does, and can fewer ranks continue? Eight ranks train for six steps and save their parts, under the names of the *whole* model's parameters. So four ranks, in a mesh of $2 \times 1 \times 2$, can join the parts, cut them anew and train for six more steps. All compute in float64:
 
 # %%
 from helpers.datasets.characters import batch as draw
@@ -597,13 +594,19 @@ print(f"largest difference in twelve steps: {max(apart):.0e}")
 #
 # ### A planner
 #
-# All layouts compute the same; they differ in time and memory. Divide a step into slots. In a slot, each pipeline stage computes both passes of one micro-batch, sums over its tensor ranks ($\tau_\text{tensor}$), and sends to the stages beside it ($\tau_\text{pipeline}$). The last stage ends the first micro-batch after $p$ slots, and one more in each later slot: $m + p - 1$ slots for $m$ micro-batches. Then the replicas average their gradients ($\tau_\text{data}$):
+# How long does a step take in a given layout? We add up its parts:
+#
+# - **One micro-batch in one stage.** The forward pass takes $F$ operations, the backward pass $2F$. The stage's $t$ ranks share them, and each does $s$ operations per second: $3F/(t\,s)$ seconds. Messages add $\tau_\text{tensor}$ (among these ranks) and $\tau_\text{pipeline}$ (to the next stage and back).
+# - **All $m$ [micro-batches](glossary.md#micro-batch) of a replica.** In the forward pass, the last stage waits while the first micro-batch passes the $p - 1$ stages before it. Then it computes all $m$. The backward pass is the same in the other direction. Both together take $m + p - 1$ times as long as one micro-batch in one stage.
+# - **All replicas** work at the same time. Then they average their gradients in $\tau_\text{data}$.
 #
 # $$\tau_\text{step} \approx (m + p - 1)\,\Big(\frac{3F}{t\,s} + \tau_\text{tensor} + \tau_\text{pipeline}\Big) + \tau_\text{data}$$
 #
-# $F$ counts the operations of a stage's forward pass for one micro-batch (the backward pass has twice as many); a rank does $s$ in a second. `helpers/sharded/planner.py` also accounts for groups that share a host's link *at the same time*.
+# `helpers/sharded/planner.py` also lets groups that use a link at the same time share its bandwidth.
 #
-# We try it on two hosts with four ranks each, and a link of 100 Mbit/s between them. Ranks are paced to $2.4 \cdot 10^8$ operations per second, because a laptop may have fewer than eight cores. First we measure $\alpha$ and $\beta$ inside a host, on eight ranks that share your cores (the smallest of three). Between hosts, we take the same $\alpha$ and the link's $\beta$:
+# We try it on two hosts with four ranks each, and a link of 100 Mbit/s between them. Ranks are paced to $2.4 \cdot 10^8$ operations per second, because a laptop may have fewer than eight cores. (The formula ignores that ranks share cores.)
+#
+# A message of $b$ bytes takes $\alpha + \beta b$. Inside a host, we measure $\alpha$ and $\beta$ on eight ranks (the smallest of three). Between hosts, we take the same $\alpha$ and the link's $\beta$:
 
 # %%
 size = 1 << 14  # bytes: a tensor rank's messages
@@ -619,7 +622,7 @@ inside, between = Link("memory", alpha, beta), Link("100 Mbit/s", alpha, 1 / pai
 machine = planner.Machine(chosen.speed, inside, between, pair.places(8))
 
 # %% [markdown]
-# Now five layouts run. In the picture, bars are predictions and diamonds are measurements. *Bubble* is the time of slots in which a stage has no micro-batch. Besides *compute*, which part makes each bar long? Do the shortest bar and the leftmost diamond belong to the same layout?
+# Now five layouts run. In the picture, bars are predictions and diamonds are measurements. *Bubble* is the time in which a stage has no micro-batch: $p - 1$ of the $m + p - 1$. Besides *compute*, which part makes each bar long? Is the shortest bar's layout also the fastest?
 
 # %%
 eight.stop()
@@ -647,7 +650,12 @@ close = [f"{a.layout} and {b.layout}" for a, b in order if b.seconds < error * a
 print("too close for this factor to rank:", "; ".join(close) or "none")
 
 # %% [markdown] claims="13-placement"
-# Replicas pay for *data*, cut matrices for *tensor*, stages for *bubble*. The ring of eight replicas $(8 \times 1 \times 1)$ sends $2 \cdot \frac78\,\Psi = 1.75\,\Psi$ numbers over the slow link. With tensor parallelism inside each host $(2 \times 1 \times 4)$, each rank averages a quarter of the gradients with one rank of the other host. An allreduce between two ranks sends as many numbers as it averages, here $\Psi/4$. Four such pairs share the link, which carries about $\Psi$ each way instead of $1.75\,\Psi$. Whether that pays depends on the link inside a host, which carries *tensor*: if it is quick enough, $2 \times 1 \times 4$ is predicted fastest. (The formula ignores that ranks share your cores.)
+# Each axis has its price: replicas pay *data*, stages *bubble*, cut matrices *tensor*. Why does $8 \times 1 \times 1$ pay more *data* than $2 \times 1 \times 4$? Count the numbers that cross the slow link each way:
+#
+# - $8 \times 1 \times 1$: in one ring of eight replicas, each rank sends $2 \cdot \frac78\,\Psi = 1.75\,\Psi$ to the next. The link carries $1.75\,\Psi$.
+# - $2 \times 1 \times 4$: each rank averages a quarter of the gradients with one rank of the other host, and sends $2 \cdot \frac12 \cdot \frac{\Psi}{4} = \frac{\Psi}{4}$. Four ranks do this at once, so the link carries about $\Psi$.
+#
+# In return, $2 \times 1 \times 4$ pays *tensor*, inside a host. With a quick link there, this layout is predicted fastest (the printed line for 0.1 ms and 1 GB/s).
 #
 # Now to your prediction: $2 \times 1 \times 4$, recorded with a matrix's four parts inside a host or across hosts:
 
@@ -658,7 +666,7 @@ spread.answer(slowest.peer_value / slowest.value)
 placed
 
 # %% [markdown]
-# **Answer.** Roughly: a formula of computation and messages predicts each layout's time, with the error printed above. It cannot rank layouts whose predictions are closer than this error (the last line names them); of these, run those that fit in memory. In practice: if the model fits, try plain replicas first. If not, cut what does not fit, and put the cut that sends most on the fastest link. *Evidence: predicted and measured steps above; the record at 50 and 200 Mbit/s.*
+# **Answer.** Roughly: the formula predicts each layout's time, with the error printed above. It cannot rank layouts whose predictions are closer than this error (the cell's last line names them): run those that fit in memory. In practice: if the model fits, try plain replicas first. If not, cut what does not fit, and put the cut that sends most on the fastest link. *Evidence: predicted and measured steps above; the record at 50 and 200 Mbit/s.*
 #
 # ## Project: place it better
 #
@@ -702,7 +710,7 @@ def my_place(config, machine, batch):
 check.place(my_place)
 
 # %% [markdown]
-# Your function now chooses for Lesson 3's model and two hosts, with 3.1 MB on each rank. We compare its layout with the five above:
+# Your function now chooses for Lesson 3's two hosts, with 3.1 MB on each rank. Compare its layout with the five above:
 
 # %%
 tight = replace(machine, memory=3.1e6)
@@ -750,11 +758,11 @@ print("on to the next epoch")
 #
 # | claim | here |
 # |---|---|
-# | data against model parallelism | lesson 3: both at once, 2 × 2 × 2 ranks give the losses of one process, to rounding |
+# | data against model parallelism | lesson 3: both at once give the losses of one process |
 # | ZeRO: 16 bytes for each parameter become $16/N$ | lesson 1: counted on ranks at all stages, equal to the formula where $N$ divides the sizes |
 # | ZeRO 1 and 2 send no more than replicas, stage 3 sends 1.5 times as much | lesson 1: equal to the formula, by trace |
 # | one allreduce for a pair of matrices in each pass | lesson 3: messages equal to the formula, by trace |
-# | ring attention and experts by all-to-all | lesson 2: ring attention equals one process; lesson 3: both send as many messages as the formula says |
+# | ring attention and experts by all-to-all | lesson 2: ring attention equals one process; lesson 3: messages equal to the formula |
 # | tensor parallelism belongs inside a host | lesson 3: faster there than across hosts, at 50 and 200 Mbit/s; whether it beats replicas depends on the link inside |
 # | layers on two devices, micro-batches through them | notebook 11 has the schedules; here it is the pipeline axis of the mesh |
 #
