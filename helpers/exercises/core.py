@@ -98,7 +98,8 @@ class Exercise:
 
     def _late(self) -> WrongAnswer:
         return WrongAnswer(
-            f"no result within {self.time_limit:g} s: does a loop or a receive never end?"
+            f"no result within {self.time_limit:g} s: does a loop or a receive never end, "
+            "or does the answer do very much more than it must?"
         )
 
     def _verdict(self, *answer: object, **context: object) -> Verdict:

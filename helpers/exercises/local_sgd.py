@@ -41,7 +41,8 @@ def _met(answer, period: int, steps: int, parts: int) -> list:
 
     rank = MPI.COMM_WORLD.Get_rank()
     comm = MPI.COMM_WORLD.Split(rank % parts, rank)
-    values, path = np.full(4, 3.0), []
+    # The second case has numbers as a network's parameters are: in float32.
+    values, path = np.full(4, 3.0, dtype=np.float32 if parts == 2 else np.float64), []
     for step in range(steps):
         values -= (rank + 1) ** 2 * np.arange(1.0, 5.0)
         before = values.copy()
@@ -61,8 +62,8 @@ def meet(answer, *, cluster):
     for period, steps, parts in ((1, 3, 1), (3, 7, 1), (2, 3, 2)):
         later = period != 1
         found = _in_place(cluster, _met, answer, period, steps, parts, after_answers=later)
-        moves = (np.arange(1, cluster.n + 1) ** 2)[:, None] * np.arange(1.0, 5.0)
-        at = np.full((cluster.n, 4), 3.0)
+        at = np.full((cluster.n, 4), 3.0, dtype=np.float32 if parts == 2 else np.float64)
+        moves = np.outer(np.arange(1, cluster.n + 1) ** 2, np.arange(1, 5)).astype(at.dtype)
         for step in range(steps):
             alone = at - moves
             at = alone.copy()
@@ -76,8 +77,9 @@ def meet(answer, *, cluster):
                 if meets and got == alone[rank].tolist() and not np.allclose(got, at[rank]):
                     if called:
                         wrong(
-                            f"{what} are unchanged: assigning to a parameter's name only binds "
-                            "the name to another array"
+                            f"{what} are unchanged, though it calls MPI: every rank's `values` "
+                            "must hold the mean (assigning to a parameter's name only binds the "
+                            "name to another array)"
                         )
                     wrong(f"{what} are unchanged: called with step = {step}, it sends nothing")
                 if not meets and got != alone[rank].tolist():
@@ -156,6 +158,7 @@ def best_period(answer):
     needed = {1: 88, 2: 104, 4: 136, 8: 200}
     cases = [(needed, 0.010, average) for average in (0.1285, 0.0131, 0.0016, 0.03)]
     cases += [({1: 50, 3: 60, 20: None}, 1.0, 0.5), ({5: 10, 7: 10}, 0.1, 0.0001)]
+    cases += [({1: 50, 2: None, 4: 30}, 1.0, 1.0), ({1: 20, 2: 40, 4: 10}, 1.0, 0.1)]
     for given, compute, average in cases:
         seconds = {
             period: steps * (compute + average / period)

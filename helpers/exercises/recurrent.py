@@ -154,7 +154,7 @@ def one_gate_for_both(answer):
         want = (1 - z) * torch.tanh(inputs[2] + z * states[2]) + z * h
         given = [leaf.clone() for leaf in leaves]
         got = call(answer, given[0].unbind(0), given[1].unbind(0), given[2])
-        what = f"h_t for shares of shape {shape}"
+        what = f"h_t for contributions of shape {shape}"
         _one_tensor(got, what)
         mine = got.detach() if isinstance(got, torch.Tensor) else got
         close(mine, want.detach(), what)

@@ -166,7 +166,13 @@ def compute_bound_batch(answer):
 @exercise
 def enough_requests(answer):
     """answer(C, T, share) -> (limit of decode's intensity, least B that reaches a share of it)."""
-    for C, T, share in ((512, 512, 0.45), (512, 100, 0.5), (768, 4000, 0.9), (4096, 300, 0.99)):
+    for C, T, share in (
+        (512, 512, 0.45),
+        (512, 512, 0.5),  # reached by a whole number itself
+        (512, 100, 0.5),
+        (768, 4000, 0.9),
+        (4096, 300, 0.99),
+    ):
         what = f"C = {C}, T = {T}, share {share}"
         got = call(answer, C, T, share)
         limit, least = several(got, 2, f"{what}: expected (limit, B)")

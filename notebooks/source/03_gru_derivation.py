@@ -336,7 +336,7 @@ _ = interact(show_step, t=IntSlider(9, min=1, max=len(sequence), description="st
 # %% [markdown]
 # ### Exercise 2: write it
 #
-# *Difficulty ●●○, 8 minutes.* Turn the equations into code. `W`, `U`, `b`, `c` hold their three blocks on top of each other: reset, update, candidate.
+# *Difficulty ●●○, 8 minutes.* Turn the equations into code, with PyTorch's operations throughout, so that gradients can flow back. `W`, `U`, `b`, `c` hold their three blocks on top of each other: reset, update, candidate.
 #
 # <details><summary>Hint</summary>
 #

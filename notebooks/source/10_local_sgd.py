@@ -553,7 +553,7 @@ ipywidgets.interactive(on_link, rate=ipywidgets.SelectionSlider(options=links, d
 #
 # <details><summary>Hint</summary>
 #
-# Two ways lead there: get further in each round, or send fewer bytes. Which of your functions gets further, and what must `state` keep for it? DiLoCo's $\eta=0.7$, $\mu=0.9$ come close to 2 s at $H=8$; search from there.
+# Two ways lead there: get further in each round, or send fewer bytes. Your `outer_step` gets further: what must `state` keep for it? DiLoCo's $\eta=0.7$, $\mu=0.9$ come close to 2 s at $H=8$; search from there.
 #
 # </details>
 

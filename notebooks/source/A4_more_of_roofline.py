@@ -53,7 +53,7 @@ machine = ceilings()  # measured in less than a minute, once; the result is kept
 #
 # ### Exercise 1: the least batch
 #
-# *Difficulty ●●○, 15 minutes.* The layer does $2Bn^2$ operations. Weights, $x$ and the result each move once between memory and the processor. A weight takes `weight` bytes, and a number of $x$ or of the result takes `value` bytes (4 and 4 in fp32). Return the least whole $B$ at which the layer's intensity is at least `ridge` (flop/byte), or `math.inf` if there is none.
+# *Difficulty ●●○, 15 minutes.* The layer does $2Bn^2$ operations. Weights, $x$ and the result each move once between memory and the processor. A weight takes `weight` bytes, and each number of $x$ and of the result takes `value` bytes (4 and 4 in fp32). Return the least whole $B$ at which the layer's intensity is at least `ridge` (flop/byte), or `math.inf` if there is none.
 #
 # <details><summary>Hint</summary>
 #
@@ -261,7 +261,7 @@ draw.interactive(*machine.lines(1), phases)
 #
 # ### Exercise 3: what a change saves
 #
-# *Difficulty ●●○, 10 minutes.* A convolution with a kernel of side $k_1$ gets side $k_2$, a stride of $s$ (it had 1) and $g$ groups (it had 1). The channels stay, and the padding is such that only the stride changes the number of positions. Return new ÷ old for its operations, its parameters and the numbers in its output.
+# *Difficulty ●●○, 10 minutes.* A convolution with a kernel of side $k_1$ gets side $k_2$, a stride of $s$ (it had 1) and $g$ groups (it had 1). The channels stay, there is no bias, and only the stride changes the number of positions (the padding makes up for the kernel). Return new ÷ old for its operations, its parameters and the numbers in its output.
 #
 # <details><summary>Hint</summary>
 #

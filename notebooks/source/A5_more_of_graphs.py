@@ -83,7 +83,7 @@ plt.show()
 #
 # ### Exercise 1: put it in order
 #
-# *Difficulty ●●○, 15 minutes.* Write a topological sort without recursion, which would fail for a chain of 5 000 operators. `outputs` is a list of variables. Return a list of all *applications* (uses of an operator) that they need, each once, after those that make its inputs. `v.maker` is the application that makes the variable `v`, or `None` for an input of the graph. `node.inputs` are the variables that the application `node` reads.
+# *Difficulty ●●○, 15 minutes.* Write a topological sort without recursion, which would fail for a chain of 5 000 operators. `outputs` is a list of variables; leave it unchanged. Return a list of the *applications* (uses of an operator) that compute them: each once, and after the applications that make its inputs. `v.maker` is the application that makes the variable `v`, or `None` for an input of the graph. `node.inputs` are the variables that the application `node` reads.
 #
 # <details><summary>Hint</summary>
 #
@@ -189,7 +189,7 @@ print(f"delayed: peak {peak(delayed(best, order), wanted) / 1e6:.2f} MB")
 #
 # ### Exercise 2: nothing twice
 #
-# *Difficulty ●●○, 10 minutes.* Two applications compute the same if their operators are equal (compare `node.operator` with `==`) and they read the same variables in the same order (so $xz$ and $zx$ differ here). Whoever reads a repeated application's output counts as reading the first one's. `node.output` is the variable that `node` makes. Given a topological `order`, return a dictionary from each repeated application to the *first* application that computes the same.
+# *Difficulty ●●○, 10 minutes.* Two applications compute the same if their operators are equal (compare `node.operator` with `==`) and they read the same variables in the same order (so $xz$ and $zx$ differ here). An application that reads a repeated application's output counts as reading the first one's output. `node.output` is the variable that `node` makes. Given a topological `order` (leave it unchanged), return a dictionary from each repeated application to the *first* application that computes the same.
 #
 # <details><summary>Hint</summary>
 #

@@ -134,13 +134,14 @@ def extend(y, xs, add=True, zeros=True, backwards=True):
     return [total.get(v) for v in xs]
 
 
-def shared(order, resolve=True, fields=True, alike=lambda operator, inputs: tuple(inputs)):
+def shared(
+    order, resolve=True, operator=lambda same: same, alike=lambda operator, inputs: tuple(inputs)
+):
     """Right: by operator and operands, repeated results replaced by the first."""
     first, instead, found = {}, {}, {}
     for node in order:
         inputs = [instead.get(v, v) if resolve else v for v in node.inputs]
-        operator = node.operator if fields else type(node.operator)
-        key = (operator, alike(node.operator, inputs))
+        key = (operator(node.operator), alike(node.operator, inputs))
         if key in first:
             found[node] = first[key]
             instead[node.output] = first[key].output
@@ -198,6 +199,7 @@ CASES = {
             lambda outputs: kahn(outputs[:1]),
             all_ways,
         ],
+        told={"changes `outputs`": lambda outputs: kahn([outputs.pop() for _ in outputs[:]])},
     ),
     "gradients_by_extension": Case(
         right=extend,
@@ -215,7 +217,7 @@ CASES = {
         wrong=[
             lambda order: shared(order, resolve=False),
             lambda order: shared(order, alike=lambda operator, inputs: frozenset(inputs)),
-            lambda order: shared(order, fields=False),
+            lambda order: shared(order, operator=type),
             lambda order: {a: b for b, a in shared(order).items()},  # backwards
             lambda order: {node: shared(order).get(node, node) for node in order},
             lambda order: {a: b.output for a, b in shared(order).items()},
@@ -224,6 +226,8 @@ CASES = {
         told={
             "expected the first one": shared_with_the_nearest,
             "x · z and z · x": commutes,
+            "over the same axis": lambda order: shared(order, operator=id),
+            "changes `order`": lambda order: shared([order.pop(0) for _ in order[:]]),
             "x + z and z + x": lambda order: commutes(order, ("add",)),
         },
     ),

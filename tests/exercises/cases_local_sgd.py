@@ -36,6 +36,15 @@ def of_the_world(values, comm, step, period):
     meets(values, MPI.COMM_WORLD, step, period)
 
 
+def of_doubles(values, comm, step, period):
+    """Wrong: reads the bytes of other types as float64."""
+    from mpi4py import MPI
+
+    if (step + 1) % period == 0:
+        comm.Allreduce(MPI.IN_PLACE, [values.view(np.float64), MPI.DOUBLE])
+        values /= comm.size
+
+
 def divides_alone(values, comm, step, period):
     """Changes the parameters, and sends nothing."""
     if (step + 1) % period == 0:
@@ -124,7 +133,7 @@ CASES = {
     "meet": Case(
         right=meets,
         also=[by_objects],
-        wrong=[divides_alone, of_the_world],
+        wrong=[divides_alone, of_the_world, of_doubles],
         told={
             "only binds the name": changes_its_own_name,
             "after 1 step are unchanged: called with step = 0, it sends nothing": not_at_step_0,

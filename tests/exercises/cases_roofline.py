@@ -155,6 +155,7 @@ CASES = {
         wrong=[
             lambda C, T, share: (requests(C, T, share)[0], 6 * C / T * share / (1 - share)),
             lambda C, T, share: (requests(C, T, share)[0], requests(C, T, share)[1] + 1),
+            lambda C, T, share: (3 * C / T + 0.5, int(6 * C / T * share / (1 - share)) + 1),
             lambda C, T, share: (share * requests(C, T, share)[0], requests(C, T, share)[1]),
             lambda C, T, share: (3 * C / T, requests(C, T, share)[1]),  # attention forgotten
         ],
