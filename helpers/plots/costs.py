@@ -163,7 +163,7 @@ def _times(
         if predicted is None:
             entry["linestyle"] = "--" if name.startswith("your") else "-"
         else:
-            entry["linestyle"] = DASHES[place] if name in predicted else "none"
+            entry["linestyle"] = DASHES[place % len(DASHES)] if name in predicted else "none"
         if predicted and name in predicted:
             line = entry | {"marker": ""}
             ax.plot(at, predicted[name], label=None if name in measured else shown(name), **line)

@@ -67,6 +67,16 @@ def test_a_cell_has_nothing_of_the_one_before(cluster):
     assert parts(cluster, "print('now')") == [[("stdout", "now\n")]] * 2
 
 
+def test_what_a_thread_prints_after_its_cell_goes_to_the_log(cluster):
+    late = "import threading\nthreading.Timer(0.3, print, ['printed late']).start()"
+    assert parts(cluster, late) == [[], []]
+    time.sleep(0.8)
+    folder = cluster._processes.state_dir.parent
+    logs = "".join(path.read_text() for path in folder.rglob("*.log"))
+    assert logs.count("printed late\n") == 2, sorted(folder.rglob("*"))
+    assert "printed late" not in str(dict(cluster._processes.connect().metadata))
+
+
 def test_an_endless_printf_is_cut(cluster):
     source = (
         "import ctypes\nlibc = ctypes.CDLL(None)\n"

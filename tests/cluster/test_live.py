@@ -89,6 +89,19 @@ def test_one_cells_output_never_shows_in_the_next(cell):
     assert shown.text == "[0-2] of the second\n"
 
 
+def test_a_rank_that_begins_late_does_not_show_the_cell_before(cell):
+    pids = re.findall(r"\d+$", cell("%%ranks\nimport os\nprint(os.getpid())").text, re.MULTILINE)
+    cell("%%ranks\nprint('of the first')\ntime.sleep(1.6)")
+    cell(
+        f"import os, signal, threading\ndef all_get(number):\n    for pid in {pids}:\n"
+        "        os.kill(int(pid), number)\nall_get(signal.SIGSTOP)\n"
+        "threading.Timer(2.5, all_get, [signal.SIGCONT]).start()"
+    )
+    shown = cell("%%ranks\nprint('of the second')\ntime.sleep(1.6)")
+    assert shown.text == "[0-2] of the second\n"
+    assert not any("first" in state for state in shown.states), shown.states
+
+
 def test_a_bar_that_moves_for_long_leaves_room_for_the_rest(cell):
     source = (
         "%%ranks --only 0 --timeout 60\nimport sys\nfor i in range(30_000):\n"

@@ -22,7 +22,7 @@ from helpers.cluster.kernel import report
 from helpers.cluster.kernel.gathering import Gathering, OnInput, OnProgress, Outcome, noted
 from helpers.cluster.kernel.live import Below
 from helpers.cluster.kernel.starting import wait_ready
-from helpers.cluster.rank import remote
+from helpers.cluster.rank import remote, state
 
 if TYPE_CHECKING:
     import ipyparallel
@@ -74,6 +74,8 @@ class Calls:
             self._ensure_ready()
             client = self._processes.connect()
             engines = client.direct_view([self._engine_ids[rank] for rank in ranks])
+            for rank in ranks:  # which may begin late: what it told of its last call is no more
+                state.leave(self._processes.state_dir, "live", rank, None)
             # the future of each rank's message: a result of its own would cost 0.4 ms a rank
             sent = engines.apply_async(function, *args)._children
             calls = dict(zip(ranks, sent, strict=True))

@@ -43,7 +43,8 @@ _BUFFER = ctypes.create_string_buffer(1 << 13)  # of C's stdout
 class RankStream(OutStream):
     """A rank's ``sys.stdout`` or ``sys.stderr``, which takes what others write to its descriptor.
 
-    Outside cells, where :attr:`taker` is None, that goes to the rank's log.
+    Outside cells, where :attr:`taker` is None, all goes to the rank's log: what Python prints (on a
+    thread that a cell left running), too.
     """
 
     taker: Callable[[str], Any] | None = None
@@ -68,6 +69,13 @@ class RankStream(OutStream):
         while self._should_watch:
             select.select([self._fid], [], [])
             self.drain()
+
+    def write(self, text: str) -> int | None:
+        """Send text to the cell that runs, or write it to the log."""
+        if self.taker is not None or not isinstance(text, str):
+            return super().write(text)
+        os.write(self._original_stdstream_copy, text.encode(errors="backslashreplace"))
+        return len(text)
 
     def drain(self) -> None:
         """Hand on all that stands in the pipe."""

@@ -36,16 +36,15 @@ class Meanwhile:
         self._next = 0.0
 
     def begin(self, capture: Capture) -> None:
-        """Tell of a new cell, and no more of the one before."""
+        """Tell of a new cell; the notebook's side has taken away what was told of the last."""
         with self._lock:
             self._capture, self._next = capture, time.monotonic() + AFTER
-            if self._told:
-                self._told = []
-                state.leave(self._folder, "live", self._rank, None)
+            self._told = []
 
     def end(self) -> None:
         """Leave the rest to the reply."""
-        self._capture = None
+        with self._lock:
+            self._capture = None
 
     def tell(self, *, now: bool = False) -> None:
         """Write the end of what is new, if the cell takes long or it is asked for `now`."""

@@ -258,11 +258,16 @@ class _Definitions(ast.NodeTransformer):
 
 
 def _cell_line(frame: types.FrameType | None, code_file: str) -> tuple[int | None, str]:
-    """Return number and text of the innermost line under way in a cell or in ``code_file``."""
+    """Return number and text of the innermost line under way in a cell or in ``code_file``.
+
+    A line of a file begins with the file's name.
+    """
     while frame is not None:
         name = frame.f_code.co_filename
-        if "ipykernel_" in name or name == code_file:
-            return frame.f_lineno, linecache.getline(name, frame.f_lineno).strip()
+        cell = "ipykernel_" in name
+        if cell or name == code_file:
+            text = linecache.getline(name, frame.f_lineno).strip()
+            return frame.f_lineno, text if cell or name[:1] == "<" else f"{Path(name).name}: {text}"
         frame = frame.f_back
     return None, ""
 
