@@ -396,7 +396,7 @@ guess.answer("the fastest H at 100 Mbit/s", fastest["H"])
 # %% [markdown]
 # A slow link needs a larger $H$: compare the circles for 1 Gbit/s and for 10 Mbit/s. At 100 Mbit/s the formula says $H=1$, although an average takes longer than a gradient. In our run $H=1$ needs 36 steps and $H=2$ needs 60. So $H=2$ is faster only if $60\,(T + A/2) < 36\,(T + A)$, which means $A > 4T = 40$ ms.
 #
-# The measured runs take longer than predicted. In ours, the excess went with the averages: from $H=1$ to $H=8$ it shrank to a fraction for each step, and changed far less for each average. If 13 ms and your excess for each average together exceed 40 ms, a larger $H$ is faster.
+# Measured runs take longer than predicted: the formula leaves out that replicas wait for each other and share cores. If an average (13 ms) and your excess for each average together take over 40 ms, a larger $H$ is faster.
 #
 # **Answer.** They should meet at the interval $H$ that makes $n(H)\,(T + A/H)$ least. The longer an average takes, the larger this $H$. *Evidence: the steps counted, the record, and the picture of three links.*
 
