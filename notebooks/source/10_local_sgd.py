@@ -170,7 +170,7 @@ print(f"accuracy of replica 0 after {mine.history.updates} steps: {mine.accuracy
 # %% [markdown]
 # ### $H=1$ trains as one process does
 #
-# With $H=1$, averaging the parameters after the step is the same as stepping by the mean gradient. This holds with momentum, too, since the update is linear in the gradient. (Adam's is not.) So four replicas with batches of 4 should train as one process does with the same digits in batches of 16. After 12 steps of LeNet, how far are the replicas' parameters from the one process's, at most?
+# With $H=1$, averaging the parameters after the step is the same as stepping by the mean gradient. This holds with momentum, too, since the update is linear in the gradient. (Adam's is not.) So four replicas with batches of 4 should train as one process does with the same digits in batches of 16. After 12 steps of LeNet, by how much do their parameters differ at most?
 
 # %%
 settings = {"steps": 12, "rate": 0.02, "momentum": 0.9, "timeout": 120}
@@ -188,7 +188,7 @@ for H in (1, 3):
 #
 # $$\Xi=\frac1R\sum_r\lVert\theta_r-\bar\theta\rVert^2 = \frac1R\sum_r\lVert\theta_r\rVert^2 - \lVert\bar\theta\rVert^2.$$
 #
-# In each step the noise moves every replica by a random vector with a mean squared length of $\lambda^2\sigma^2$. So the first term on the right grows by $\lambda^2\sigma^2$. The mean $\bar\theta$ moves by the mean of the $R$ vectors, so $\lVert\bar\theta\rVert^2$ grows by only $\lambda^2\sigma^2/R$. Hence $h$ steps after an average
+# In each step the noise moves every replica by a random vector with a mean squared length of $\lambda^2\sigma^2$. So it adds $\lambda^2\sigma^2$ to the first term on the right. It moves $\bar\theta$ by the mean of the $R$ vectors, so it adds only $\lambda^2\sigma^2/R$ to $\lVert\bar\theta\rVert^2$. Hence $h$ steps after an average
 #
 # $$\Xi(h) = h\,\lambda^2\sigma^2\,\frac{R-1}{R}.$$
 #
@@ -215,7 +215,7 @@ def consensus_distance(values):
 check.consensus_distance(consensus_distance)
 
 # %% [markdown]
-# Do real replicas follow this line? The next cell trains on the digits for 128 steps, with $H=8$ and with $H=64$. Every replica sees all classes. Your function measures $\Xi$ after every second step, before the replicas meet. The cell prints $\Xi$ just before an average (the mean over the second half), and predicts it with $\sigma^2$ at the final weights.
+# Do real replicas follow this line? The next cell trains on the digits for 128 steps, with $H=8$ and with $H=64$. Every replica sees all classes. Your function measures $\Xi$ after every second step, before the replicas meet. The cell prints $\Xi$ just before an average (the mean over the second half) and its prediction, with $\sigma^2$ at the final weights.
 
 # %%
 right = check.consensus_distance.passed(consensus_distance)
@@ -247,7 +247,7 @@ _ = draw.drift(curves)
 plt.show()
 
 # %% [markdown] claims="10-drift-predicted"
-# No: noise alone predicts too much. At $H=64$ the measured curve bends away below the straight prediction. Over five seeds, $\Xi$ just before an average is 28 % below the prediction at $H=8$, and about half of it at $H=64$. (The record also has *gossip*, of Lesson 3.)
+# No: noise alone predicts too much. At $H=64$ the measured curve bends away below the straight prediction. Over five seeds, $\Xi$ just before an average is 28 % below the prediction at $H=8$, and about half of it at $H=64$. (The record also has Lesson 3's *gossip*.)
 
 
 # %%
@@ -269,7 +269,7 @@ folded("10-drift-predicted")
 claims.evidence("10-drift-curvature")
 
 # %% [markdown] claims="10-drift-data"
-# Yes: with gradients at the mean, $\Xi$ at $H=64$ is eight to nine times $\Xi$ at $H=8$, at both rates. With gradients at each replica's own position, it is some five times. So the curve bends because gradients at the replicas' own positions pull them back.
+# Yes: with gradients at the mean, $\Xi$ at $H=64$ is eight to nine times $\Xi$ at $H=8$, at both rates. With gradients at each replica's own position, it is about five times. So the curve bends because gradients at the replicas' own positions pull them back.
 #
 # So far the replicas' data were alike. If each replica sees classes of its own, $\nabla L$ differs between the replicas, and they drift further. Over the second half of a run, $\Xi$ is on average 2.5 times as large as with data alike at $H=8$, and 3.7 times at $H=64$.
 
@@ -300,7 +300,7 @@ guess["the fastest H at 100 Mbit/s"] = ...
 #
 # $$A = 2(R-1)\,\alpha + 2\,\frac{R-1}{R}\,K\beta.$$
 #
-# $n(H)$ does not depend on the link, so we count it once, without a link. The data are sorted by class: each replica sees classes of its own. Each $H$ trains at its best rate, chosen from four over three seeds. The loss is tested every 4 steps:
+# $n(H)$ does not depend on the link, so we count it once, without a link. The data are sorted by class: each replica sees classes of its own. Each $H$ trains at the best of the rates that we tried. The loss is tested every 4 steps:
 
 # %%
 rates, needed = {1: 0.2, 2: 0.2, 4: 0.1, 8: 0.1}, {}
@@ -312,7 +312,7 @@ for H, most in {1: 80, 2: 120, 4: 176, 8: 240}.items():
     print(f"H = {H} (λ = {rates[H]}): {needed[H]}")
 
 # %% [markdown] claims="10-steps-at-best"
-# That was one seed. Does $H=4$ need more steps than $H=1$ on five other seeds, and with data alike, too?
+# That was one seed. Does $H=4$ need more steps than $H=1$ on five other seeds, and also with data alike?
 
 # %%
 claims.evidence("10-steps-at-best")
@@ -352,7 +352,7 @@ for rate, seconds in average.items():
     print(f"{rate / 1e6:5.0f} Mbit/s: an average {1e3 * seconds:6.1f} ms; your best H: {best}")
 
 # %% [markdown]
-# Is the formula right? We measure the seconds on four simulated hosts with links of 100 Mbit/s. Each gradient is made to take 10 ms. The next cell prints by how much a run exceeds the prediction, for each step and for each average. In the picture, circles mark the fastest $H$ for each link.
+# Is the formula right? We measure the seconds on four simulated hosts with links of 100 Mbit/s. Each gradient is made to take 10 ms. The next cell prints each run's excess over the prediction, divided by its steps and by its averages. In the picture, circles mark the fastest $H$ for each link.
 
 # %%
 measured, others = {}, Others()
@@ -396,9 +396,9 @@ guess.answer("the fastest H at 100 Mbit/s", fastest["H"])
 # %% [markdown]
 # A slow link needs a larger $H$: compare the circles for 1 Gbit/s and for 10 Mbit/s. At 100 Mbit/s the formula says $H=1$, although an average takes longer than a gradient. In our run $H=1$ needs 36 steps and $H=2$ needs 60. So $H=2$ is faster only if $60\,(T + A/2) < 36\,(T + A)$, which means $A > 4T = 40$ ms.
 #
-# Measured runs take longer than predicted: the formula leaves out that replicas wait for each other and share cores. If an average (13 ms) and your excess for each average together take over 40 ms, a larger $H$ is faster.
+# Measured runs take longer than predicted: the formula leaves out that replicas wait for each other and share cores. Where that makes an average take over 40 ms, $H=2$ is faster.
 #
-# **Answer.** They should meet at the interval $H$ that makes $n(H)\,(T + A/H)$ least. The longer an average takes, the larger this $H$. *Evidence: the steps counted, the record, and the picture of three links.*
+# **Answer.** They should meet at the interval $H$ that makes $n(H)\,(T + A/H)$ least. On a slow link this $H$ is larger. *Evidence: the steps counted, the record, and the picture of three links.*
 
 # %% [markdown]
 # ## Lesson 3. What else can they do when they meet?
@@ -411,7 +411,7 @@ guess.answer("the fastest H at 100 Mbit/s", fastest["H"])
 #
 # ### A second optimizer
 #
-# **DiLoCo** (Douillard et al., 2023) can move the replicas *beyond* their mean. They begin a round of $H$ steps at the *anchor* $\theta$, and end it with the mean $\bar\theta$. A second, *outer* optimizer then takes $\Delta = \theta - \bar\theta$ as its gradient: a step against $\Delta$ leads from the anchor towards the mean. This optimizer is SGD with Nesterov's momentum (velocity $v$, momentum $\mu$, rate $\eta$):
+# **DiLoCo** (Douillard et al., 2023) can move the replicas *beyond* their mean. They begin a round of $H$ steps at the *anchor* $\theta$; after it their mean is $\bar\theta$. A second, *outer* optimizer then takes $\Delta = \theta - \bar\theta$ as its gradient: a step against $\Delta$ leads from the anchor towards the mean. This optimizer is SGD with Nesterov's momentum (velocity $v$, momentum $\mu$, rate $\eta$):
 #
 # $$v \leftarrow \mu v + \Delta, \qquad \theta \leftarrow \theta - \eta\,(\Delta + \mu v).$$
 #
@@ -449,7 +449,7 @@ check.outer_step(outer_step)
 #
 # $$\theta_r \leftarrow \tfrac13\,(\theta_{r-1} + \theta_r + \theta_{r+1}), \qquad\text{in short } \theta \leftarrow W\theta.$$
 #
-# Each row of the matrix $W$ has three entries $\frac13$. Each replica sends all parameters twice, in one exchange instead of the ring allreduce's $2(R-1)$ steps. The replicas never become equal, but each mixing shrinks their differences. How fast? Write the replicas as a sum of eigenvectors of $W$: each mixing multiplies every term by its eigenvalue. The eigenvalue 1 belongs to the mean, which stays. Of the other eigenvalues, the largest absolute value, $q$, belongs to the difference that shrinks most slowly. The [spectral gap](glossary.md#spectral-gap) is $1-q$.
+# Each row of the matrix $W$ has three entries $\frac13$. Each replica sends all parameters twice, in one exchange instead of the ring allreduce's $2(R-1)$. The replicas never become equal, but each mixing shrinks their differences. How fast? Write the replicas as a sum of eigenvectors of $W$: each mixing multiplies every term by its eigenvalue. The eigenvalue 1 belongs to the mean, which stays. Of the other eigenvalues, the largest absolute value, $q$, belongs to the difference that shrinks most slowly. The [spectral gap](glossary.md#spectral-gap) is $1-q$.
 #
 # > **Predict.** On a ring of four ranks $q = \frac13$, so five mixings leave less than 1 % of the slowest difference. How many do 64 ranks need?
 
@@ -651,7 +651,7 @@ for threads in (max(2, usable_cores()), 1):
 claims.evidence("10-threads")
 
 # %% [markdown]
-# More threads than cores slow the ranks down. Give each rank one thread: `torch.set_num_threads(1)`, or `OMP_NUM_THREADS=1` before the start.
+# A thread for every core in each rank is slower. Give each rank one thread: `torch.set_num_threads(1)`, or `OMP_NUM_THREADS=1` before the start.
 #
 # <details><summary><b>What else the sources say</b></summary>
 #
