@@ -107,7 +107,7 @@ for step in range(size - 1):
 assert mine[rank] == reference[rank]
 
 # %% [markdown]
-# After three steps, chunk $r$ is complete on rank $r$: compare it with the sums above. The other chunks are partial sums. This half of the ring is called *reduce-scatter*. Why is chunk $i$ complete on rank $i$? It starts on rank $i+1$ and moves one rank to the right in each of $N-1$ steps, so it ends on rank $i + 1 + (N - 1) = i + N$, which is rank $i$.
+# After three steps, chunk $r$ is complete on rank $r$: compare it with the sums above. The other chunks are partial sums. This half of the ring is called *reduce-scatter*. Why is chunk $i$ complete on rank $i$? Its sum starts on rank $i+1$ and moves one rank to the right in each of $N-1$ steps, so it ends on rank $i + 1 + (N - 1) = i + N$, which is rank $i$.
 #
 # The second half, *allgather*, sends the complete chunks round the ring once more. You write it.
 #
@@ -170,7 +170,7 @@ check.ring_allreduce(ring_allreduce, cluster=cluster)
 # %% [markdown]
 # ### Five ways, watched
 #
-# Here are five algorithms for an allreduce:
+# Five algorithms for an allreduce:
 #
 # | algorithm | what happens | steps |
 # |---|---|---|
@@ -207,11 +207,11 @@ print(f"in a ring of four, each rank sends {most:g} MB; of a thousand, {100 * th
 guess.answer("MB sent by each of a thousand, at least", 100 * thousand)
 
 # %% [markdown]
-# In the chain, each inner rank sends the array once in each direction, $2K$ bytes. In the tree, rank 0 sends it in each of the $\log_2 N$ steps on the way back, $K\log_2 N$ in all; in recursive doubling, every rank sends as much. In the ring, every rank sends a chunk of $K/N$ bytes in each of $2(N-1)$ steps.
+# In the chain, each inner rank sends the array once in each direction, $2K$ bytes. In the tree, rank 0 sends it in each of the $\log_2 N$ steps on the way back: $K\log_2 N$, or $2K$ with four ranks and $3K$ with eight. In recursive doubling, every rank sends as much. In the ring, every rank sends a chunk of $K/N$ bytes in each of $2(N-1)$ steps: $1.5K$ and $1.75K$.
 #
 # Can any algorithm send less than the ring? Take one number of the result. Before it is complete, all ranks but one must each send their part of it. Then the complete number must reach the $N-1$ ranks that do not have it. So it travels at least $2(N-1)$ times, and the whole array at least $2(N-1)K$ bytes. Shared evenly over $N$ ranks, each sends $2(N-1)K/N$, as in the ring. (Where the network's switches add, as in NVIDIA's SHARP, each rank sends only $K$ bytes.)
 #
-# **Answer.** Yes: cut the array into $N$ chunks, and let $N$ chains run at once, a ring. Every rank sends $2(N-1)K/N$ bytes. Unless switches add, every algorithm has a rank that sends at least as much. Halving and doubling sends as little in fewer steps. *Evidence: your ranks' counts equal the formulas.*
+# **Answer.** Yes: cut the array into $N$ chunks, and let $N$ chains run at once, a ring. Every rank sends $2(N-1)K/N$ bytes. Unless switches add, every algorithm has a rank that sends at least as much. Halving and doubling sends as little in fewer steps. *Evidence: your ranks' counts equal the formulas; for halving and doubling, its animation.*
 
 # %% [markdown]
 # ## Lesson 2. What does an allreduce cost?
@@ -285,7 +285,7 @@ style.doubt(ax.figure, others)
 plt.show()
 
 # %% [markdown] claims="08-ping-pong"
-# In a ring all ranks send at once and share cores and memory; in a ping-pong only one rank sends at a time. So a ping-pong predicts too short a time for a ring. In our two records, each on two cores, the ring took 4 to 17 times as long as predicted. From here on we predict with the line of the *ring steps*.
+# A ping-pong predicts too short a time for a ring: in our two records, each on two cores, a ring allreduce took 4 to 17 times as long as predicted. In a ping-pong only one rank sends at a time; in a ring all ranks do. From here on we predict with the line of the *ring steps*.
 
 # %%
 claims.evidence("08-ping-pong")
@@ -293,7 +293,7 @@ claims.evidence("08-ping-pong")
 # %% [markdown]
 # ### The race
 #
-# Does the model predict which algorithm is fastest? The four algorithms and MPI's own `Allreduce` run in turns. Markers: measured. Dashed lines: predicted.
+# Does the model predict which algorithm is fastest? The four algorithms and MPI's own `Allreduce` run in turns.
 
 # %%
 array_sizes = [1_024, 16_384, 262_144, 1_048_576, 4_194_304]
@@ -328,7 +328,7 @@ print(f"{near} of {2 * len(flat)} ratios are between a half and two")
 others.say()
 
 # %% [markdown]
-# The model ignores caches and the change from [eager](glossary.md#eager) to [rendezvous](glossary.md#rendezvous), so a ratio between a half and two is good. The ring hardly tests the model, since α and β were fitted to ring steps; tree and recursive doubling do. With four ranks on two cores the measured order may differ from the predicted one, as in this recorded race:
+# The model ignores caches and the change from [eager](glossary.md#eager) to [rendezvous](glossary.md#rendezvous), so a ratio between a half and two is good. The ring hardly tests the model, since α and β were fitted to ring steps; tree and recursive doubling test it. With four ranks on two cores the measured order may differ from the predicted one, as in this recorded race:
 #
 # | milliseconds for | recursive doubling | tree | ring | chain |
 # |---|---|---|---|---|
@@ -336,7 +336,7 @@ others.say()
 # | 1 MB | 2.6 | 3.4 | **1.3** | 2.1 |
 # | 8 MB | 13.8 | 18.0 | **7.4** | 13.7 |
 #
-# Medians of 11 (AMD EPYC, 21 November 2026, suite *allreduce* in `data/bench`). As in the model, few steps win for 4 KB, and few bytes for 1 and 8 MB. Against the model, the chain is not always last: it is second at 1 MB.
+# Medians of 11 (AMD EPYC, 21 November 2026, suite *allreduce* in `data/bench`). As in the model, few steps win for 4 KB, and few bytes for 1 and 8 MB. Against the model, the chain is not last for 1 and 8 MB.
 #
 # ### Exercise 3: where ring and tree cross
 #
@@ -408,7 +408,7 @@ print("the ring was faster at", ", ".join(map(written, ahead)) or "no size", end
 print(f"; by your formula from {written(crossover_size)} on" if crossover_size else "")
 
 # %% [markdown]
-# **Answer.** Time = $\alpha$ × steps + $\beta$ × bytes sent + $\gamma$ × bytes added, where what happens at the same time counts once. In this model few steps win for short arrays and few bytes for long ones; your formula says where tree and ring cross. Fit $\alpha$ and $\beta$ while all ranks are at work. *Evidence: the records of ping-pongs and of a race; your own race if its picture is not marked as busy.*
+# **Answer.** Time = $\alpha$ × steps + $\beta$ × bytes sent + $\gamma$ × bytes added, where what happens at the same time counts once. In the model and in the recorded race, few steps win for short arrays and few bytes for long ones. Your formula says where tree and ring cross. Fit $\alpha$ and $\beta$ while all ranks are at work. *Evidence: the records of ping-pongs and of a race; your own race if its picture is not marked as busy.*
 
 # %% [markdown]
 # ## Lesson 3. What changes between hosts, and with thousands of ranks?
@@ -417,7 +417,7 @@ print(f"; by your formula from {written(crossover_size)} on" if crossover_size e
 #
 # ### Between hosts
 #
-# `Network` emulates four hosts on your machine (by *namespaces* of the Linux kernel), with two ranks each. The ranks of a host share memory, and one link to a switch. The link's rate is 100 Mbit/s, so low that the link should set the time, not your processor.
+# `Network` emulates four hosts on your machine, with two ranks each. The ranks of a host share memory, and one link to a switch. The link's rate is 100 Mbit/s, so low that the link should set the time, not your processor.
 #
 # A new algorithm, *two levels*, knows which ranks share a host. First, the two ranks of each host reduce-scatter through memory: each gets the host's sums of one half of the array. Then the four ranks with the same half, one on each host, allreduce it over the links. Finally, the two ranks of each host allgather the halves through memory.
 #
@@ -430,7 +430,7 @@ guess["ms for 1.57 million bytes on one link"] = ...
 guess["fastest between hosts"] = ...
 
 # %% [markdown]
-# The model now needs α and β twice: for links from ring steps, with all ranks at work, as in Lesson 2; for memory from a ping-pong. A step takes as long as its slowest part: a message in memory, or all bytes on the busiest link.
+# The model now needs α and β twice: for the links, fitted to ring steps; for memory, to a ping-pong of ranks 0 and 1, which share a host. A step takes as long as its slowest part: a message in memory, or all bytes on the busiest link.
 
 # %%
 network = Network(hosts=4, rate=100e6)  # bit/s; two ranks on each, side by side: 0 and 1, 2 and 3
@@ -464,7 +464,7 @@ guess.answer("ms for 1.57 million bytes on one link", least)
 guess.answer("fastest between hosts", costs.shown(min(took, key=took.get)))
 
 # %% [markdown] claims="08-two-levels"
-# Ring and two levels come nearest to the least time, and either may win a run. Two levels send $2(H-1)/H\cdot K = 1.5K$ out of each host, and the ring $2(N-1)/N\cdot K = 1.75K$. By bytes alone, two levels should save 14 %. In our two records for 1 MB they save 3 to 5 % at 100 Mbit/s, and 29 to 39 % at 1 Gbit/s: bytes alone do not set the time. For 16 KB the records decide nothing. In the table, *equal* means within 10 %:
+# Ring and two levels come nearest to the least time, and either may win a run. Two levels send $2(H-1)/H\cdot K = 1.5K$ out of each host, and the ring $2(N-1)/N\cdot K = 1.75K$. By bytes alone, two levels should save 14 %. In our two records for 1 MB they save 3 to 5 % at 100 Mbit/s, and 29 to 39 % at 1 Gbit/s: bytes alone do not set the time. In the table, *equal* means within 10 %:
 
 # %%
 claims.evidence("08-two-levels")
@@ -472,7 +472,7 @@ claims.evidence("08-two-levels")
 # %% [markdown]
 # ### Thousands of ranks
 #
-# Take hosts (*nodes*) of $G = 8$ GPUs each. NVLink joins the GPUs of a host; **one** port of a fast network, InfiniBand, leads to the other hosts (large machines have four to eight). Let the number of hosts grow to $H = 2048$, that is $N = GH = 16\,384$ GPUs. Here we have the model alone, with β from data sheets and α from a table in NCCL, NVIDIA's library of collectives:
+# Take hosts (*nodes*) of $G = 8$ GPUs each. NVLink joins the GPUs of a host; **one** port of a fast network, InfiniBand, leads to the other hosts. Let the number of hosts grow to $H = 2048$, that is $N = GH = 16\,384$ GPUs. The model alone compares four ways, with β from data sheets and α from a table in NCCL, NVIDIA's library of collectives:
 #
 # - **flat ring** through all GPUs: $2(N-1)$ steps, each as slow as its slowest link;
 # - **tree** inside every host, and a tree over the hosts: $2(\log_2 G + \log_2 H)$ steps of $K$ bytes;
@@ -518,7 +518,7 @@ print("1 MB, 16 384 GPUs:", "; ".join(f"{way} {1e3 * s:.3g} ms" for way, s in la
 guess.answer("fastest for 1 MB on 16 384 GPUs", min(largest, key=largest.get))
 
 # %% [markdown]
-# Two levels with halving are the fastest on 16 384 GPUs, for both sizes: between hosts they take as few steps as the tree and send as few bytes as the ring. The flat ring takes 32 766 steps, and latency is nearly all of its time. The tree takes few steps, but each carries the whole array.
+# Two levels with halving are the fastest on 16 384 GPUs, for both sizes: between hosts they take as few steps as the tree and send as few bytes as the ring. The flat ring takes nearly as long for 1 MB as for 102 MB: nearly all of that time is the latency of 32 766 steps. The tree takes few steps, but each carries the whole array.
 #
 # **Answer.** The busiest link sets a least time: let few bytes leave each host. Two levels send fewest; how much time that saves depends on size and link. With thousands of ranks each step's latency counts, too: an algorithm needs few steps *and* few bytes. *Evidence: the bars above and the record of two levels; for thousands of GPUs, the model alone.*
 

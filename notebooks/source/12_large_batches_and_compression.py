@@ -85,6 +85,7 @@ class Parameters:
 chosen = Parameters()
 guess = Predictions()
 SHAPES = [tuple(parameter.shape) for parameter in LeNet().parameters()]
+reached = {}  # steps to 85 % accuracy, by scheme
 cluster = Cluster(n=chosen.ranks, preload=("torch",))
 
 # %% [markdown]
@@ -144,7 +145,7 @@ def quantised(v, levels, random):
 check.quantised(quantised)
 
 # %% [markdown]
-# How much noise does the rounding add? A number whose $x$ has the fractional part $p$ gets the variance $(\|v\|/s)^2\, p(1-p)$. The paper proves that the variances of all $n$ numbers add up to at most $\min(n/s^2, \sqrt n/s)\,\|v\|^2$. The next cell prints your function's variance, the sum of $(\|v\|/s)^2\, p(1-p)$, and the bound:
+# How much noise does the rounding add? A number whose $x$ has the fractional part $f$ gets the variance $(\|v\|/s)^2\, f(1-f)$. The paper proves that the variances of all $n$ numbers add up to at most $\min(n/s^2, \sqrt n/s)\,\|v\|^2$. The next cell prints your function's variance, the sum of $(\|v\|/s)^2\, f(1-f)$, and the bound:
 
 # %%
 from helpers.data_parallel.compression.quantise import bound, variance
@@ -158,7 +159,7 @@ for s in (1, 3, 7, 15) if check.quantised.passed(quantised) else ():
     print(f"{s:3d}{measured:11.3f}{variance(v, s) / length:11.3f}{bound(512, s):11.3f}")
 
 # %% [markdown]
-# With $s = 1$ the noise is four times as long as the vector ($\sqrt{17}$). With $s = 15$ it is shorter than the vector. The bound grows with $\sqrt n$, so vectors are cut into *buckets* of 512 numbers, each with its own norm.
+# With $s = 1$ the noise is four times as long as the vector ($\sqrt{16.7}$). With $s = 15$ it is shorter than the vector. The bound grows with $\sqrt n$, so vectors are cut into *buckets* of 512 numbers, each with its own norm.
 #
 # A sign and a level from 0 to $s$ fit into 2, 3, 4 or 5 bits for $s = 1, 3, 7, 15$. Choose $s$ and look at the bits:
 
@@ -175,7 +176,7 @@ ipywidgets.interactive(show, s=ipywidgets.SelectionSlider(options=[1, 3, 7, 15],
 # %% [markdown]
 # ### Codes on real ranks
 #
-# The sum of two codes is not a code, so an ordinary allreduce cannot add them. Instead, every rank gathers all codes, decodes and adds them (below): each of $R$ ranks sends $(R-1)\,c$ bytes. Ten steps run, and we count their bytes:
+# The sum of two codes is not a code, so an ordinary allreduce cannot add them. Instead, every rank gathers all codes, decodes and adds them: each of $R$ ranks sends $(R-1)\,c$ bytes. The next cell prints the source; then we count the bytes of ten steps:
 
 # %%
 Code(inspect.getsource(allgather), language="python")
@@ -193,7 +194,7 @@ if rank == 0:
 print(f"counted in messages between ranks: {sum(sent_trace.bytes_sent().values()):,} bytes")
 
 # %% [markdown]
-# They agree. A code is 121 buckets of 512 numbers, each of $512 \cdot 4 / 8$ bytes and a norm of 4: $c = 31\,460$, and $10 \cdot 4 \cdot 3\,c = 3\,775\,200$.
+# They agree. A code has 121 buckets, each with $512 \cdot 4 / 8$ bytes for its numbers and 4 for its norm. So $c = 31\,460$, and $10 \cdot 4 \cdot 3\,c = 3\,775\,200$.
 #
 # ### Send the largest
 #
@@ -245,10 +246,10 @@ for name, sent in total.items():
 # %% [markdown]
 # Without feedback only the largest number is ever sent. With feedback, a small number waits until its accumulated error is the largest; what is still missing is in the error.
 #
-# Now four ranks train LeNet to 85 % accuracy, tested after every tenth step. *PowerSGD* (Vogels et al., 2019) sends a matrix of gradients as the product of two thin matrices of $r$ columns, $M \approx U V^T$, which an ordinary allreduce can add. *Top 0.01* sends the largest 1 %:
+# Now four ranks train LeNet to 85 % accuracy, tested after every tenth step. *PowerSGD* (Vogels et al., 2019) sends a matrix of gradients as the product of two thin matrices of $r$ columns, $M \approx U V^T$; ordinary allreduces add first $U$, then $V$. *Top 0.01* sends the largest 1 %:
 
 # %%
-names, limit, reached = ("float32", "QSGD, s = 7", "top 0.01, feedback", "PowerSGD, r = 2"), 240, {}
+names, limit = ("float32", "QSGD, s = 7", "top 0.01, feedback", "PowerSGD, r = 2"), 240
 for name in names:
     steps, _ = cluster.run(
         links.to_accuracy, name, 0.85, limit=limit, seed=chosen.seed, timeout=120
@@ -271,15 +272,15 @@ for name in ("quantised-at-best", "feedback-at-best"):
     display(claims.evidence(f"12-{name}"))
 
 # %% [markdown]
-# - **Levels.** With $s = 15$ and $s = 7$ no loss of accuracy is seen. With $s = 1$ accuracy is 12 points lower. The table below exercise 1 suggests why: with $s = 1$ the noise is four times as long as the vector, with $s = 7$ 1.2 times.
-# - **Feedback.** With the largest 1 % it gains 4.7 points (interval one to eight; *open*, because the test asks for five). With 0.1 % it gains seven, but the interval runs from −3 to 17.
+# - **Levels.** With $s = 15$ and $s = 7$ no loss of accuracy is seen. With $s = 1$ accuracy is 12 points lower. The table below exercise 1 suggests why: with $s = 1$ the noise is four times as long as the vector, but with $s = 7$ only 1.2 times.
+# - **Feedback.** With the largest 1 % it gains 4.7 points (interval 1 to 8; *open*, because the test asks for 5). With 0.1 % it gains 7, but the interval runs from −3 to 17.
 #
 # **Answer.** After 120 steps, four bits for each number cost no accuracy that eight seeds can show. Sending only the largest 1 % costs ten points with feedback, and fifteen without. *Evidence: the two tables above, with the best rate for each.*
 
 # %% [markdown]
 # ## Lesson 2. When do shorter messages save time?
 #
-# *15 minutes.* Sending takes bytes ÷ bandwidth. Compression sends fewer bytes, but encoding and decoding take time, and the training may need more steps. When is it still faster?
+# *15 minutes.* An *exchange* gives every rank the mean gradient, and takes bytes ÷ bandwidth. Compression sends fewer bytes, but encoding and decoding take time, and the training may need more steps. When is it still faster?
 #
 # > **Predict.** A code of QSGD with $s = 7$ has an eighth of the gradient's bytes. On links of 100 Mbit/s, how many times as fast is its exchange between four ranks?
 
@@ -356,7 +357,7 @@ if on_link:
     plt.show()
 
 # %% [markdown]
-# All three codes shorten the exchange, as exercise 3 predicts for so slow a link. QSGD's is about four times as fast, not eight: codes cannot be added on the way, so each rank sends three codes, and an allreduce only one and a half gradients. (The prediction leaves out latency and shared cores.)
+# All three codes shorten the exchange, as exercise 3 predicts for so slow a link. With QSGD, $s = 7$, it is about four times as fast, not eight: codes cannot be added on the way, so each rank sends three codes. In an allreduce it sends only one and a half gradients. (The prediction leaves out latency and shared cores.)
 #
 # But compressed gradients may need more steps. The next picture shows two recorded trainings on four hosts: LeNet to 85 %, and a transformer of about that size, on text, to a validation loss of 2.75. All schemes share one learning rate. Every forward and backward pass is *paced* to 20 ms (it takes no less), so that four ranks on two cores behave like four devices. The dashes predict steps × (20 ms + bytes of a step ÷ bandwidth).
 
@@ -376,7 +377,7 @@ axes[1].set_ylabel("")
 plt.show()
 
 # %% [markdown] claims="12-link-training"
-# Each mark is one run. The dashes leave out encoding, latency and shared cores, so most marks lie above them. At 10 Mbit/s float32 is by far the slowest. At 1 Gbit/s messages are short, and the number of steps decides. Small differences mean nothing here: QSGD's LeNet run is even slower at 1 Gbit/s than at 100 Mbit/s.
+# Each mark is one run. Most marks lie above the dashes, which leave out encoding, latency and shared cores. At 10 Mbit/s float32 is by far the slowest. At 1 Gbit/s the dashes differ mainly by the number of steps. Small differences mean nothing: QSGD's LeNet run is slower at 1 Gbit/s than at 100 Mbit/s.
 #
 # Does PowerSGD need less than half of float32's seconds? We try five seeds:
 
@@ -386,11 +387,11 @@ claims.evidence("12-link-training")
 # %% [markdown]
 # At 10 Mbit/s yes: LeNet trains in an eighth of the seconds, the transformer in three tenths. At 1 Gbit/s no: LeNet takes about as long, and the transformer longer.
 #
-# **Answer.** Compression shortens an exchange on links slower than $8\,(\text{bytes saved}) / (\text{seconds of coding})$ bit/s. It shortens the training if it saves more than its additional steps take: it did at 10 Mbit/s, and did not at 1 Gbit/s. *Evidence: predicted and measured exchanges, and the records above.*
+# **Answer.** Compression shortens an exchange on links slower than $8\,(\text{bytes saved}) / (\text{seconds of coding})$ bit/s. It shortens the training if it saves more seconds than its additional steps take: PowerSGD did at 10 Mbit/s, and did not at 1 Gbit/s. *Evidence: predicted and measured exchanges, and the records above.*
 #
 # ## Lesson 3. When is it worth not waiting for the slowest?
 #
-# *25 minutes.* A synchronous step waits for the slowest worker. Chen et al. (2016) start $W = N + b$ workers, take the first $N$ gradients of each step, and drop those that arrive later. Steps become shorter, but each uses fewer gradients. A backup worker is worth it if more gradients are used *in a second*: $N$ ÷ seconds of a step.
+# *25 minutes.* A synchronous step waits for the slowest worker. Chen et al. (2016) start $W = N + b$ workers, take the first $N$ gradients of each step, and drop those that arrive later. Steps become shorter, but each uses fewer gradients. A backup worker is worth it if more gradients are used *in a second*, $N$ divided by the seconds of a step.
 #
 # Suppose that a gradient takes $t_0 + X$ seconds, where $X$ is exponential with mean $m$. The mean of the $N$-th smallest of $W$ such times, an *order statistic*, is
 #
@@ -439,9 +440,9 @@ style.doubt(ax.figure, others)
 plt.show()
 
 # %% [markdown] claims="12-order-statistics"
-# Backup workers make a step shorter (left). With $b = 1$, more gradients are used per second (right) than with 0 or 2: two gradients take less than two thirds of the time of three.
+# Backup workers make a step shorter (left). With $b = 1$, more gradients are used per second (right) than with 0 or 2.
 #
-# Here a late worker lets its gradient go when the next step begins. Does a step take longer if the worker must finish it first? The record has $t_0$ and $m$ twice as large:
+# Here a late worker abandons its gradient (*lets go*) when the next step begins. Does a step take longer if the worker must finish it first? The record has $t_0$ and $m$ twice as large:
 
 # %%
 claims.evidence("12-order-statistics")
@@ -470,7 +471,7 @@ ipywidgets.interactive(backups, workers=(2, 24), b=(0, 23), jitter=jitters)
 #
 # </details>
 #
-# **Real stragglers.** Real delays follow no formula. Here three processes compress text in bursts of a tenth of a second, on worker 3's core. A gradient takes at least 15 ms (paced). Steps go from left to right, and the scales differ:
+# **Real stragglers.** Three processes compress text in bursts of a tenth of a second, on worker 3's core. A gradient takes at least 15 ms (paced). Steps go from left to right, and the scales differ:
 
 # %%
 with Others() as others:
@@ -482,7 +483,7 @@ style.doubt(ax.figure, others)
 plt.show()
 
 # %% [markdown]
-# With random delays, a slow step says nothing about the next one. A burst lasts several steps, so worker 3's slow steps may follow each other. (Workers 1 and 2 may be late where they share a core.) Without a formula, we predict from measured times, the *sample*.
+# With random delays, a slow step says nothing about the next one. A burst lasts several steps, so slow steps may follow each other. (Workers 1 and 2 may be late, too, where they share a core.) Here we have no formula, and predict from measured times, the *sample*.
 #
 # ### Exercise 5: from a sample instead of a formula
 #
@@ -524,16 +525,16 @@ style.doubt(ax.figure, others)
 plt.show()
 
 # %% [markdown] claims="12-real-backup 12-backup-bias"
-# Here a late worker has to finish its gradient, so the prediction may be too optimistic. Is the backup worker worth it (right panel)? Two tests with five seeds: are steps shorter, and what is lost? In the second test, one worker is 6 or 3 times slower than the others, and only it has images of eights and nines. Accuracy is measured on these:
+# Here a late worker has to finish its gradient, so the prediction may be too optimistic. Is the backup worker worth it (right panel)? Two recorded tests with five seeds ask: are steps shorter, and what is lost? In the second test, one worker is 6 or 3 times slower than the others, and only it has images of eights and nines. Accuracy is measured on these:
 
 # %%
 for name in ("real-backup", "backup-bias"):
     display(claims.evidence(f"12-{name}"))
 
 # %% [markdown]
-# Steps are shorter, but not by a third. With $b = 1$ a step uses 2/3 of the gradients in 0.82 of the time, so 0.81 times as many per second (0.95 beside six processes). And always dropping the same worker's gradients loses what only that worker has seen: accuracy on its digits is 0.
+# In these records steps are shorter. But beside three processes, with $b = 1$, a step uses 2/3 of the gradients in 0.82 of the time, so 0.81 times as many per second. (Beside six it is 0.95: too close to call.) And always dropping the same worker's gradients loses what only that worker has seen: accuracy on its digits is 0.
 #
-# **Answer.** A backup worker shortens a step by the difference of two order statistics, or by less if late workers must finish. It is worth it if more gradients are used per second: it was with random delays if late workers let go, and was not beside real processes. *Evidence: predicted and measured steps, and the records above.*
+# **Answer.** A backup worker shortens a step by the difference of two order statistics, or by less if late workers must finish. It is worth it if more gradients are used per second: it was with random delays if late workers let go, and was not beside three real processes. *Evidence: predicted and measured steps, and the records above.*
 
 # %% [markdown]
 # ## Lesson 4. How large may a batch become?
@@ -580,7 +581,7 @@ guess.answer("1024 samples: accuracy with 16 times the rate", "more" if more els
 claims.evidence("12-linear-rule")
 
 # %% [markdown]
-# If $\lambda$ is a tenth of the best rate, $k\lambda$ is better than $\lambda$ in all four settings, far better in three. If $\lambda$ is the best rate, $k\lambda$ is worse for $k = 16$. For $k = 4$ the test is *open* (the digits' gain is below the two points fixed beforehand). This fits a limit on the rate, not on $k$: training must stay stable at $k\lambda$, and the best rate for 64 samples is already near the limit.
+# If $\lambda$ is a tenth of the best rate, $k\lambda$ is better than $\lambda$ in all four settings. If $\lambda$ is the best rate, $k\lambda$ is worse for $k = 16$. For $k = 4$ the test is *open* (the digits' gain is below the two points fixed beforehand). This fits a limit on the rate, not on $k$: the best rate for 64 samples is already near it.
 #
 # ### The knee
 #
@@ -604,7 +605,7 @@ _ = plots.knee(fewest, least, critical)
 plt.show()
 
 # %% [markdown]
-# From 16 to 64 samples, four times the batch needs about half the steps, not a quarter (dashed). From 1024 on, a larger batch hardly saves a step and only costs more samples. The fitted curve is $S = S_\mathrm{min}\,(1 + B_\mathrm{crit}/B)$ (McCandlish et al., 2018), where $S_\mathrm{min}$ is the number of steps with an unlimited batch. At its knee, the *critical batch size* $B_\mathrm{crit}$, training needs $2\,S_\mathrm{min}$ steps. The fit is rough: see 64 samples.
+# From 16 to 64 samples, four times the batch needs about half the steps, not a quarter (dashed). From 1024 on, a larger batch hardly saves a step. The fitted curve is $S = S_\mathrm{min}\,(1 + B_\mathrm{crit}/B)$ (McCandlish et al., 2018), where $S_\mathrm{min}$ is the number of steps with an unlimited batch. At its knee, the *critical batch size* $B_\mathrm{crit}$, training needs $2\,S_\mathrm{min}$ steps. The fit is rough: see 64 samples.
 #
 # Why is there a knee? The gradient of $B$ samples is the true gradient $G$ plus noise, and the noise has the squared length $\mathrm{tr}(\Sigma)/B$ on average. Averaging more samples helps as long as the noise is longer than the gradient. The **gradient noise scale** $\mathrm{tr}(\Sigma)/\|G\|^2$ is the batch size at which both have the same length. Data-parallel training can measure it without extra gradients: a replica's gradient has batch size $B$, and the mean of $R$ replicas has $RB$.
 #
@@ -652,7 +653,7 @@ _ = plots.stretches(ends, scales, critical)
 plt.show()
 
 # %% [markdown] claims="12-lars 12-lamb"
-# The noise scale is not one number: it grows more than tenfold in these 200 steps. The critical batch that we fitted lies within this range; the paper says only that the two agree in order of magnitude. So a training may begin with small batches and enlarge them.
+# The noise scale is not one number: it grows more than tenfold in these 200 steps. The critical batch that we fitted lies within this range; the paper says only that the two agree in order of magnitude. This suggests beginning with small batches and enlarging them.
 #
 # ### A rate for each layer
 #
@@ -666,9 +667,9 @@ display(
 )
 
 # %% [markdown]
-# LARS is as accurate as SGD with 1024 digits a step, and more accurate in the other three settings. But Adam without a rate for each layer has a higher mean than LARS in three of the four, and LAMB is less accurate than Adam in all four. (LAMB's paper trains BERT, about 340 million weights; ours have fewer than 70 000.)
+# LARS is as accurate as SGD with 1024 digits a step, and more accurate in the other three settings. But plain Adam has a higher mean than LARS in three of the four, and LAMB is less accurate than Adam in all four. (LAMB's paper trains BERT, about 340 million weights; ours have fewer than 70 000.)
 #
-# **Answer.** Up to the critical batch size a larger batch saves steps, though fewer than in proportion; far beyond it, hardly any. Multiply a small rate by $k$, as long as training stays stable. *Evidence: the measured knee, the noise scale and the records above.*
+# **Answer.** Up to the critical batch size a larger batch saves steps, though fewer than in proportion; far beyond it, hardly any. Multiply the rate by $k$ if it is far below the best. *Evidence: the measured knee, the noise scale and the records above.*
 #
 # ## Project: fewer bytes
 #
@@ -678,7 +679,7 @@ display(
 # %%
 def to_85(what, scheme):
     """Print the steps and the bytes of a training to 85 %; 300 steps at most."""
-    steps = reached.get(scheme)  # from lesson 1
+    steps = reached.get(scheme)  # if lesson 1 has run
     if steps is None:
         steps = cluster.run(links.to_accuracy, scheme, 0.85, limit=300, timeout=150)[0][0]
     each = cluster.run(links.sent, scheme, SHAPES, timeout=60)[0]
@@ -771,7 +772,7 @@ for name, gradients in (
     print(f"{name:20s}{both[0]:11.2f}{both[1]:11.2f}")
 
 # %% [markdown] claims="12-momentum-correction 12-staleness-at-best 12-elastic-at-best"
-# With four seeds, averaging leaves a quarter of one rank's noise. With one seed and equal gradients, all ranks round the same way, and averaging removes no noise. A test for bias would not notice. With unrelated gradients the seeds hardly matter.
+# With four seeds, averaging leaves a quarter of one rank's variance. With one seed and equal gradients, all ranks round the same way, and averaging removes nothing. A test for bias would not notice. With unrelated gradients the seeds hardly matter.
 #
 # ## What the sources say, what we measured
 #

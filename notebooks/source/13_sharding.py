@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Split one model over eight ranks
 #
-# In this notebook you cut a transformer's memory, matrices, sequence and layers over ranks, and check that it still computes the same. Then you predict which way to cut it over eight ranks is fastest, and run it.
+# In this notebook you cut a transformer's memory, matrices, sequence and layers over ranks, and check that it still computes the same. Then you predict the fastest cut over eight ranks, and run it.
 
 # %%
 from helpers.plots import sharded as plots
@@ -40,7 +40,6 @@ _ = plots.stage_bytes([vars(zero.at_rest(stage, 8)) for stage in zero.STAGES])
 # ## Set-up
 
 # %%
-import itertools
 import tempfile
 from dataclasses import dataclass, replace
 
@@ -136,7 +135,7 @@ print(
 # | 2 | moments, gradients | $4 + (4 + 8)/N$ |
 # | 3 | moments, gradients, parameters | $(4 + 4 + 8)/N$ |
 #
-# We train our transformer on four ranks at each stage. At the optimizer's step, every rank adds up the bytes that it holds. (The figure's diamonds are these counts.)
+# We train our transformer for two steps on four ranks at each stage. At the optimizer's step, every rank adds up the bytes that it holds (diamonds in the figure below).
 
 # %%
 zeros = cluster.run(runs.stages, config, batch=8, timeout=120)[0]
@@ -159,7 +158,7 @@ ax = plots.stage_bytes(
 ax.figure.set_label("Bytes for each parameter, computed and held by four ranks")
 
 # %% [markdown]
-# The counts equal the formulas, and the losses agree. Stages 1 and 2 send as much as replicas (stage 0): one reduce-scatter and one allgather. Stage 3 needs an allgather for each pass, so it sends 1.5 times as much. (Activations are neither cut nor counted.)
+# The counts equal the formulas, and the second step's losses agree. Stages 1 and 2 send as much as replicas (stage 0): one reduce-scatter and one allgather. Stage 3 needs an allgather for each pass, so it sends 1.5 times as much. (Activations are neither cut nor counted.)
 #
 # ### Exercise 1: bytes in mixed precision
 #
@@ -259,7 +258,7 @@ style.doubt(plots.spans(recorded).figure, others)
 plt.show()
 
 # %% [markdown] claims="13-prefetch"
-# Without prefetching, each block waits for its parameters. With prefetching, most of this gathering runs while another block computes. Ranks still wait for the first gather and the last reduce-scatter, and in the backward pass, where a block's gather *and* reduce-scatter together take longer than its 15 ms. On two other links:
+# Without prefetching, each block waits for its parameters. With prefetching, most of the forward pass's gathering runs while another block computes. Ranks still wait for the first gather and the last reduce-scatter, and in the backward pass, where a block's gather *and* reduce-scatter together take longer than its 15 ms. We recorded the same on two other links:
 
 # %%
 claims.evidence("13-prefetch")
@@ -349,6 +348,7 @@ def two_matrices(*ways_back):
     (torch.tanh(b @ U) @ W).square().sum().backward()
     f, g = (lambda x: conjugate.f(x, comm)), (lambda x: conjugate.g(x, comm))
     if ways_back:
+        # each operator: its forward pass, its backward pass
         f = conjugate.operator(lambda x, add: x.view_as(x), ways_back[0], comm)
         g = conjugate.operator(lambda x, add: add(x), ways_back[1], comm)
     mine = slice(2 * comm.Get_rank(), 2 * comm.Get_rank() + 2)
@@ -365,7 +365,7 @@ print(f"y differs from one process by {off[0]:.0e}, the gradient by {off[1]:.0e}
 # %% [markdown]
 # ### A loss whose scores are spread over ranks
 #
-# The last layer gives a score $z_v$ for each of $V$ tokens. If its matrix is cut by columns, each rank has $V/N$ of a position's scores. Must the ranks gather them all? The loss is $-\ln p_\text{target} = \ell - z_\text{target}$ with $\ell = \ln \sum_v e^{z_v}$. So three allreduces of one number suffice: of the largest score (subtracting it prevents overflow), of each rank's part of the sum, and of the target's score, to which all ranks but one add 0.
+# The last layer gives a score $z_v$ for each of $V$ tokens. If its matrix is cut by columns, each rank has $V/N$ of a position's scores. Must the ranks gather them all? The loss is $-\ln p_\text{target} = \ell - z_\text{target}$ with $\ell = \ln \sum_v e^{z_v}$. So three allreduces of one number suffice: the largest score (subtracting it prevents overflow), the sum of $e^{z_v}$, and the target's score (ranks without it add 0).
 
 
 # %%
@@ -400,7 +400,7 @@ print(f"loss of the transformer's first token: in parts {mine:.6f}, torch's {the
 #
 # ### Cut the sequence: ring attention
 #
-# If a *sequence* does not fit on one rank, each rank takes $T/N$ positions. Only attention needs the other positions: their keys and values travel around a ring of ranks. Can a rank compute a softmax over keys that arrive piece by piece? Over the keys of piece $i$ alone, with scores $z$ and values $v$, attention gives $\ell_i = \ln\sum e^{z}$ and the output $o_i = \sum e^{z - \ell_i}\, v$. These two suffice to merge pieces, so the rank can forget a piece's scores.
+# If a *sequence* does not fit on one rank, each rank takes $T/N$ positions. Only attention needs the other positions: their keys and values travel around a ring of ranks. Can a rank compute a softmax over keys that arrive piece by piece? For one query and the keys of piece $i$ alone, with scores $z$ and values $v$, the rank keeps $\ell_i = \ln\sum e^{z}$ and the output $o_i = \sum e^{z - \ell_i}\, v$. These two suffice to merge pieces, so the rank can forget a piece's scores.
 #
 # ### Exercise 4: merge
 #
@@ -460,7 +460,7 @@ apart = max(cluster.run(ring, yours, timeout=30))
 print(f"largest difference from attention in one process: {apart:.0e}")
 
 # %% [markdown]
-# `if source <= rank` skips pieces that no query of the rank sees: rank 0 computes one piece, rank 3 four. The pictures show which rank needs which score (row: query, column: key). On the left, each rank has one piece of the sequence; on the right, an early and a late piece (*zigzag*):
+# `if source <= rank` skips pieces that no query of the rank sees: rank 0 computes one piece, rank 3 four. The pictures show which rank needs which score (row: query, column: key). On the right, each rank has an early and a late piece (*zigzag*):
 
 # %%
 pieces = {"one piece each": [0, 1, 2, 3], "an early and a late piece": [0, 1, 2, 3, 3, 2, 1, 0]}
@@ -470,16 +470,16 @@ each = [sum(range(6 * rank + 1, 6 * rank + 7)) for rank in range(4)]  # one piec
 uneven.answer(each[3] / each[0])
 
 # %% [markdown]
-# With one piece each, rank 3 needs 129 scores and rank 0 only 21, so rank 0 waits. With an early and a late piece, all ranks need 75: rank 0, for example, 6 + 69.
+# With one piece each, rank 3 needs 129 scores and rank 0 only 21. With an early and a late piece, all ranks need 75: rank 0, for example, 6 + 69.
 #
 # **Answer.** Ranks must exchange numbers where a sum runs over what was cut. A pair of matrices needs one sum in each pass. The loss needs three numbers for each position, not all scores. Two pieces of attention merge by their outputs and their $\ell$. *Evidence: all three agree with one process to rounding, above.*
 
 # %% [markdown]
 # ## Lesson 3. Which way should this model be cut?
 #
-# *45 minutes.* A *layout* $d \times p \times t$ has $d$ replicas. Each replica is a [pipeline](glossary.md#pipeline) of $p$ stages (groups of consecutive layers), and each matrix of a stage is cut into $t$ parts. So it needs $d\,p\,t$ ranks. Can we tell the fastest layout before we run it?
+# *45 minutes.* A *layout* $d \times p \times t$ has $d$ replicas. Each replica is a [pipeline](glossary.md#pipeline) of $p$ stages (groups of consecutive layers), and each matrix of a stage is cut into $t$ parts. So the layout needs $d\,p\,t$ ranks. Can we tell the fastest layout before we run it?
 #
-# > **Predict.** Two hosts with four ranks each are joined by a link of 50 Mbit/s. In each of two replicas, matrices are cut over four ranks: all on one host, or two on each. How many times as long does a step take with two on each?
+# > **Predict.** Two hosts with four ranks each are joined by a link of 50 Mbit/s. In each of two replicas, matrices are cut over four ranks: all four on one host, or two on each. How many times as long does a step take with two on each?
 
 # %%
 spread = Prediction("a step, matrices cut across hosts ÷ inside hosts", None)  # your number
@@ -542,7 +542,7 @@ for name, size in sizes.items() if check.equal_bytes.passed(my_batch) else ():
     print(f"which are {tokens / size.width:.1f}·C tokens")
 
 # %% [markdown]
-# With fewer sequences, tensor parallelism sends fewer bytes (in the table, with 8, a little fewer); with more, ZeRO 3 does. For blocks alone, with about $12\,C^2$ parameters each, the border is at $4.5\,C$ tokens. GPT-2's large vocabulary raises it.
+# With fewer sequences, tensor parallelism sends fewer bytes (slightly fewer for the table's 8); with more, ZeRO 3 does. For blocks alone, with about $12\,C^2$ parameters each, the border is at $4.5\,C$ tokens. GPT-2's large vocabulary raises it.
 #
 # ### All together, on eight ranks
 #
@@ -553,7 +553,7 @@ for name, size in sizes.items() if check.equal_bytes.passed(my_batch) else ():
 # | replica 0 | ranks 0, 1 | ranks 2, 3 |
 # | replica 1 | ranks 4, **5** | ranks 6, 7 |
 #
-# Each rank has a communicator along each axis. Rank 5's are {4, 5} (parts of the same matrices), {5, 7} (stages of a replica) and {1, 5} (replicas of the same part).
+# Each rank has a communicator along each axis. Rank 5 has {4, 5} (parts of the same matrices), {5, 7} (stages of a replica) and {1, 5} (replicas of the same part).
 #
 # Does this train as one process does, and can fewer ranks continue? Eight ranks train for six steps and save their parts, under the names of the *whole* model's parameters. So four ranks, in a mesh of $2 \times 1 \times 2$, can join the parts, cut them anew and train for six more steps. All compute in float64:
 
@@ -596,13 +596,13 @@ print(f"largest difference in twelve steps: {max(apart):.0e}")
 #
 # How long does a step take in a given layout? We add up its parts:
 #
-# - **One micro-batch in one stage.** The forward pass takes $F$ operations, the backward pass $2F$. The stage's $t$ ranks share them, and each does $s$ operations per second: $3F/(t\,s)$ seconds. Messages add $\tau_\text{tensor}$ (among these ranks) and $\tau_\text{pipeline}$ (to the next stage and back).
+# - **One micro-batch in one stage.** The forward pass takes $F$ operations (in the slowest stage), the backward pass $2F$. The stage's $t$ ranks share them, and each does $s$ operations per second: $3F/(t\,s)$ seconds. Messages add $\tau_\text{tensor}$ (among these ranks) and $\tau_\text{pipeline}$ (to the next stage and back).
 # - **All $m$ [micro-batches](glossary.md#micro-batch) of a replica.** In the forward pass, the last stage waits while the first micro-batch passes the $p - 1$ stages before it. Then it computes all $m$. The backward pass is the same in the other direction. Both together take $m + p - 1$ times as long as one micro-batch in one stage.
 # - **All replicas** work at the same time. Then they average their gradients in $\tau_\text{data}$.
 #
 # $$\tau_\text{step} \approx (m + p - 1)\,\Big(\frac{3F}{t\,s} + \tau_\text{tensor} + \tau_\text{pipeline}\Big) + \tau_\text{data}$$
 #
-# `helpers/sharded/planner.py` also lets groups that use a link at the same time share its bandwidth.
+# In `helpers/sharded/planner.py`, groups that use a link at the same time also share its bandwidth.
 #
 # We try it on two hosts with four ranks each, and a link of 100 Mbit/s between them. Ranks are paced to $2.4 \cdot 10^8$ operations per second, because a laptop may have fewer than eight cores. (The formula ignores that ranks share cores.)
 #
@@ -622,7 +622,7 @@ inside, between = Link("memory", alpha, beta), Link("100 Mbit/s", alpha, 1 / pai
 machine = planner.Machine(chosen.speed, inside, between, pair.places(8))
 
 # %% [markdown]
-# Now five layouts run. In the picture, bars are predictions and diamonds are measurements. *Bubble* is the time in which a stage has no micro-batch: $p - 1$ of the $m + p - 1$. Besides *compute*, which part makes each bar long? Is the shortest bar's layout also the fastest?
+# Now five layouts run. In the picture, bars are predictions and diamonds are measurements. *Bubble* is the time in which a stage has no micro-batch: $p - 1$ of the formula's $m + p - 1$. Besides *compute*, which part makes each bar long? Is the shortest bar's layout also the fastest?
 
 # %%
 eight.stop()
@@ -645,12 +645,12 @@ quick = replace(machine, inside=Link("quick", 1e-4, 1e-9))
 found = [planner.predict(config, layout, quick, chosen.batch, m) for layout, m in layouts]
 best = min(found, key=lambda plan: plan.seconds)
 print(f"fastest, predicted for 0.1 ms and 1 GB/s inside a host: {best.layout}")
-order = itertools.combinations(sorted(plans, key=lambda plan: plan.seconds), 2)
-close = [f"{a.layout} and {b.layout}" for a, b in order if b.seconds < error * a.seconds]
-print("too close for this factor to rank:", "; ".join(close) or "none")
+limit = error * min(plan.seconds for plan in plans)
+close = [str(plan.layout) for plan in plans if plan.seconds <= limit]
+print("predicted within this factor of the fastest:", ", ".join(close))
 
 # %% [markdown] claims="13-placement"
-# Each axis has its price: replicas pay *data*, stages *bubble*, cut matrices *tensor*. Why does $8 \times 1 \times 1$ pay more *data* than $2 \times 1 \times 4$? Count the numbers that cross the slow link each way:
+# Each axis has its price: replicas pay *data*, stages *bubble* and *pipeline*, cut matrices *tensor*. Why does $8 \times 1 \times 1$ pay more *data* than $2 \times 1 \times 4$? Count the numbers that cross the slow link each way:
 #
 # - $8 \times 1 \times 1$: in one ring of eight replicas, each rank sends $2 \cdot \frac78\,\Psi = 1.75\,\Psi$ to the next. The link carries $1.75\,\Psi$.
 # - $2 \times 1 \times 4$: each rank averages a quarter of the gradients with one rank of the other host, and sends $2 \cdot \frac12 \cdot \frac{\Psi}{4} = \frac{\Psi}{4}$. Four ranks do this at once, so the link carries about $\Psi$.
@@ -666,7 +666,7 @@ spread.answer(slowest.peer_value / slowest.value)
 placed
 
 # %% [markdown]
-# **Answer.** Roughly: the formula predicts each layout's time, with the error printed above. It cannot rank layouts whose predictions are closer than this error (the cell's last line names them): run those that fit in memory. In practice: if the model fits, try plain replicas first. If not, cut what does not fit, and put the cut that sends most on the fastest link. *Evidence: predicted and measured steps above; the record at 50 and 200 Mbit/s.*
+# **Answer.** Roughly: the formula predicts each layout's time, with the error printed above. It cannot rank layouts whose predictions are closer than this error: of those that the last line under the picture names, run all that fit in memory. In practice: if the model fits, try plain replicas first. If not, cut what does not fit, and put the cut that sends most on the fastest link. *Evidence: predicted and measured steps above; the record at 50 and 200 Mbit/s.*
 #
 # ## Project: place it better
 #
@@ -710,7 +710,7 @@ def my_place(config, machine, batch):
 check.place(my_place)
 
 # %% [markdown]
-# Your function now chooses for Lesson 3's two hosts, with 3.1 MB on each rank. Compare its layout with the five above:
+# Your function now chooses for Lesson 3's two hosts, with 3.1 MB on each rank. Compare its layout with the five above, which ran without ZeRO:
 
 # %%
 tight = replace(machine, memory=3.1e6)

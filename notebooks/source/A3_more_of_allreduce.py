@@ -93,7 +93,7 @@ print(f"{sum(same.values())} of {len(same)} equal MPI's")
 # %% [markdown]
 # ### How good is a time? Bus bandwidth
 #
-# In an *all-to-all*, every rank sends a different chunk to every other rank. Its time does not compare with an allreduce's, which must send twice as much. NVIDIA's [nccl-tests](https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md) therefore report the *bus bandwidth*: the bytes that each rank must send, divided by the time $T$. With $K$ bytes on each rank it is $\frac{2(N-1)}{N}\,K / T$ for an allreduce, and $\frac{N-1}{N}\,K / T$ for an all-to-all. If an algorithm keeps every link busy, its bus bandwidth is the link's rate:
+# In an *all-to-all*, every rank sends a different chunk to every other rank. Its time does not compare with an allreduce's, which must send twice as much. NVIDIA's [nccl-tests](https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md) therefore report the *bus bandwidth*: the bytes that each rank must send, divided by the time $T$. With $K$ bytes on each rank it is $\frac{2(N-1)}{N}\,K / T$ for an allreduce, and $\frac{N-1}{N}\,K / T$ for an all-to-all. If an algorithm keeps every link busy all the time, its bus bandwidth is the link's rate.
 
 # %%
 # %%ranks
@@ -112,7 +112,7 @@ if rank == 0:
               f"bus bandwidth {must_send[way] / took / 1e9:.2g} GB/s")  # fmt: skip
 
 # %% [markdown]
-# Compare with *your ring steps* in the table of links below. MPI also copies, and an allreduce adds.
+# For comparison, *your ring steps* are in the table of links below.
 #
 # ### The same bits on every rank
 #
@@ -214,7 +214,7 @@ if check.long_broadcast.passed(long_broadcast, cluster=cluster):
     guess.answer("the faster broadcast of 4 MB", faster)
 
 # %% [markdown]
-# The tree takes $\lceil\log_2 N\rceil$ steps of $K$ bytes, the broadcast in chunks $2(N-1)$ steps of $K/N$ bytes. In the model chunks win for long arrays. On your machine they may lose: the model ignores that ranks share cores and memory.
+# The tree takes $\lceil\log_2 N\rceil$ steps of $K$ bytes, the broadcast in chunks $2(N-1)$ steps of $K/N$ bytes. In the model chunks win for long arrays. On your machine, where ranks share cores and memory, they may lose.
 #
 # ## Links
 #
@@ -295,7 +295,7 @@ if check.rate_for.passed(rate_for):
 # %% [markdown]
 # ## Where ranks sit
 #
-# Let each host have two ranks. In the placement *block* (the names are Slurm's), ranks 0 and 1 share a host, and only rank 1 sends to another host. In *cyclic*, neighbours sit on different hosts, and every rank sends to another host. How much longer does a ring allreduce then take?
+# Let each host have two ranks. In the placement *block*, ranks 0 and 1 share a host, and only rank 1 sends to another host. In *cyclic*, neighbours sit on different hosts, and every rank sends to another host. How much longer does a ring allreduce take in *cyclic*?
 #
 # ### Exercise 3: a ring on hosts
 #
@@ -351,7 +351,7 @@ claims.evidence("A3-placement")
 # %% [markdown]
 # ### More and more hosts
 #
-# Which algorithm's time grows least with the number of hosts? Markers: recorded times for 256 KB on links of 100 Mbit/s. Dashed lines: the model.
+# Which algorithm's time grows least with the number of hosts? Markers: recorded times for 256 KB on links of 100 Mbit/s. Lines: the model.
 
 # %%
 counts, grown, model_says = on_hosts.growing(rate=100e6)
@@ -365,7 +365,7 @@ for said, ms in (("by the model", model_says["ring"]), ("measured", grown["ring"
     )
 
 # %% [markdown]
-# The ring's time grows least: each of its ranks sends $K$ bytes on two hosts, $1.75\,K$ on eight, and never $2K$. In tree and recursive doubling, the busiest rank's bytes grow without limit. Recursive doubling zigzags: with 3 or 6 hosts, no power of two, it needs two more steps. On eight hosts all three take longer than the model says.
+# The ring's time grows least. Each of its ranks sends $K$ bytes on two hosts, $1.75\,K$ on eight, and always less than $2K$. In tree and recursive doubling, the busiest rank's bytes grow without limit. Recursive doubling zigzags: with 3 or 6 hosts, no power of two, it needs two more steps. On eight hosts all three take longer than the model says.
 #
 # ## What the sources say, what we measured
 
