@@ -81,7 +81,7 @@ def waits(
     measured: Mapping[int, float] | None = None,
     chosen: int | None = None,
 ):
-    """Draw seconds of a step (left) and gradients in a second (right) against b.
+    """Draw seconds of a step (left) and gradients per second (right) against b.
 
     ``predicted`` has a value for each b from 0; ``measured`` b → seconds; ``chosen`` is marked.
     """
@@ -94,7 +94,7 @@ def waits(
     needed = workers - b
     for ax, ours, label in (
         (axes[0], 1e3 * np.asarray(predicted), "milliseconds of a step"),
-        (axes[1], needed / np.asarray(predicted), "gradients used in a second"),
+        (axes[1], needed / np.asarray(predicted), "gradients used per second"),
     ):
         ax.plot(b, ours, "-o", color=BLUE, label="predicted")
         if chosen is not None:
@@ -184,7 +184,7 @@ def stretches(ends: Sequence[int], scales: Sequence[float], critical: float):
         note(ax, f"{scale:.0f}", ((begin + end) / 2, scale), (0, -6), ha="center", va="top",
              fontsize=15)  # fmt: skip
     ax.axhline(critical, color=GREEN, linestyle=":", label="critical batch of the knee")
-    ax.set(yscale="log", xlabel="step", ylabel="samples")
+    ax.set(yscale="log", xlabel="step", ylabel="noise scale [samples]")
     ax.set_ylim(min(scales) / 2, 1.5 * max(scales))
     few_decades(ax.yaxis)
     ax.minorticks_off()

@@ -58,7 +58,7 @@ CURVE = {"segments": [(10, 1.5), (5, 2.0)]}
          ["milliseconds", '"predicted": from 0 at 20 to 1 at 90', 'Bars "measured": b 20, a 100.']),
         (lambda: compression.waits(3, [0.3, 0.2, 0.1], {1: 0.25}, chosen=1)[0],
          ['of a step. Line "predicted": from 300 at 0 to 100 at 2. Line "b = 1": 200 at 1. '
-          'Line "measured": 250 at 1.', 'in a second. Line "predicted": from 10 at 0 to 10 at 2.']),
+          'Line "measured": 250 at 1.', 'per second. Line "predicted": from 10 at 0 to 10 at 2.']),
         (lambda: compression.stragglers({"drawn": DRAWN, "real": REAL})[0],
          ['[ms]. Columns: worker 1 median 20 ms, worker 2 median 15 ms. Line "worker 1": from 10 '
           'at -0.4 to 30 at 0.4. Line "worker 2": from 20 at 0.6', "real. Columns: worker 1 med"]),
