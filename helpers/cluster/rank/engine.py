@@ -70,11 +70,12 @@ class RankStream(OutStream):
             select.select([self._fid], [], [])
             self.drain()
 
-    def write(self, text: str) -> int | None:
+    def write(self, text: str) -> int:
         """Send text to the cell that runs, or write it to the log."""
         if self.taker is not None or not isinstance(text, str):
-            return super().write(text)
-        os.write(self._original_stdstream_copy, text.encode(errors="backslashreplace"))
+            super().write(text)
+        else:
+            os.write(self._original_stdstream_copy, text.encode(errors="backslashreplace"))
         return len(text)
 
     def drain(self) -> None:
