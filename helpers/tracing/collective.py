@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from helpers.tracing.activity import COLLECTIVE, Watched
-from helpers.tracing.requests import timed
 from helpers.tracing.sizes import size_of_collective
 from helpers.tracing.watching import (
     COMMUNICATOR,
@@ -14,28 +13,26 @@ from helpers.tracing.watching import (
     Method,
     Shape,
     Table,
-    keep,
+    kept,
     parameters_of,
 )
 
 
 def _collective(name: str, plain: Method, result: str = PLAIN) -> Shape:
     """Every collective that blocks."""
-    parameters = parameters_of(plain)
-    at = parameters.index("root") - 1 if "root" in parameters else None
-    size = size_of_collective(name, parameters)
+    size = size_of_collective(name, parameters_of(plain))
 
-    def recorded(self: Watched, *arguments: Any) -> Any:
-        peer = "all" if at is None else self._world.get(arguments[at], arguments[at])
-        made, begin, end = timed(self, name, peer, None, plain, self, *arguments)
-        n = size(self, arguments, made) if size else 0
-        call = (name, COLLECTIVE, self.identity, peer, None, n, begin, end, None, None)
+    def keep(
+        comm: Watched, made: Any, begin: int, end: int, peer: Any, tag: Any, given: tuple
+    ) -> Any:
+        n = size(comm, given, made) if size else 0
+        call = (name, COLLECTIVE, comm.identity, peer, None, n, begin, end, None, None)
         if result == REQUEST:
-            return keep(self, call, made)
-        keep(self, call)
-        return self._adopt(made, name) if result == COMMUNICATOR else made
+            return kept(comm, call, made)
+        kept(comm, call)
+        return comm._adopt(made, name) if result == COMMUNICATOR else made
 
-    return Shape(plain, recorded, result)
+    return Shape(keep, result)
 
 
 def _icollective(name: str, plain: Method) -> Shape:

@@ -14,34 +14,28 @@ import numpy as np
 from mpi4py import MPI
 
 from helpers.tracing.activity import EXCHANGE, PROBE, RECEIVE, SEND, Watched
-from helpers.tracing.requests import got, timed, traced_message
+from helpers.tracing.requests import got, traced_message
 from helpers.tracing.sizes import nbytes
-from helpers.tracing.watching import MESSAGE, PLAIN, REQUEST, TAGS, Method, Shape, Table, keep
+from helpers.tracing.watching import MESSAGE, PLAIN, REQUEST, Method, Shape, Table, kept
 
 _ANY_SOURCE = MPI.ANY_SOURCE
-_Status = MPI.Status
 _Comm: Any = MPI.Comm
 _Message: Any = MPI.Message
 
 
-def _pickled(value: Any) -> list:
-    """Return an object as mpi4py sends it, so that its bytes can be counted."""
-    return [MPI.pickle.dumps(value), MPI.BYTE]
-
-
 def _send(name: str, plain: Method) -> Shape:
     """Send, Isend and their relatives; recorded, an object is pickled here."""
-    pickled, immediate = name[0].islower(), name[0] in "iI"
-    of_buffer = getattr(_Comm, name.capitalize())
+    immediate = name[0] in "iI"
+    packed = getattr(_Comm, name.capitalize()) if name[0].islower() else None
 
-    def recorded(self: Watched, sent: Any, dest: int, tag: int) -> Any:
-        sent = _pickled(sent) if pickled else sent
-        peer = self._world.get(dest, dest)
-        result, begin, end = timed(self, name, peer, tag, of_buffer, self, sent, dest, tag)
-        kept = (name, SEND, self.identity, peer, tag, nbytes(sent), begin, end, None, None)
-        return keep(self, kept, result if immediate else None)
+    def keep(
+        comm: Watched, made: Any, begin: int, end: int, peer: Any, tag: Any, given: tuple
+    ) -> Any:
+        size = len(given[0][0]) if packed else nbytes(given[0])
+        call = (name, SEND, comm.identity, peer, tag, size, begin, end, None, None)
+        return kept(comm, call, made if immediate else None)
 
-    return Shape(plain, recorded, REQUEST if immediate else PLAIN)
+    return Shape(keep, REQUEST if immediate else PLAIN, packed=packed)
 
 
 def _receive(name: str, plain: Method) -> Shape:
@@ -49,21 +43,18 @@ def _receive(name: str, plain: Method) -> Shape:
     pickled = name == "recv"
     find = _Comm.mprobe if pickled else _Comm.Mprobe
 
-    def do(self: Watched, buf: Any, source: int, tag: int, status: Any) -> Any:
-        if source != _ANY_SOURCE:
-            return plain(self, buf, source, tag, status)
+    def anyone(comm: Watched, buf: Any, source: int, tag: int, status: Any) -> Any:
         if pickled:  # into memory of the message's size, whatever buf is
-            return _Message.recv(find(self, source, tag), status)
-        return _Message.Recv(find(self, source, tag), buf, status)
+            return _Message.recv(find(comm, source, tag), status)
+        return _Message.Recv(find(comm, source, tag), buf, status)
 
-    def recorded(self: Watched, buf: Any, source: int, tag: int, status: Any) -> Any:
-        status = _Status() if status is None else status
-        peer, shown = self._world.get(source, source), TAGS.get(tag, tag)
-        result, begin, end = timed(self, name, peer, shown, do, self, buf, source, tag, status)
-        keep(self, (name, RECEIVE, self.identity, *got(self, status), begin, end, None, None))
-        return result
+    def keep(
+        comm: Watched, made: Any, begin: int, end: int, peer: Any, tag: Any, given: tuple
+    ) -> Any:
+        kept(comm, (name, RECEIVE, comm.identity, *got(comm, given[-1]), begin, end, None, None))
+        return made
 
-    return Shape(do, recorded)
+    return Shape(keep, anyone=anyone)
 
 
 def come(comm: Any, tag: int, find: Callable = _Comm.Improbe) -> MPI.Message | None:
@@ -84,19 +75,19 @@ def _ireceive(name: str, plain: Method) -> Shape:
     pickled = name == "irecv"
     find = _Comm.improbe if pickled else _Comm.Improbe
 
-    def do(self: Watched, buf: Any, source: int, tag: int) -> Any:
-        found = come(self, tag, find) if source == _ANY_SOURCE else None
+    def anyone(comm: Watched, buf: Any, source: int, tag: int) -> Any:
+        found = come(comm, tag, find)
         if found is None:
-            return plain(self, buf, source, tag)
+            return plain(comm, buf, source, tag)
         return _Message.irecv(found) if pickled else _Message.Irecv(found, buf)
 
-    def recorded(self: Watched, buf: Any, source: int, tag: int) -> Any:
-        peer, shown = self._world.get(source, source), TAGS.get(tag, tag)
-        result, begin, end = timed(self, name, peer, shown, do, self, buf, source, tag)
-        kept = (name, RECEIVE, self.identity, peer, shown, 0, begin, end, None, None)
-        return keep(self, kept, result)
+    def keep(
+        comm: Watched, made: Any, begin: int, end: int, peer: Any, tag: Any, given: tuple
+    ) -> Any:
+        call = (name, RECEIVE, comm.identity, peer, tag, 0, begin, end, None, None)
+        return kept(comm, call, made)
 
-    return Shape(do, recorded, REQUEST)
+    return Shape(keep, REQUEST, anyone)
 
 
 def _probe(name: str, plain: Method) -> Shape:
@@ -106,66 +97,61 @@ def _probe(name: str, plain: Method) -> Shape:
     """
     matched = name.lower() in ("mprobe", "improbe")
 
-    def recorded(self: Watched, source: int, tag: int, status: Any) -> Any:
-        status = _Status() if status is None else status
-        peer, shown = self._world.get(source, source), TAGS.get(tag, tag)
-        result, begin, end = timed(self, name, peer, shown, plain, self, source, tag, status)
-        found = got(self, status) if result else (peer, shown, 0)
-        kept = (name, PROBE, self.identity, *found, begin, end, None, None)
-        self.recorder.add(kept) if result else self.recorder.poll(list(kept))
-        return traced_message(result, self) if matched else result
+    def keep(
+        comm: Watched, made: Any, begin: int, end: int, peer: Any, tag: Any, given: tuple
+    ) -> Any:
+        found = got(comm, given[-1]) if made else (peer, tag, 0)
+        call = (name, PROBE, comm.identity, *found, begin, end, None, None)
+        comm.recorder.add(call) if made else comm.recorder.poll(list(call))
+        return traced_message(made, comm) if matched else made
 
-    return Shape(plain, recorded, MESSAGE if matched else PLAIN)
+    return Shape(keep, MESSAGE if matched else PLAIN)
 
 
 def _exchange(name: str, plain: Method) -> Shape:
     """Sendrecv, Sendrecv_replace, sendrecv: the last is recorded as mpi4py does it."""
     pickled = name == "sendrecv"
 
-    def do(self: Watched, sent: Any, dest: int, sendtag: int, *more: Any) -> Any:
+    def anyone(comm: Watched, sent: Any, dest: int, sendtag: int, *more: Any) -> Any:
         *into, source, recvtag, status = more
-        if source != _ANY_SOURCE:
-            return plain(self, sent, dest, sendtag, *more)
         if pickled:  # with a buffer mpi4py posts a receive, which may lose its message
-            return plain(self, sent, dest, sendtag, None, source, recvtag, status)
+            return plain(comm, sent, dest, sendtag, None, source, recvtag, status)
         if into:
-            return _from_anyone(self, sent, dest, sendtag, into[0], recvtag, status)
-        return _from_anyone(self, _copied(sent), dest, sendtag, sent, recvtag, status)
+            return _from_anyone(comm, sent, dest, sendtag, into[0], recvtag, status)
+        return _from_anyone(comm, _copied(sent), dest, sendtag, sent, recvtag, status)
 
-    def of_bytes(self: Watched, sent: Any, dest: int, sendtag: int, *more: Any) -> Any:
-        into, source, recvtag, status = more
-        request = _Comm.Isend(self, sent, dest, sendtag)
-        into = None if source == _ANY_SOURCE else into
-        result = _Comm.recv(self, into, source, recvtag, status)
+    def packed(
+        comm: Watched, sent: Any, dest: int, sendtag: int, buf: Any, source: int, tag: int, got: Any
+    ) -> Any:
+        request = _Comm.Isend(comm, sent, dest, sendtag)
+        result = _Comm.recv(comm, None if source == _ANY_SOURCE else buf, source, tag, got)
         request.Wait()
         return result
 
-    def recorded(self: Watched, sent: Any, dest: int, tag: int, *more: Any) -> Any:
-        *rest, status = more
-        status = _Status() if status is None else status
-        sent = _pickled(sent) if pickled else sent
-        peers = self._world.get(dest, dest), self._world.get(rest[-2], rest[-2])
-        given = (self, sent, dest, tag, *rest, status)
-        result, begin, end = timed(self, name, peers, tag, of_bytes if pickled else do, *given)
-        size, received = nbytes(sent), got(self, status)
-        kept = (name, EXCHANGE, self.identity, peers[0], tag, size, begin, end, None, received)
-        keep(self, kept)
-        return result
+    def keep(
+        comm: Watched, made: Any, begin: int, end: int, peers: tuple, tag: Any, given: tuple
+    ) -> Any:
+        size, received = len(given[0][0]) if pickled else nbytes(given[0]), got(comm, given[-1])
+        kept(
+            comm,
+            (name, EXCHANGE, comm.identity, peers[0], tag, size, begin, end, None, received),
+        )
+        return made
 
-    return Shape(do, recorded)
+    return Shape(keep, anyone=anyone, packed=packed if pickled else None)
 
 
 def _iexchange(name: str, plain: Method) -> Shape:
     """Isendrecv, Isendrecv_replace."""
 
-    def recorded(self: Watched, sent: Any, dest: int, tag: int, *more: Any) -> Any:
-        peers = self._world.get(dest, dest), self._world.get(more[-2], more[-2])
-        result, begin, end = timed(self, name, peers, tag, plain, self, sent, dest, tag, *more)
-        size = nbytes(sent)
-        kept = (name, EXCHANGE, self.identity, peers[0], tag, size, begin, end, None, None)
-        return keep(self, kept, result)
+    def keep(
+        comm: Watched, made: Any, begin: int, end: int, peers: tuple, tag: Any, given: tuple
+    ) -> Any:
+        size = nbytes(given[0])
+        call = (name, EXCHANGE, comm.identity, peers[0], tag, size, begin, end, None, None)
+        return kept(comm, call, made)
 
-    return Shape(plain, recorded, REQUEST)
+    return Shape(keep, REQUEST)
 
 
 def _from_anyone(
