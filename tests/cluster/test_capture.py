@@ -96,3 +96,17 @@ TQDM = ["50%", ipywidgets.FloatProgress(0.5), " 3/6 [00:01&lt;00:01]"]
 )
 def test_a_widget_says_what_it_shows_and_a_control_that_it_stands_still(widget, says):
     assert as_text(widget, "as it was") == says
+
+
+def test_pieces_lines_written_over_and_streams_stay_in_order(monkeypatch):
+    kernels_streams(monkeypatch)
+    capture = Capture(Shell())
+    with capture as parts:
+        print("a", "b")
+        print("50 %", end="")
+        assert capture.look() == [("stdout", "a b\n50 %")]
+        print("\r100 %", end="")
+        print("\nc", file=sys.stderr)
+        print("d", flush=True)
+        print("e")
+    assert parts == [("stdout", "a b\n100 %"), ("stderr", "\nc\n"), ("stdout", "d\ne\n")]

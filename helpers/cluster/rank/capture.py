@@ -37,6 +37,7 @@ class Capture:
     def __init__(self, shell: InteractiveShell) -> None:
         self._shell = shell
         self.parts: list[Part] = []
+        self._pieces: list[str] = []  # of the last part, which is text: joined when somebody looks
         self._widgets: list[tuple[dict, Any]] = []  # and what displays them
         self._to_clear = False  # as soon as there is something else to see
         self._displays = self._messages = 0
@@ -76,6 +77,7 @@ class Capture:
 
     def look(self) -> list[Part]:
         """Write down what displayed widgets say now; return all parts so far, on any thread."""
+        self._join()
         parts = list(self.parts)
         for content, widget in list(self._widgets):
             data = content["data"]
@@ -87,18 +89,32 @@ class Capture:
         """Add text, of an overwritten line its last state; return how many characters that adds."""
         with self._adding:
             self._clear_if_due()
-            before = ""
-            if self.parts and self.parts[-1][0] == kind:
-                before = self.parts[-1][1]
-            after = before + text
-            if "\r" in text:
-                begin = before.rfind("\n") + 1
-                after = before[:begin] + _written_over(after[begin:])
-            if before:
+            follows = bool(self.parts) and self.parts[-1][0] == kind
+            if follows and "\r" not in text:
+                self._pieces.append(text)
+                return len(text)
+            before = self._join() if follows else ""
+            begin = before.rfind("\n") + 1
+            after = before[:begin] + _written_over(before[begin:] + text)
+            if follows:
                 self.parts[-1] = (kind, after)
             else:
-                self.parts.append((kind, after))
+                self._append(kind, after)
             return len(after) - len(before)
+
+    def _append(self, kind: str, content: str | dict) -> None:
+        with self._adding:
+            self._join()
+            self.parts.append((kind, content))
+
+    def _join(self) -> Any:
+        """Complete the last part, and return what it holds."""
+        with self._adding:
+            if self._pieces:
+                kind, text = self.parts[-1]
+                self.parts[-1] = (kind, "".join([text, *self._pieces]))
+                self._pieces.clear()
+            return self.parts[-1][1] if self.parts else ""
 
     def _on_display(self, message: dict) -> dict | None:
         """Keep a display, an update or a clearing; return None for one too many to send."""
@@ -111,7 +127,7 @@ class Capture:
         elif kind == "display_data" or not self._updated(content):
             self._clear_if_due()
             if self._displays < MAX_DISPLAYS:
-                self.parts.append(("display", self._in_words(content)))
+                self._append("display", self._in_words(content))
             elif self._displays == MAX_DISPLAYS:
                 self.add("stdout", f"… output cut after {MAX_DISPLAYS} displays\n")
             self._displays += 1
@@ -141,12 +157,13 @@ class Capture:
     def _on_result(self, message: dict) -> dict:
         self.catch_up()
         self._clear_if_due()
-        self.parts.append(("result", self._in_words(message["content"])))
+        self._append("result", self._in_words(message["content"]))
         return message
 
     def _clear_if_due(self) -> None:
         if self._to_clear:
             self.parts.clear()
+            self._pieces.clear()
             self._widgets.clear()
             self._displays = 0
             self._to_clear = False
