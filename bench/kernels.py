@@ -6,6 +6,7 @@ import numpy as np
 
 from bench.launch import gpu_time
 from helpers.cuda import Module
+from helpers.cuda.occupancy import RESERVED, occupancy
 from helpers.records import Row
 
 SUITE = "kernels"
@@ -18,7 +19,7 @@ LETTERS = 1 << 28
 
 def rows() -> list[Row]:
     """Time each kernel; its result must be PyTorch's."""
-    return [*_matrices(), *_products(), *_blocks(), *_histograms()]
+    return [*_matrices(), *_products(), *_resident(), *_blocks(), *_histograms()]
 
 
 def _row(name, run, given, peer, call, parameters, same) -> Row:
@@ -71,6 +72,33 @@ def _products() -> list[Row]:
         made.append(_row(name, lambda a, b, c, k=launch: k(a, b, c, n, n, n), [given],
                          "torch matmul, fp32", lambda a, b, c: torch.matmul(a, b, out=c),
                          {"side": n}, lambda: torch.allclose(c, want, rtol=1e-4)))  # fmt: skip
+    return made
+
+
+def _resident() -> list[Row]:
+    """Time products with few warps resident: shared memory that nobody uses leaves no room."""
+    import torch
+
+    n, made = PRODUCT, []
+    given = [tuple(torch.rand((n, n), device="cuda") for _ in range(3))]
+    limits = torch.cuda.get_device_properties(0)
+    room = limits.shared_memory_per_multiprocessor
+    module = Module("product.cu", device="gpu")
+    for name, side in (("square_product<16>", 16), ("register_product<2>", 32),
+                       ("register_product<4>", 64)):  # fmt: skip
+        needs = module[name].resources
+        own = needs.shared + RESERVED
+        fits = occupancy(256, needs.registers, needs.shared, needs.arch).blocks
+        times = {}
+        for blocks in (1, 2, 4, 8):
+            if blocks <= fits:
+                unused = min(room // blocks, limits.shared_memory_per_block_optin) - own
+                launch = module[name][(n // side, n // side), (16, 16), unused]
+                times[blocks] = gpu_time(lambda a, b, c, k=launch: k(a, b, c, n, n, n), given)
+        most = max(times)
+        peer = f"{8 * most} resident warps"
+        made += [Row(f"{name}, {8 * blocks} resident warps", time, "µs", peer, times[most],
+                     {"side": n}) for blocks, time in times.items()]  # fmt: skip
     return made
 
 

@@ -31,7 +31,8 @@ def rows() -> list[Row]:
     made += whole_calls("debian", debian(), repeats=15)
     floor = read_bandwidth()
     for edges in (10**5, 10**7):
-        made += versions(random_links(10_000, edges / 1e8), floor)
+        graph = random_links(10_000, edges / 1e8)
+        made += [*versions(graph, floor), *coo_products(graph)]
     return made
 
 
@@ -153,6 +154,43 @@ def versions(graph, floor: float, device: str = "cpu") -> list[Row]:
         made.append(Row(name, took * 1e3, "ms", "reading its bytes once", bound, parameters))
         del held
     return made
+
+
+def coo_products(graph) -> list[Row]:
+    """Time a product with the links in coordinates: PyTorch's beside two others, on one thread."""
+    import numba
+    import torch
+    from threadpoolctl import threadpool_limits
+
+    matrix = graph.incoming.tocoo().astype(np.float32)
+    (rows, columns), values = matrix.coords, matrix.data
+    x = np.full(graph.nodes, 1 / graph.nodes, np.float32)
+
+    @numba.njit
+    def loop(values, rows, columns, x):
+        y = np.zeros_like(x)
+        for at in range(len(values)):
+            y[rows[at]] += values[at] * x[columns[at]]
+        return y
+
+    places = torch.from_numpy(np.stack([rows, columns]).astype(np.int64))
+    theirs = torch.sparse_coo_tensor(places, torch.from_numpy(values), matrix.shape).coalesce()
+    vector = torch.from_numpy(x)
+    calls = {
+        "PyTorch": lambda: torch.mv(theirs, vector).numpy(),
+        "SciPy": lambda: matrix @ x,
+        "a loop by Numba": lambda: loop(values, rows, columns, x),
+    }
+    for call in calls.values():
+        np.testing.assert_allclose(call(), calls["SciPy"](), rtol=1e-3)
+    with threadpool_limits(1):
+        took = best(in_turns(calls, 60, budget=BUDGET))
+    ours = took.pop("PyTorch")
+    parameters = {"nodes": graph.nodes, "edges": graph.edges}
+    return [
+        Row("product with COO, PyTorch", ours * 1e3, "ms", peer, time * 1e3, parameters)
+        for peer, time in took.items()
+    ]
 
 
 def iteration(held, device: str, least: int = 3, rounds: int = 60, budget: float = 4.0) -> float:

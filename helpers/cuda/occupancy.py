@@ -1,10 +1,12 @@
-"""How many threads of a kernel a multiprocessor can hold: NVIDIA's occupancy, from its limits."""
+"""How many warps of a kernel a multiprocessor can hold, and how well they hide loads."""
 
 from __future__ import annotations
 
+import heapq
 from dataclasses import dataclass
 
 from helpers.cuda.errors import CudaError, LaunchError
+from helpers.cuda.record import AccessRecord
 
 REGISTERS = 65_536  # per multiprocessor, all of these
 REGISTER_UNIT = 256  # registers are given to a warp in multiples of this
@@ -80,3 +82,48 @@ def occupancy(threads: int, registers: int, shared: int, arch: str = "sm_80") ->
     if not blocks:
         raise LaunchError(f"not one block of {threads} threads fits {arch}: {limit} is too small")
     return Occupancy(blocks, blocks * warps, blocks * warps / most_warps, limit)
+
+
+def busy(record: AccessRecord, warps: int, latency: int) -> float:
+    """Return the share of clocks in which a scheduler starts a request of its resident warps.
+
+    All warps do what the first recorded warp did. In each clock the scheduler starts a request of
+    one that is ready. A warp waits at a barrier until its loads from global memory have arrived,
+    and not for other warps.
+
+    Parameters
+    ----------
+    record
+        With the events of a block, see :meth:`Launch.record`.
+    warps
+        Resident on this scheduler; a multiprocessor has four.
+    latency
+        Clocks from a load's start until its data arrive.
+
+    Raises
+    ------
+    LaunchError
+        For a record without events, no warps or a negative latency.
+    """
+    if not len(record.events) or warps < 1 or latency < 0:
+        raise LaunchError(
+            f"expected a record with events, at least 1 warp and a latency of 0 or more; got "
+            f"{len(record.events)} events, {warps} and {latency}"
+        )
+    first = record.events[record.events["block"] == record.events["block"].min()]
+    lane = first[first["thread"] == first["thread"].min()]
+    accesses = [record.accesses[number] for number in lane["access"]]
+    loads = [access.space == "global" and access.kind == "read" for access in accesses]
+    intervals = lane["interval"].tolist()
+    # of each warp: when it is ready for its next request, which that is, when its loads are there
+    waiting = [(0, warp, 0, 0) for warp in range(warps)]
+    clock = 0
+    while waiting:
+        ready, warp, at, arrived = heapq.heappop(waiting)
+        clock = max(clock, ready) + 1
+        if loads[at]:
+            arrived = clock + latency
+        if (at := at + 1) < len(loads):
+            ready = clock if intervals[at] == intervals[at - 1] else max(clock, arrived)
+            heapq.heappush(waiting, (ready, warp, at, arrived))
+    return warps * len(loads) / clock

@@ -265,7 +265,7 @@ by_scipy = measure(lambda: same @ vector, repeats=15, min_time=0.005, time_limit
 print(f"COO by PyTorch {seconds(spent['sparse'])}, by SciPy {seconds(by_scipy)}")
 
 # %% [markdown]
-# No: SciPy's implementation is many times as fast as PyTorch's. A bound says what is *possible*; only a measurement says who reaches it. The records time ten products in a row (*messages* is 0s; an *edge*, a link):
+# No: SciPy's implementation is many times as fast as PyTorch's, and a plain loop over the links, compiled by Numba, was about as fast as SciPy's (`make bench SUITE=pagerank`; Numba is not among this notebook's packages). A bound says what is *possible*; only a measurement says who reaches it. The records time ten products in a row (*messages* is 0s; an *edge*, a link):
 
 # %%
 for claim in ("06-same-bytes", "06-csr", "06-messages-dense"):
@@ -315,7 +315,7 @@ for name in {"dense", "dense_scaled"} & set(held):
 # %% [markdown]
 # The dense versions gain much, as the source says: memory limits them on both machines, and a GPU's memory is far faster. Yet in our record of an H100 version 4 is the fastest, and version 1 beats the dense ones. At its bandwidth, an H100 reads version 4's 0.9 MB in under a microsecond; an iteration takes 31 µs, and only 44 µs with a hundred times the links. So launching operations probably limits it, not bytes. **First move fewer bytes, then move them faster.**
 #
-# > **Answer.** The dense version reads over 400 times the bytes of compressed rows, and takes about the time that its bytes need. Bytes do not explain the rest: COO is slow in PyTorch, and fast in SciPy.
+# > **Answer.** The dense version reads over 400 times the bytes of compressed rows, and takes about the time that its bytes need. Bytes do not explain the rest: COO is slow in PyTorch, and fast in SciPy and in a compiled loop.
 #
 # ## Lesson 2. When is the answer right, and when may you stop?
 #

@@ -12,7 +12,7 @@
 # - say what is saved, and what it costs, when each thread computes several outputs;
 # - compute how many warps are resident on a multiprocessor, and what limits them.
 #
-# **You need** [notebook 05](05_cuda_tiling.ipynb): blocks, threads, shared memory, barriers. *Time:* 145 minutes, in three lessons; each runs after the set-up alone. *Cores:* any number. *GPU:* none needed; a C++ compiler is.
+# **You need** [notebook 05](05_cuda_tiling.ipynb): blocks, threads, shared memory, barriers. *Time:* 150 minutes, in three lessons; each runs after the set-up alone. *Cores:* any number. *GPU:* none needed; a C++ compiler is.
 #
 # | symbol | meaning |
 # |---|---|
@@ -33,7 +33,7 @@ from sklearn.datasets import load_sample_image
 
 from helpers.cuda import Module
 from helpers.cuda.ladder import Convolution
-from helpers.cuda.occupancy import occupancy
+from helpers.cuda.occupancy import busy, occupancy
 from helpers.exercises import cuda as check
 from helpers.exercises import cuda_matrices as check_products
 from helpers.plots import cuda as plots
@@ -483,7 +483,40 @@ if products.note:
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# The sums of $R \times R$ outputs live in registers. Only 4 blocks of `register_product<4>` find enough registers, so it has fewer warps resident than the other kernels. Yet its warps work on more outputs at once. Many resident warps and many independent sums in each thread serve the same end: there is work to do while a load is under way. An H200 has the same room for threads, blocks and registers, and there the kernel with the fewest resident warps was the fastest.
+# The sums of $R \times R$ outputs live in registers. Only 4 blocks of `register_product<4>` find enough registers, so it has fewer warps resident than the other kernels. Yet its warps work on more outputs at once. Does it need as many warps?
+#
+# ### How many warps hide a load?
+#
+# A load from global memory takes several hundred clocks. Meanwhile other warps can work, if there are enough. A multiprocessor has four *schedulers*, each with a quarter of the resident warps; in each clock, a scheduler can start a request of a warp that is ready. The recorder lists a warp's requests in order, so we can replay them with any number of warps. We let a warp wait at the barrier until 500 clocks have passed since its last load. (The replay leaves out arithmetic, and waiting for other warps.)
+#
+# > **Predict.** Between two waits, a warp of `square_product<16>` starts 2 loads, 2 stores and 32 reads of the tiles. A scheduler has 8 such warps, half of what it can hold. In what percentage of the clocks does it start a request?
+
+# %%
+busy_clocks = Prediction("% of clocks, 8 warps of square_product<16>", None)  # your number
+
+# %%
+lines = ["| warps of a scheduler | 2 | 4 | 8 | 16 |", "|---" * 5 + "|"]
+for name in ("square_product<16>", "register_product<2>", "register_product<4>"):
+    side, steps = blocks[name][0], 512
+    a, b = rng.random((side, steps), np.float32), rng.random((steps, side), np.float32)
+    c = np.empty((side, side), np.float32)
+    record = products[name][1, (16, 16)].record(a, b, c, side, steps, side, blocks=[0])
+    shares = {warps: busy(record, warps, latency=500) for warps in (2, 4, 8, 16)}
+    lines.append(f"| {name} | " + " | ".join(f"{share:.0%}" for share in shares.values()) + " |")
+    if name == "square_product<16>":
+        busy_clocks.answer(100 * shares[8])
+Markdown("\n".join(lines))
+
+# %% [markdown]
+# Twice the warps start nearly twice the requests, until the scheduler is busy. Between two waits, `register_product<4>` reads 128 numbers of the tiles where `square_product<16>` reads 32, so it needs fewer warps to hide the same wait. Is it so on a GPU? We took room from the blocks, by shared memory that nobody uses, and timed the products on an H200 (all sides 4096, ms):
+#
+# | resident warps | 8 | 16 | 32 | 64 |
+# |---|---|---|---|---|
+# | square_product<16> | 83.5 | 43.5 | 22.4 | 17.0 |
+# | register_product<2> | 28.7 | 14.8 | 9.5 | 8.6 |
+# | register_product<4> | 10.0 | 5.9 | 5.0 | no room |
+#
+# There, too, a product with 16 resident warps takes little more than half the time of one with 8, and with 32 the gain shrinks. With 8 resident warps, `register_product<4>` is faster than `square_product<16>` with 64: work for each thread can take the place of warps.
 #
 # ### Registers in a convolution: four pixels at once, if they line up
 #

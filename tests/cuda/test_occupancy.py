@@ -3,13 +3,14 @@
 import ast
 import re
 
+import numpy as np
 import pytest
 
 from helpers import cuda
 from helpers.cuda import Module
 from helpers.cuda.gpu import nvrtc
 from helpers.cuda.module import KERNELS
-from helpers.cuda.occupancy import occupancy
+from helpers.cuda.occupancy import busy, occupancy
 from helpers.paths import ROOT
 
 
@@ -63,3 +64,32 @@ def test_occupancy_refuses_what_is_impossible():
         occupancy(2048, 32, 0)
     with pytest.raises(cuda.LaunchError, match="registers is too small"):
         occupancy(1024, 255, 0)
+
+
+def tiled(steps, blocks=(0,)):
+    """Record one block of a product of (16, steps) by (steps, 16) numbers through tiles of 16."""
+    a, b, c = np.zeros((16, steps), "f4"), np.zeros((steps, 16), "f4"), np.zeros((16, 16), "f4")
+    with Module("product.cu", device="cpu") as module:
+        launch = module["square_product<16>"][1, (16, 16)]
+        return launch.record(a, b, c, 16, steps, 16, blocks=list(blocks))
+
+
+def test_one_warp_waits_for_its_loads_at_each_barrier():
+    # 4 tiles of 2 loads, 2 stores and 32 reads, then a store; the second load is followed by a
+    # store of its own, so that latency - 1 clocks are lost at the barrier
+    record = tiled(64)
+    for latency in (0, 1, 500):
+        assert busy(record, 1, latency) == 145 / (145 + 4 * max(latency - 1, 0))
+
+
+def test_more_warps_hide_more_until_the_scheduler_is_busy():
+    shares = [busy(tiled(512), warps, 500) for warps in (1, 2, 4, 8, 64)]
+    assert shares[1] == pytest.approx(2 * shares[0], rel=0.03)
+    assert shares[3] == pytest.approx(8 * shares[0], rel=0.15)
+    assert 0.97 < shares[4] <= 1
+
+
+def test_busy_refuses_a_record_without_events():
+    for record, warps, latency in ((tiled(16, ()), 1, 1), (tiled(16), 0, 1), (tiled(16), 1, -1)):
+        with pytest.raises(cuda.LaunchError, match=f"got {len(record.events)} events, {warps} and"):
+            busy(record, warps, latency)
