@@ -41,8 +41,7 @@ def _met(answer, period: int, steps: int, parts: int) -> list:
 
     rank = MPI.COMM_WORLD.Get_rank()
     comm = MPI.COMM_WORLD.Split(rank % parts, rank)
-    # The second case has numbers as a network's parameters are: in float32.
-    values, path = np.full(4, 3.0, dtype=np.float32 if parts == 2 else np.float64), []
+    values, path = np.full(4, 3.0, dtype=_type(parts)), []
     for step in range(steps):
         values -= (rank + 1) ** 2 * np.arange(1.0, 5.0)
         before = values.copy()
@@ -54,6 +53,11 @@ def _met(answer, period: int, steps: int, parts: int) -> list:
     return path
 
 
+def _type(parts: int) -> str:
+    """Of the parameters: float32, as a network's are, where ranks meet in two parts."""
+    return "float32" if parts == 2 else "float64"
+
+
 @exercise(time_limit=60)
 def meet(answer, *, cluster):
     """answer(values, comm, step, period): in place, the mean over the ranks after each H steps."""
@@ -62,7 +66,7 @@ def meet(answer, *, cluster):
     for period, steps, parts in ((1, 3, 1), (3, 7, 1), (2, 3, 2)):
         later = period != 1
         found = _in_place(cluster, _met, answer, period, steps, parts, after_answers=later)
-        at = np.full((cluster.n, 4), 3.0, dtype=np.float32 if parts == 2 else np.float64)
+        at = np.full((cluster.n, 4), 3.0, dtype=_type(parts))
         moves = np.outer(np.arange(1, cluster.n + 1) ** 2, np.arange(1, 5)).astype(at.dtype)
         for step in range(steps):
             alone = at - moves

@@ -110,15 +110,32 @@ def gru_backward_step(answer):
             close(mine, true, f"{name} for B={B}, H={H}")
 
 
+def _slips(x, h, W, U, b, c) -> dict:
+    """What is slipped in, and the h_t that comes of it."""
+    from helpers.recurrent.steps import gru_step
+
+    step = gru_step(x, h, W, U, b, c)
+    (*_, in_n), (*_, of_n) = (x @ W.T + b).chunk(3, -1), U.chunk(3)
+    c_n, r, z = c.chunk(3)[-1], step.reset, step.update
+    then = lambda before: ((1 - z) * before.tanh() + z * h).detach()  # noqa: E731
+    return {
+        "z and 1 − z are swapped (see *Notation*)": (step.candidate + h - step.state).detach(),
+        "r multiplies h, where it multiplies the memory m = U h + c": then(
+            in_n + (r * h) @ of_n.T + c_n
+        ),
+        "r multiplies U h alone, where it multiplies the memory m = U h + c": then(
+            in_n + r * (h @ of_n.T) + c_n
+        ),
+    }
+
+
 @exercise
 def gru_from_equations(answer):
     """answer(x, h, W, U, b, c) -> h_t (B, H), with the blocks in the order reset, update, new."""
     import torch
 
-    from helpers.recurrent.steps import gru_step
-
     torch.manual_seed(0)
-    for B, inputs, H in ((1, 1, 1), (2, 3, 4)):
+    for B, inputs, H in ((2, 3, 4), (1, 1, 1)):
         cell = torch.nn.GRUCell(inputs, H)
         x, h = torch.randn(B, inputs), torch.randn(B, H).requires_grad_()
         want, weights = cell(x, h), list(cell.parameters())
@@ -126,14 +143,10 @@ def gru_from_equations(answer):
         got = call(answer, *given, *weights)
         _one_tensor(got, what)
         mine = got.detach() if isinstance(got, torch.Tensor) else got
-        step = gru_step(x, h, *weights)
-        swapped = (step.candidate + h - want).detach()  # z n + (1 − z) h
-        if (
-            isinstance(mine, torch.Tensor)
-            and mine.shape == h.shape
-            and mine.allclose(swapped.to(mine), rtol=1e-4, atol=1e-5)
-        ):
-            wrong(f"{what}: z and 1 − z are swapped (see *Notation*)")
+        if isinstance(mine, torch.Tensor) and mine.shape == h.shape:
+            for slip, theirs in _slips(x, h, *weights).items():
+                if mine.allclose(theirs.to(mine), rtol=1e-4, atol=1e-5):
+                    wrong(f"{what}: {slip}")
         close(mine, want.detach(), what, rtol=1e-4, atol=1e-5)
         _untouched(("x", "h"), (x, h), given)
         leaves = dict(zip(("h", "W", "U", "b", "c"), (h, *weights), strict=True))

@@ -100,6 +100,13 @@ def one_gate_by_columns(inputs, states, h, of=1):
     return (1 - z) * torch.tanh(gi[:, 2 * H :] + z * gh[:, 2 * H :]) + z * h
 
 
+def gru_memory_cut(x, h, W, U, b, c):
+    """c_n is added beside W x + b, so that r does not multiply it."""
+    H = h.shape[1]
+    to_input = torch.cat([torch.zeros(2 * H), c[2 * H :]])
+    return gru(x, h, W, U, b + to_input, c - to_input)
+
+
 def gru_swapped(x, h, W, U, b, c):
     H = h.shape[1]
     turn = torch.ones(3 * H)
@@ -161,12 +168,13 @@ CASES = {
         wrong=[
             lambda *a: gru(*a).double(),  # single precision was asked
             lambda *a: (gru(*a),),
-            lambda *a: gru(*a, early=True),
             lambda *a: gru(*a).detach(),
             gru_in_place,
         ],
         told={
             "z and 1 − z are swapped": gru_swapped,
+            "r multiplies h, where": lambda *a: gru(*a, early=True),
+            "r multiplies U h alone": gru_memory_cut,
             "in place, such as `n *= z`": lambda *a: gru(*a, mix=mixed_over_n),
             "expected one tensor, got a tuple of 2 parts": lambda *a: (gru(*a), gru(*a)),
         },
