@@ -5,6 +5,8 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass
 
+import numpy as np
+
 from helpers.cuda.errors import CudaError, LaunchError
 from helpers.cuda.record import AccessRecord
 
@@ -87,9 +89,9 @@ def occupancy(threads: int, registers: int, shared: int, arch: str = "sm_80") ->
 def busy(record: AccessRecord, warps: int, latency: int) -> float:
     """Return the share of clocks in which a scheduler starts a request of its resident warps.
 
-    All warps do what the first recorded warp did. In each clock the scheduler starts a request of
-    one that is ready. A warp waits at a barrier until its loads from global memory have arrived,
-    and not for other warps.
+    All warps do what the first recorded warp did. In each clock the scheduler starts a request; it
+    stays with a warp until that waits, and goes on with the one that has been ready longest. A warp
+    waits at a barrier until its loads from global memory have arrived, and not for other warps.
 
     Parameters
     ----------
@@ -113,17 +115,19 @@ def busy(record: AccessRecord, warps: int, latency: int) -> float:
     first = record.events[record.events["block"] == record.events["block"].min()]
     lane = first[first["thread"] == first["thread"].min()]
     accesses = [record.accesses[number] for number in lane["access"]]
-    loads = [access.space == "global" and access.kind == "read" for access in accesses]
-    intervals = lane["interval"].tolist()
-    # of each warp: when it is ready for its next request, which that is, when its loads are there
-    waiting = [(0, warp, 0, 0) for warp in range(warps)]
-    clock = 0
+    loads = np.array([a.space == "global" and a.kind == "read" for a in accesses])
+    # from one wait to the next: how many requests, and until when the last load is under way
+    parts, since = [], 0
+    for end in [*np.flatnonzero(np.diff(lane["interval"])) + 1, len(loads)]:
+        started = np.flatnonzero(loads[since:end])
+        if len(started) or end == len(loads):
+            parts.append((int(end - since), int(started[-1]) + 1 + latency if len(started) else 0))
+            since = end
+    clock, waiting = 0, [(0, warp, 0) for warp in range(warps)]  # (until when, warp, part)
     while waiting:
-        ready, warp, at, arrived = heapq.heappop(waiting)
-        clock = max(clock, ready) + 1
-        if loads[at]:
-            arrived = clock + latency
-        if (at := at + 1) < len(loads):
-            ready = clock if intervals[at] == intervals[at - 1] else max(clock, arrived)
-            heapq.heappush(waiting, (ready, warp, at, arrived))
+        ready, warp, at = heapq.heappop(waiting)
+        begin = max(clock, ready)
+        clock = begin + parts[at][0]
+        if at + 1 < len(parts):
+            heapq.heappush(waiting, (max(clock, begin + parts[at][1]), warp, at + 1))
     return warps * len(loads) / clock

@@ -190,30 +190,3 @@ def stretches(ends: Sequence[int], scales: Sequence[float], critical: float):
     ax.minorticks_off()
     ax.legend(loc="lower right")
     return ax
-
-
-def stragglers(samples: Mapping[str, np.ndarray]):
-    """Draw how long each worker's gradient took, step by step; a panel for each name.
-
-    A sample is (steps, W) in seconds, as ``stragglers.sample`` makes it. Each worker has a column,
-    in which its steps go from left to right. Returns the axes.
-    """
-    axes = panels(len(samples), figsize=(11, 4.2))
-    axes[0].figure.set_label("When each worker's gradient arrives: its steps from left to right")
-    for ax, (name, times) in zip(axes, samples.items(), strict=True):
-        taken = 1e3 * np.asarray(times)
-        steps, workers = taken.shape
-        for worker, mine in enumerate(taken.T):
-            at = worker + 0.8 * (np.arange(steps) / max(1, steps - 1) - 0.5)
-            look = {"color": colour(worker), "marker": marker(worker), "markersize": 6}
-            ax.plot(at, mine, linestyle="none", label=f"worker {worker + 1}", **look)
-        names = (f"worker {k + 1}\nmedian {np.median(taken[:, k]):.0f} ms" for k in range(workers))
-        ax.set_xticks(range(workers), list(names))
-        ax.tick_params(axis="x", length=0)
-        ax.grid(visible=False, axis="x")
-        for between in range(1, workers):
-            ax.axvline(between - 0.5, color="#DDDDDD", linewidth=1)
-        ax.set(xlim=(-0.5, workers - 0.5), title=name)
-        ax.set_ylim(0, None)  # each has its own scale
-    axes[0].set_ylabel("time until a gradient is there [ms]")
-    return axes

@@ -26,14 +26,8 @@ WORK = (
 )
 
 
-def stage_bytes(
-    formula: Sequence[Mapping[str, float]],
-    measured: Sequence[Mapping[str, float]] | None = None,
-) -> Axes:
-    """Draw bytes for each parameter by ZeRO's stage: bars by formula, marks as counted.
-
-    Each stage has "parameter", "gradient" and "optimizer".
-    """
+def stage_bytes(formula: Sequence[Mapping[str, float]]) -> Axes:
+    """Draw bytes for each parameter by ZeRO's stage: its "parameter", "gradient", "optimizer"."""
     ax = style.ensure_axes(figsize=(9, 3.8))
     ax.figure.set_label("Bytes for each parameter that a rank holds, by ZeRO's stage")
     for stage, held in enumerate(formula):
@@ -43,10 +37,6 @@ def stage_bytes(
                    label=label if stage == 0 else None)  # fmt: skip
             bottom += held[name]
         ax.text(stage + 0.33, bottom, f"{bottom:.3g}", va="center", fontsize=13)
-    if measured is not None:
-        totals = [sum(held.values()) for held in measured]
-        ax.plot(range(len(totals)), totals, "D", color=style.BLACK, markersize=8, linestyle="none",
-                label="counted on a rank")  # fmt: skip
     ax.set(xticks=range(len(formula)), yticks=range(0, 17, 4), ylabel="bytes for each parameter")
     ax.set_xticklabels([f"stage {stage}" for stage in range(len(formula))])
     ax.grid(visible=False, axis="x")

@@ -61,7 +61,7 @@ a, b = (rng.random((P.n, P.n), dtype=np.float32) for _ in range(2))
 products = versions(P.n)  # of two matrices, by name
 
 # %% [markdown]
-# The next cell measures this machine once, in less than a minute, and draws its roofline. The sloped lines are memory's limits, the flat ones arithmetic's (fp32: numbers of 32 bits). Each circle is a *kernel*, a small piece of a program. Further right, a kernel does more operations for each byte; further up, it is faster. `axpy` adds a multiple of one array to another. The other two kernels multiply the same matrices with the same number of operations. If a circle lies above its line, the cell measures both again, and frames a circle that stays there. **Point at a circle** for its figures, and **add a kernel** of your own below the picture. Which kernel could be faster?
+# The next cell measures this machine once, in less than a minute, and draws its roofline. The sloped lines are memory's limits, the flat ones arithmetic's (fp32: numbers of 32 bits). Each circle is a *kernel*, a small piece of a program. Further right, a kernel does more operations for each byte; further up, it is faster. `axpy` adds a multiple of one array to another. The other two kernels multiply the same matrices with the same number of operations. If a circle lies above its line, the cell measures circle and line again, and frames a circle that stays above. **Point at a circle** for its figures, and **add a kernel** of your own below the picture. Which kernel could be faster?
 
 # %%
 machine = ceilings()
@@ -142,7 +142,7 @@ draw.latency(machine.latency, ())
 plt.show()
 
 # %% [markdown]
-# Read the curve before a program does. **At which working set, in KiB, is the first rise steepest? And the second?** (Where a rise has several slopes, take the steepest.)
+# Read the curve yourself; then a program does. **At which working set, in KiB, is the first rise steepest? And the second?** (Where a rise has several slopes, take the steepest.)
 
 # %%
 first_ends = Prediction("KiB in L1, read off the curve", None)  # your number for None
@@ -421,7 +421,7 @@ for order, one in counts.items():
 # %% [markdown]
 # Orders with the same inner loop miss about equally often. With inner loop `j` they miss least: all steps are 0 or 1, so one miss serves a whole line. With inner loop `i` they miss about twice as often as with `k`. Did `jki` also take twice as long as `ijk` above? If not, misses alone do not decide.
 #
-# (With lines of 32 bytes, the sliders' cache misses 221 times for `ijk` and for `ikj`. Cachegrind also counts a few accesses to the function's own data.)
+# (In the picture with the slider, `ijk` and `ikj` both miss 221 times if *line* is 32 bytes. Cachegrind also counts a few accesses to the function's own data.)
 #
 # ### Three causes at once
 #
@@ -461,7 +461,7 @@ plain.answer(gain[1, 1])
 after.answer(gain[8, 8])
 
 # %% [markdown] claims="07-causes-together"
-# Read the last column. In the record, turning B gains a factor of 1.2 to 2 in the plain loop, and of 9 to 36 with eight sums of vectors. An explanation: the plain loop loads the next number while the addition waits, so jumps in B cost little. Without that wait they cost most: they miss, and eight separate loads must fill each vector.
+# Read the last column. In the record, turning B gains a factor of 1.2 to 2 in the plain loop, and of 9 to 36 with eight sums of vectors. A possible explanation: the plain loop loads the next number while the addition waits, so jumps in B cost little. Without that wait, the jumps cost most: they miss, and eight separate loads must fill each vector.
 #
 # **So no single cause makes `ijk` slow. The causes hide one another**: remove one, and the next one takes over.
 
@@ -523,7 +523,7 @@ plt.show()
 best_side.answer(max(rates, key=rates.get))
 
 # %% [markdown] claims="07-tile-too-large 07-register-tile"
-# The dashed line is the same program with a single tile: where the curve lies above it, blocks pay. The best side may be near your tile for L1, for L2, or neither. In the records, tiles twice as wide as L2's take 16 to 45 % longer.
+# The dashed line is the same program with a single tile: where the curve lies above it, blocks pay. The best side may be near your tile for L1, for L2, or for neither. In the records, tiles twice as wide as those for L2 take 16 to 45 % longer.
 #
 # Blocks do not change the innermost loop: it still loads and stores an element of C for each product that it adds. A **register tile**, at the right of the picture above, changes it: a piece of C stays in registers while $k$ runs. In the records, register tiles are three to four times as fast as blocks.
 
@@ -645,7 +645,7 @@ for kind, peak in gpu_peaks.items():
 draw.interactive(gpu_peaks, gpu_bands) if gpu_peaks else None
 
 # %% [markdown]
-# The products in tf32 and bf16 ran on **tensor cores**, units that multiply small tiles of matrices in one instruction. (H100 and H200 use them for fp64 too, so its peak lies above fp32's.) Tensor cores lift the peak, but not the bandwidth, so the ridge moves to the right. Take 50 operations for each byte on the recorded GPU: in fp32 arithmetic is the limit, in bf16 memory. **Asynchronous copies** load the next tile while the tensor cores work on the current tile. A kernel that waited for its loads then comes closer to the same roof.
+# The products in tf32 and bf16 ran on **tensor cores**, units that multiply small tiles of matrices in one instruction. (H100 and H200 use them for fp64 too, so the peak of fp64 lies above that of fp32.) Tensor cores lift the peak, but not the bandwidth, so the ridge moves to the right. Take 50 operations for each byte on the recorded GPU: in fp32 arithmetic is the limit, in bf16 memory. **Asynchronous copies** load the next tile while the tensor cores work on the current tile. They move no roof, but a kernel that used to wait for its loads comes closer to its roof.
 #
 # ## In practice, and where to read on
 #

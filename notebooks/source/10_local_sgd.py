@@ -188,7 +188,7 @@ for H in (1, 3):
 #
 # $$\Xi=\frac1R\sum_r\lVert\theta_r-\bar\theta\rVert^2 = \frac1R\sum_r\lVert\theta_r\rVert^2 - \lVert\bar\theta\rVert^2.$$
 #
-# In each step the noise moves every replica by a random vector with a mean squared length of $\lambda^2\sigma^2$. So it adds $\lambda^2\sigma^2$ to the first term on the right. It moves $\bar\theta$ by the mean of the $R$ vectors, so it adds only $\lambda^2\sigma^2/R$ to $\lVert\bar\theta\rVert^2$. Hence $h$ steps after an average
+# In each step the noise moves every replica by a random vector with a mean squared length of $\lambda^2\sigma^2$. This adds $\lambda^2\sigma^2$ to the first term on the right. The mean $\bar\theta$ moves by the mean of the $R$ vectors, which adds only $\lambda^2\sigma^2/R$ to $\lVert\bar\theta\rVert^2$. Hence $h$ steps after an average
 #
 # $$\Xi(h) = h\,\lambda^2\sigma^2\,\frac{R-1}{R}.$$
 #
@@ -352,7 +352,7 @@ for rate, seconds in average.items():
     print(f"{rate / 1e6:5.0f} Mbit/s: an average {1e3 * seconds:6.1f} ms; your best H: {best}")
 
 # %% [markdown]
-# Is the formula right? We measure the seconds on four simulated hosts with links of 100 Mbit/s. Each gradient is made to take 10 ms. The next cell prints each run's excess over the prediction, divided by its steps and by its averages. In the picture, circles mark the fastest $H$ for each link.
+# Is the formula right? We measure the seconds on four simulated hosts with links of 100 Mbit/s. Each gradient is made to take 10 ms. The next cell prints how much longer than predicted each run takes, per step or per average. In the picture, a circle marks the fastest $H$ of each link: measured at 100 Mbit/s (if the runs were undisturbed), and by the formula at the other links.
 
 # %%
 measured, others = {}, Others()
@@ -394,11 +394,11 @@ if doubtful or not measured:
 guess.answer("the fastest H at 100 Mbit/s", fastest["H"])
 
 # %% [markdown]
-# A slow link needs a larger $H$: compare the circles for 1 Gbit/s and for 10 Mbit/s. At 100 Mbit/s the formula says $H=1$, although an average takes longer than a gradient. In our run $H=1$ needs 36 steps and $H=2$ needs 60. So $H=2$ is faster only if $60\,(T + A/2) < 36\,(T + A)$, which means $A > 4T = 40$ ms.
+# By the formula, a slow link needs a larger $H$: compare the circles for 1 Gbit/s and for 10 Mbit/s. At 100 Mbit/s the formula says $H=1$, although an average takes longer than a gradient. In our run $H=1$ needs 36 steps and $H=2$ needs 60. So by the formula, $H=2$ is faster only if $60\,(T + A/2) < 36\,(T + A)$, which means $A > 4T = 40$ ms.
 #
-# Measured runs take longer than predicted: the formula leaves out that replicas wait for each other and share cores. Where that makes an average take over 40 ms, $H=2$ is faster.
+# Measured runs take longer than predicted. A likely reason is what the formula leaves out: replicas wait for each other and share cores. If an average takes over 40 ms for this reason, the formula, too, says $H=2$.
 #
-# **Answer.** They should meet at the interval $H$ that makes $n(H)\,(T + A/H)$ least. On a slow link this $H$ is larger. *Evidence: the steps counted, the record, and the picture of three links.*
+# **Answer.** They should meet at the interval $H$ that makes $n(H)\,(T + A/H)$ least. By this formula, $H$ is larger on a slow link. *Evidence: the steps counted, the record, and the picture of three links.*
 
 # %% [markdown]
 # ## Lesson 3. What else can they do when they meet?
@@ -449,7 +449,7 @@ check.outer_step(outer_step)
 #
 # $$\theta_r \leftarrow \tfrac13\,(\theta_{r-1} + \theta_r + \theta_{r+1}), \qquad\text{in short } \theta \leftarrow W\theta.$$
 #
-# Each row of the matrix $W$ has three entries $\frac13$. Each replica sends all parameters twice, in one exchange instead of the ring allreduce's $2(R-1)$. The replicas never become equal, but each mixing shrinks their differences. How fast? Write the replicas as a sum of eigenvectors of $W$: each mixing multiplies every term by its eigenvalue. The eigenvalue 1 belongs to the mean, which stays. Of the other eigenvalues, the largest absolute value, $q$, belongs to the difference that shrinks most slowly. The [spectral gap](glossary.md#spectral-gap) is $1-q$.
+# Each row of the matrix $W$ has three entries $\frac13$. Each replica sends all parameters twice, in one exchange instead of the ring allreduce's $2(R-1)$. The replicas never become equal, but each mixing shrinks their differences. How fast? Write the replicas as a sum of eigenvectors of $W$: each mixing multiplies every term by its eigenvalue. The eigenvalue 1 belongs to the mean, which stays. Let $q$ be the largest absolute value of the other eigenvalues: it says how fast the slowest difference shrinks. The [spectral gap](glossary.md#spectral-gap) is $1-q$.
 #
 # > **Predict.** On a ring of four ranks $q = \frac13$, so five mixings leave less than 1 % of the slowest difference. How many do 64 ranks need?
 
@@ -539,7 +539,7 @@ links = [("10 Mbit/s", 1e7), ("30 Mbit/s", 3e7), ("100 Mbit/s", 1e8), ("1 Gbit/s
 ipywidgets.interactive(on_link, rate=ipywidgets.SelectionSlider(options=links, description="link"))
 
 # %% [markdown]
-# Synchronous SGD and gossip send the most and reach the lowest losses. At 10 Mbit/s they take eight to ten times local SGD's time; at 1 Gbit/s, less than a fifth more. (One seed, one rate: this is no ranking.)
+# Synchronous SGD and gossip send the most and reach the lowest losses. By the counts, they take eight to ten times local SGD's time at 10 Mbit/s, and less than a fifth more at 1 Gbit/s. (One seed, one rate: this is no ranking.)
 #
 # **Answer.** Post-local SGD lies between synchronous and local SGD in bytes and in loss. DiLoCo sends as much as local SGD and reaches a lower loss. Gossip sends fewer messages than an allreduce but more bytes, and on a long ring differences shrink slowly. *Evidence: the table of bytes and losses (one seed); the gaps.*
 #
@@ -627,7 +627,7 @@ for batch in range(8):
 # %% [markdown] claims="10-rarer-epochs 10-threads"
 # ## What the sources say, what we measured
 #
-# The tutorial *Doing Deep Learning in Parallel with PyTorch* fits the curve of our first picture on four processes, with four linear layers (ours has a fifth, to one output). It averages *parameters* every 200 epochs and *gradients* as in the table, until the loss is at most 0.05:
+# The tutorial *Doing Deep Learning in Parallel with PyTorch* fits the curve of our first picture on four processes. (Its network has four linear layers; ours has a fifth, to one output.) It averages *parameters* every 200 epochs and *gradients* as in the table, until the loss is at most 0.05:
 #
 # | gradients averaged every ... steps | 1 | 2 | 4 | 10 | never |
 # |---|--:|--:|--:|--:|--:|
@@ -639,7 +639,7 @@ for batch in range(8):
 claims.evidence("10-rarer-epochs")
 
 # %% [markdown]
-# Ten seeds decide none of the rows. As the tutorial warns, "results vary greatly from run to run".
+# All four intervals contain 1, so ten seeds do not tell whether rarer averages need more epochs. As the tutorial warns, "results vary greatly from run to run".
 #
 # On a server with 16 virtual cores, the tutorial's 1, 2, 4, 8 processes need 1403, 1748, 3003, 4801 s: more processes take longer. It names the cause: in *each* process PyTorch uses a thread for every core, and the threads compete. The next cell gives four ranks the same work without messages, first with a thread for every core, then with one:
 

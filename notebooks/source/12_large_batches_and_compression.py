@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Talk less: fewer bits, fewer waits, fewer steps
 #
-# In this notebook, ranks send 4 bits for each number of a gradient instead of 32, drop 99 % of the numbers, stop waiting for the slowest worker, and take batches so large that few messages remain. You try each of these, and predict from a few measured numbers when it pays.
+# In this notebook, ranks send 4 bits for each number of a gradient instead of 32, or drop 99 % of the numbers. They stop waiting for the slowest worker, and take batches so large that few messages remain. You predict when each of these pays.
 
 # %%
 import numpy as np
@@ -16,7 +16,7 @@ example = random.standard_normal(12)
 _ = plots.code(example, quantise(example, 7, random.random(12)), 7)
 
 # %% [markdown]
-# The bars are twelve numbers $v$, divided by their norm. Each is rounded at random to one of the two nearest levels (diamonds), and sent in four bits in place of 32. (Code `1 000` is −0.)
+# The bars are twelve numbers $v$, divided by their norm. Each is rounded at random to one of the two nearest levels (diamonds), and sent in four bits. (Code `1 000` is −0.)
 #
 # **You will be able to**
 #
@@ -26,23 +26,7 @@ _ = plots.code(example, quantise(example, 7, random.random(12)), 7)
 # - predict how long a step takes if it waits only for the first $N$ of $N + b$ [workers](glossary.md#backup-worker);
 # - find the batch size beyond which more samples save hardly any steps, and measure the [gradient noise](glossary.md#gradient-noise-scale) behind it.
 #
-# **You need** notebook [02](02_sgd_sync_async.ipynb) (replicas, staleness, the parameter server). *Time:* 150 minutes: four lessons, a project of 35 minutes, 5 for the set-up and *What breaks*. Each lesson needs only the set-up. *Cores:* 2 or more. *GPU:* none.
-
-# %% [markdown]
-# ## Notation
-#
-# | symbol | meaning | shape or unit |
-# |---|---|---|
-# | $v$, $g$ | a vector of numbers; a gradient | $(P,)$ |
-# | $s$ | number of levels above 0 | 1 |
-# | $Q_s(v)$ | $v$, quantised | $(P,)$ |
-# | $C(v)$, $e$ | $v$, compressed and decoded; error: what has not been sent yet | $(P,)$ |
-# | $c$ | bytes of a code, which is a compressed gradient | B |
-# | $R$ | number of ranks, each with a replica | 1 |
-# | $N$, $b$, $W$ | gradients that a step needs; backup workers; $W = N + b$ | 1 |
-# | $t_0$, $m$ | least time of a gradient; mean of the random time on top | s |
-# | $B$, $\lambda$ | batch size; learning rate | samples; 1 |
-# | $\Sigma$, $\mathrm{tr}$ | covariance of the gradient of one sample; its trace | $(P, P)$ |
+# **You need** notebook [02](02_sgd_sync_async.ipynb) (replicas, staleness, the parameter server). *Time:* 140 minutes: four lessons, a project of 35 minutes, 5 for the set-up and *What breaks*. Each lesson needs only the set-up. *Cores:* 2 or more. *GPU:* none.
 
 # %% [markdown]
 # ## Set-up
@@ -54,7 +38,7 @@ from dataclasses import dataclass
 
 import ipywidgets
 import matplotlib.pyplot as plt
-from IPython.display import Code, Markdown, display
+from IPython.display import Code, display
 
 from helpers import claims, records
 from helpers.cluster import Cluster, Network, StartError
@@ -101,13 +85,13 @@ guess["steps with the largest 1 % ÷ steps with all"] = ...
 # %% [markdown]
 # ### Round at random
 #
-# QSGD (Alistarh et al., 2017) sends each number as a sign and an integer level:
+# QSGD (Alistarh et al., 2017) sends the norm of a vector $v$ once, and each of its $n$ numbers as a sign and an integer from 0 to $s$, its *level* $s\,\xi_i$:
 #
 # $$Q_s(v_i) = \|v\|_2 \cdot \mathrm{sgn}(v_i) \cdot \xi_i, \qquad \xi_i \in \left\{\tfrac{\lfloor x \rfloor}{s}, \tfrac{\lfloor x \rfloor + 1}{s}\right\}, \quad x = s\,\frac{|v_i|}{\|v\|_2}$$
 #
-# It rounds up with probability $x - \lfloor x \rfloor$, and down otherwise. Then the *mean* of $\xi_i$ is $|v_i| / \|v\|_2$, so the rounding is unbiased. With a random number $u$ from $[0, 1)$, the level is $\lfloor x + u \rfloor$.
+# It rounds $x$ up with probability $x - \lfloor x \rfloor$, and down otherwise. Then the *mean* of $\xi_i$ is $|v_i| / \|v\|_2$: the rounding is unbiased. With a random number $u$ from $[0, 1)$, the level is $\lfloor x + u \rfloor$.
 #
-# An example by hand: $v = (3, -4, 0, 12)$ has norm 13. With $s = 1$, $x$ is $3/13, 4/13, 0, 12/13$. The first number becomes 13 with probability $3/13$ and 0 otherwise, so its mean is 3.
+# By hand: $v = (3, -4, 0, 12)$ has norm 13. With $s = 1$, $x$ is $3/13, 4/13, 0, 12/13$. The first number becomes 13 with probability $3/13$ and 0 otherwise, so its mean is 3.
 
 # %%
 v = np.array([3.0, -4.0, 0.0, 12.0])
@@ -145,7 +129,7 @@ def quantised(v, levels, random):
 check.quantised(quantised)
 
 # %% [markdown]
-# How much noise does the rounding add? A number whose $x$ has the fractional part $f$ gets the variance $(\|v\|/s)^2\, f(1-f)$. The paper proves that the variances of all $n$ numbers add up to at most $\min(n/s^2, \sqrt n/s)\,\|v\|^2$. The next cell prints your function's variance, the sum of $(\|v\|/s)^2\, f(1-f)$, and the bound:
+# How much noise does the rounding add? A number whose $x$ has the fractional part $f$ gets the variance $(\|v\|/s)^2\, f(1-f)$. The variances of all $n$ numbers add up to at most $\min(n/s^2, \sqrt n/s)\,\|v\|^2$ (proved in the paper). The next cell prints this sum (measured with your function, then computed) and the bound:
 
 # %%
 from helpers.data_parallel.compression.quantise import bound, variance
@@ -159,24 +143,13 @@ for s in (1, 3, 7, 15) if check.quantised.passed(quantised) else ():
     print(f"{s:3d}{measured:11.3f}{variance(v, s) / length:11.3f}{bound(512, s):11.3f}")
 
 # %% [markdown]
-# With $s = 1$ the noise is four times as long as the vector ($\sqrt{16.7}$). With $s = 15$ it is shorter than the vector. The bound grows with $\sqrt n$, so vectors are cut into *buckets* of 512 numbers, each with its own norm.
+# With $s = 1$ the noise is four times as long as the vector ($\sqrt{16.7}$); with $s = 15$ it is shorter. The bound grows with $\sqrt n$, so vectors are cut into *buckets* of 512 numbers, each with its own norm.
 #
-# A sign and a level from 0 to $s$ fit into 2, 3, 4 or 5 bits for $s = 1, 3, 7, 15$. Choose $s$ and look at the bits:
-
-
-# %%
-def show(s=7):
-    levels = quantise(example, s, np.random.default_rng(3).random(12))
-    plots.code(example, levels, s).figure.set_label("The same numbers, with more or fewer levels")
-    plt.show()
-
-
-ipywidgets.interactive(show, s=ipywidgets.SelectionSlider(options=[1, 3, 7, 15], value=3))
-
-# %% [markdown]
+# A sign and a level fit into 2, 3, 4 or 5 bits for $s = 1, 3, 7, 15$.
+#
 # ### Codes on real ranks
 #
-# The sum of two codes is not a code, so an ordinary allreduce cannot add them. Instead, every rank gathers all codes, decodes and adds them: each of $R$ ranks sends $(R-1)\,c$ bytes. The next cell prints the source; then we count the bytes of ten steps:
+# A *code* is a compressed gradient, of $c$ bytes. The sum of two codes is not a code, so an allreduce cannot add them. Instead, every rank gathers all codes, then decodes and adds them: each of $R$ ranks sends $(R-1)\,c$ bytes. Below are the source and the bytes of ten steps:
 
 # %%
 Code(inspect.getsource(allgather), language="python")
@@ -198,7 +171,7 @@ print(f"counted in messages between ranks: {sum(sent_trace.bytes_sent().values()
 #
 # ### Send the largest
 #
-# Top-$k$ sends the $k$ largest numbers unchanged, with their positions: 8 bytes each. It drops all others, in every step, so what is sent is *biased*. **Error feedback** corrects this: keep what was dropped, and add it to the next gradient.
+# Top-$k$ sends the $k$ largest numbers unchanged, with their positions: 8 bytes each. It drops all others, so what is sent is *biased*. **Error feedback** corrects this: keep what was dropped (the error $e$), and add it to the next gradient $g$. Here $C(p)$ is $p$, compressed and decoded:
 #
 # $$p = g + e, \qquad \text{send } C(p), \qquad e \leftarrow p - C(p)$$
 #
@@ -229,7 +202,7 @@ def feed_back(gradient, error, kept):
 check.feed_back(feed_back)
 
 # %% [markdown]
-# The next cell makes ten steps with the same gradient, and sends one number of four in each. What has been sent in total, with your feedback and without?
+# Ten steps have the same gradient, and each sends one number of four. What has been sent in total, with your feedback and without?
 
 # %%
 gradient, none = np.array([1.0, 2.0, 3.0, 10.0]), np.zeros(4)
@@ -244,9 +217,9 @@ for name, sent in total.items():
     print(f"sent {name:13s}", *(f"{value:5.0f}" if sent.any() else "    –" for value in sent))
 
 # %% [markdown]
-# Without feedback only the largest number is ever sent. With feedback, a small number waits until its accumulated error is the largest; what is still missing is in the error.
+# Without feedback only the largest number is ever sent. With feedback, a small number waits until its accumulated error is the largest.
 #
-# Now four ranks train LeNet to 85 % accuracy, tested after every tenth step. *PowerSGD* (Vogels et al., 2019) sends a matrix of gradients as the product of two thin matrices of $r$ columns, $M \approx U V^T$; ordinary allreduces add first $U$, then $V$. *Top 0.01* sends the largest 1 %:
+# Now four ranks train LeNet to 85 % accuracy (tested after every tenth step). *Top 0.01* sends the largest 1 %. *PowerSGD* (Vogels et al., 2019) sends a matrix of gradients as two thin matrices of $r$ columns, $M \approx U V^T$; ordinary allreduces add first $U$, then $V$. (In an allreduce, each of four ranks sends one and a half times its numbers.)
 
 # %%
 names, limit = ("float32", "QSGD, s = 7", "top 0.01, feedback", "PowerSGD, r = 2"), 240
@@ -265,17 +238,17 @@ if reached["float32"] and reached["top 0.01, feedback"]:
     guess.answer("steps with the largest 1 % ÷ steps with all", ratio)
 
 # %% [markdown] claims="12-quantised-at-best 12-feedback-at-best"
-# That is one seed at one rate. How many levels does QSGD need, and does top-$k$ need its feedback? We compare the accuracy after 120 steps, with eight seeds. Each scheme has the best of six rates (chosen with four other seeds):
+# That is one seed at one rate, stopped at its first 85 %. How many levels does QSGD need, and does top-$k$ need its feedback? We compare the accuracy of eight seeds after 120 steps, each scheme at the best of six rates (chosen with four other seeds):
 
 # %%
 for name in ("quantised-at-best", "feedback-at-best"):
     display(claims.evidence(f"12-{name}"))
 
 # %% [markdown]
-# - **Levels.** With $s = 15$ and $s = 7$ no loss of accuracy is seen. With $s = 1$ accuracy is 12 points lower. The table below exercise 1 suggests why: with $s = 1$ the noise is four times as long as the vector, but with $s = 7$ only 1.2 times.
-# - **Feedback.** With the largest 1 % it gains 4.7 points (interval 1 to 8; *open*, because the test asks for 5). With 0.1 % it gains 7, but the interval runs from −3 to 17.
+# - **Levels.** With $s = 15$ and $s = 7$ no loss of accuracy is seen; with $s = 1$ the loss is 12 points. The table below exercise 1 suggests why: the noise is four times as long as the vector with $s = 1$, but only 1.2 times with $s = 7$.
+# - **Feedback.** With the largest 1 % it gains 4.7 points (interval 1 to 8; *open*, because the test asks for 5); with 0.1 % it gains 7 (interval −3 to 17).
 #
-# **Answer.** After 120 steps, four bits for each number cost no accuracy that eight seeds can show. Sending only the largest 1 % costs ten points with feedback, and fifteen without. *Evidence: the two tables above, with the best rate for each.*
+# **Answer.** After 120 steps, four bits for each number cost no accuracy that eight seeds can show. Sending only the largest 1 % costs ten points with feedback, and fifteen without. *Evidence: the two tables above.*
 
 # %% [markdown]
 # ## Lesson 2. When do shorter messages save time?
@@ -357,9 +330,9 @@ if on_link:
     plt.show()
 
 # %% [markdown]
-# All three codes shorten the exchange, as exercise 3 predicts for so slow a link. With QSGD, $s = 7$, it is about four times as fast, not eight: codes cannot be added on the way, so each rank sends three codes. In an allreduce it sends only one and a half gradients. (The prediction leaves out latency and shared cores.)
+# All three codes shorten the exchange, as exercise 3 predicts. With QSGD, $s = 7$, it is about four times as fast, not eight: each rank sends three codes, but in an allreduce only one and a half gradients.
 #
-# But compressed gradients may need more steps. The next picture shows two recorded trainings on four hosts: LeNet to 85 %, and a transformer of about that size, on text, to a validation loss of 2.75. All schemes share one learning rate. Every forward and backward pass is *paced* to 20 ms (it takes no less), so that four ranks on two cores behave like four devices. The dashes predict steps × (20 ms + bytes of a step ÷ bandwidth).
+# But compressed gradients may need more steps. The next picture shows recorded trainings on four hosts: LeNet to 85 %, and a transformer of about that size to a validation loss of 2.75. All schemes share one learning rate. Each gradient is *paced*: it takes at least 20 ms, so that four ranks on two cores behave like four devices. The dashes predict steps × (20 ms + bytes of a step ÷ bandwidth). The vertical axis is logarithmic.
 
 # %%
 kinds = {"compress_training": (SHAPES, "LeNet to 85 %"),
@@ -377,7 +350,7 @@ axes[1].set_ylabel("")
 plt.show()
 
 # %% [markdown] claims="12-link-training"
-# Each mark is one run. Most marks lie above the dashes, which leave out encoding, latency and shared cores. At 10 Mbit/s float32 is by far the slowest. At 1 Gbit/s the dashes differ mainly by the number of steps. Small differences mean nothing: QSGD's LeNet run is slower at 1 Gbit/s than at 100 Mbit/s.
+# At 10 Mbit/s float32 is by far the slowest. At 1 Gbit/s the dashes differ mainly by the number of steps. Most marks lie above their dashes, which leave out encoding, latency and shared cores. Each mark is one run: do not rely on small differences.
 #
 # Does PowerSGD need less than half of float32's seconds? We try five seeds:
 
@@ -385,19 +358,19 @@ plt.show()
 claims.evidence("12-link-training")
 
 # %% [markdown]
-# At 10 Mbit/s yes: LeNet trains in an eighth of the seconds, the transformer in three tenths. At 1 Gbit/s no: LeNet takes about as long, and the transformer longer.
+# At 10 Mbit/s yes: LeNet trains in an eighth of the seconds, the transformer in three tenths. At 1 Gbit/s no: LeNet takes about as long, the transformer longer.
 #
 # **Answer.** Compression shortens an exchange on links slower than $8\,(\text{bytes saved}) / (\text{seconds of coding})$ bit/s. It shortens the training if it saves more seconds than its additional steps take: PowerSGD did at 10 Mbit/s, and did not at 1 Gbit/s. *Evidence: predicted and measured exchanges, and the records above.*
 #
 # ## Lesson 3. When is it worth not waiting for the slowest?
 #
-# *25 minutes.* A synchronous step waits for the slowest worker. Chen et al. (2016) start $W = N + b$ workers, take the first $N$ gradients of each step, and drop those that arrive later. Steps become shorter, but each uses fewer gradients. A backup worker is worth it if more gradients are used *in a second*, $N$ divided by the seconds of a step.
+# *20 minutes.* A synchronous step waits for the slowest worker. Chen et al. (2016) start $W = N + b$ workers, take the first $N$ gradients of each step, and drop those that arrive later. Steps become shorter, but each uses fewer gradients. A backup worker is worth it if more gradients are used *per second*: $N$ divided by the seconds of a step.
 #
 # Suppose that a gradient takes $t_0 + X$ seconds, where $X$ is exponential with mean $m$. The mean of the $N$-th smallest of $W$ such times, an *order statistic*, is
 #
 # $$t_0 + m \left(\frac{1}{W} + \frac{1}{W - 1} + \dots + \frac{1}{b + 1}\right)$$
 #
-# The first of $W$ workers needs $t_0 + m/W$ on average. After it, the $W - 1$ others start afresh, because the exponential distribution has no memory.
+# The first of $W$ workers needs $t_0 + m/W$ on average. The exponential distribution has no memory, so the $W - 1$ others start afresh: the second comes $m/(W-1)$ later, and so on.
 #
 # ### Exercise 4: the order statistic
 #
@@ -422,7 +395,7 @@ def expected_wait(needed, workers, least, mean):
 check.expected_wait(expected_wait)
 
 # %% [markdown]
-# > **Predict.** Three workers, $t_0$ = 10 ms, $m$ = 30 ms. Waiting for all three takes 65 ms by the formula. How many milliseconds does a step take that waits for two of three? (Your function gives the formula's answer; the ranks also have to send their gradients.)
+# > **Predict.** Three workers, $t_0$ = 10 ms, $m$ = 30 ms. Waiting for all three takes 65 ms by the formula. How many milliseconds does a step take that waits for two of three?
 
 # %%
 guess["milliseconds of a step, b = 1 of 3 workers"] = ...
@@ -442,15 +415,15 @@ plt.show()
 # %% [markdown] claims="12-order-statistics"
 # Backup workers make a step shorter (left). With $b = 1$, more gradients are used per second (right) than with 0 or 2.
 #
-# Here a late worker abandons its gradient (*lets go*) when the next step begins. Does a step take longer if the worker must finish it first? The record has $t_0$ and $m$ twice as large:
+# Here a late worker abandons its gradient (*lets go*) when the next step begins. Does a step take longer if the worker must finish it first? In the record, $t_0$ and $m$ are twice as large:
 
 # %%
 claims.evidence("12-order-statistics")
 
 # %% [markdown]
-# It does: 88 ms instead of 73. Then $b = 1$ gains nothing: two gradients in 88 ms are as many per second as three in 130 ms ($b = 0$, by the formula).
+# It does: 88 ms instead of 73. Then $b = 1$ gains nothing: by the formula, $b = 0$ uses three gradients in 130 ms, as many per second as two in 88 ms.
 #
-# Move the sliders (same formula; *jitter* is $m / t_0$). Which $b$ is best for 16 workers at jitter 3? At which jitters does $b = 1$ use fewer gradients per second (right) than $b = 0$?
+# Move the sliders (same formula; *jitter* is $m / t_0$) and look at the right panel. Which $b$ is best for 16 workers at jitter 3? At which jitters is $b = 1$ worse than $b = 0$?
 
 
 # %%
@@ -471,20 +444,18 @@ ipywidgets.interactive(backups, workers=(2, 24), b=(0, 23), jitter=jitters)
 #
 # </details>
 #
-# **Real stragglers.** Three processes compress text in bursts of a tenth of a second, on worker 3's core. A gradient takes at least 15 ms (paced). Steps go from left to right, and the scales differ:
+# **Real stragglers.** Three other processes compress text in bursts, on worker 3's core. For these delays we have no formula. We record 40 steps with $b = 0$ (each gradient takes at least 15 ms), and predict from this *sample*. Its first steps:
 
 # %%
 with Others() as others:
     real = cluster.run(stragglers.beside, 0, steps=chosen.steps, timeout=90)[0]
-runs = {"random delays": waited[0], "real delays": real}
-samples = {name: stragglers.sample(run) for name, run in runs.items()}
-ax, *_ = plots.stragglers(samples)
-style.doubt(ax.figure, others)
-plt.show()
+sample = stragglers.sample(real)  # seconds until a gradient is there (steps, workers)
+print("milliseconds   worker 1   worker 2   worker 3")
+for step, row in enumerate(sample[:5]):
+    print(f"step {step}     ", *(f"{1e3 * seconds:10.1f}" for seconds in row))
+others.say()
 
 # %% [markdown]
-# With random delays, a slow step says nothing about the next one. A burst lasts several steps, so slow steps may follow each other. (Workers 1 and 2 may be late, too, where they share a core.) Here we have no formula, and predict from measured times, the *sample*.
-#
 # ### Exercise 5: from a sample instead of a formula
 #
 # *Difficulty ●○○, 6 minutes.* `times` has a row for each step and a column for each worker. Return the mean number of seconds until `needed` gradients of a step had arrived. Leave `times` unchanged.
@@ -508,11 +479,11 @@ def measured_wait(times, needed):
 check.measured_wait(measured_wait)
 
 # %% [markdown]
-# Your function (or the course's) predicts from this sample. Then we measure with one and two backup workers:
+# Your function (or the course's) predicts from the sample. Then we measure with one and two backup workers:
 
 # %%
 by_sample = measured_wait if check.measured_wait.passed(measured_wait) else of_sample
-promised, measured = [by_sample(samples["real delays"], 3 - b) for b in range(3)], {0: real.seconds}
+promised, measured = [by_sample(sample, 3 - b) for b in range(3)], {0: real.seconds}
 for b in (1, 2):
     with others:
         run = cluster.run(stragglers.beside, b, steps=chosen.steps, timeout=90)[0]
@@ -525,21 +496,21 @@ style.doubt(ax.figure, others)
 plt.show()
 
 # %% [markdown] claims="12-real-backup 12-backup-bias"
-# Here a late worker has to finish its gradient, so the prediction may be too optimistic. Is the backup worker worth it (right panel)? Two recorded tests with five seeds ask: are steps shorter, and what is lost? In the second test, one worker is 6 or 3 times slower than the others, and only it has images of eights and nines. Accuracy is measured on these:
+# Here a late worker has to finish its gradient, so the prediction may be too optimistic. Two recorded tests with five seeds ask: are steps shorter, and what is lost? In the second, one worker is 6 or 3 times slower than the others, and only it has images of eights and nines, on which accuracy is measured:
 
 # %%
 for name in ("real-backup", "backup-bias"):
     display(claims.evidence(f"12-{name}"))
 
 # %% [markdown]
-# In these records steps are shorter. But beside three processes, with $b = 1$, a step uses 2/3 of the gradients in 0.82 of the time, so 0.81 times as many per second. (Beside six it is 0.95: too close to call.) And always dropping the same worker's gradients loses what only that worker has seen: accuracy on its digits is 0.
+# In the first test steps are shorter. But beside three processes, $b = 1$ uses 2/3 of the gradients in 0.82 of the time: 0.81 times as many per second. (Beside six, 0.95 times: too close to call.) And if the same worker's gradients are always dropped, what only that worker has seen is lost: accuracy on its digits is 0.
 #
-# **Answer.** A backup worker shortens a step by the difference of two order statistics, or by less if late workers must finish. It is worth it if more gradients are used per second: it was with random delays if late workers let go, and was not beside three real processes. *Evidence: predicted and measured steps, and the records above.*
+# **Answer.** A backup worker shortens a step by the difference of two order statistics, or by less if late workers must finish. It is worth it if more gradients are used per second. It was with random delays if late workers let go; it was not beside three real processes. *Evidence: predicted and measured steps, and the records above.*
 
 # %% [markdown]
 # ## Lesson 4. How large may a batch become?
 #
-# *30 minutes.* Another way to send less is to compute more between two messages. A batch that is $k$ times as large replaces $k$ steps by one. Which learning rate does it need, and from which size on does it no longer help?
+# *25 minutes.* Another way to send less is to compute more between two messages: a batch that is $k$ times as large replaces $k$ steps by one. Which learning rate does it need, and from which size on does it no longer help?
 #
 # The **linear rule** (Goyal et al., 2017) takes $k$ times the learning rate for a batch that is $k$ times as large,
 #
@@ -547,7 +518,7 @@ for name in ("real-backup", "backup-bias"):
 #
 # so that the same samples move the weights about as far. Gradients change fastest at the beginning, so the rate [warms up](glossary.md#warm-up): it grows to this value over the first epoch.
 #
-# > **Predict.** With 64 samples a step and $\lambda = 0.03$, a perceptron classifies 94 % of the test digits correctly after eight epochs. Now take 1024 samples a step, again for eight epochs. Is it then more accurate with 16 times the old rate than with the old rate, or less? Write `"more"` or `"less"`.
+# > **Predict.** With 64 samples a step and $\lambda = 0.03$, a perceptron with 64 hidden units classifies 94 % of the test digits correctly after eight epochs. Now take 1024 samples a step, again for eight epochs. Is it then more accurate with 16 times the old rate than with the old rate, or less? Write `"more"` or `"less"`.
 
 # %%
 guess["1024 samples: accuracy with 16 times the rate"] = ...
@@ -575,17 +546,17 @@ more = seen[0.03, 16, 16] > seen[0.03, 16, 1]
 guess.answer("1024 samples: accuracy with 16 times the rate", "more" if more else "less")
 
 # %% [markdown] claims="12-linear-rule"
-# With 1024 samples, 16 times the rate is better for $\lambda = 0.003$ and worse for 0.03. (Means of two seeds. An epoch leaves out its incomplete last batch.) When does it help? We test eight seeds and two rates: the best for 64 samples, and a tenth of it. The second task, *descriptions*, is to name a software package's section from the words that describe it.
+# With 1024 samples, 16 times the rate is better for $\lambda = 0.003$ and worse for 0.03. (Means of two seeds, without incomplete batches.) When does it help? We test eight seeds and two rates: the best for 64 samples, and a tenth of it. A second task, *descriptions*, is to name a software package's section from words of its description.
 
 # %%
 claims.evidence("12-linear-rule")
 
 # %% [markdown]
-# If $\lambda$ is a tenth of the best rate, $k\lambda$ is better than $\lambda$ in all four settings. If $\lambda$ is the best rate, $k\lambda$ is worse for $k = 16$. For $k = 4$ the test is *open* (the digits' gain is below the two points fixed beforehand). This fits a limit on the rate, not on $k$: the best rate for 64 samples is already near it.
+# If $\lambda$ is a tenth of the best rate, $k\lambda$ is better than $\lambda$ in all four settings. If $\lambda$ is the best rate, $k\lambda$ is worse for $k = 16$; for $k = 4$ the test is *open*. This fits a limit on the rate, not on $k$: the best rate for 64 samples is already near it.
 #
 # ### The knee
 #
-# Now take the best of three rates for every batch, and count the steps to 88 % accuracy (mean of two seeds):
+# Now take the best of three rates for every batch, and count the steps to 88 % accuracy (mean of two seeds; both axes are logarithmic):
 
 # %%
 limits = {16: 200, 64: 100, 256: 40, 1024: 25, 4000: 20}  # steps that we allow
@@ -605,9 +576,9 @@ _ = plots.knee(fewest, least, critical)
 plt.show()
 
 # %% [markdown]
-# From 16 to 64 samples, four times the batch needs about half the steps, not a quarter (dashed). From 1024 on, a larger batch hardly saves a step. The fitted curve is $S = S_\mathrm{min}\,(1 + B_\mathrm{crit}/B)$ (McCandlish et al., 2018), where $S_\mathrm{min}$ is the number of steps with an unlimited batch. At its knee, the *critical batch size* $B_\mathrm{crit}$, training needs $2\,S_\mathrm{min}$ steps. The fit is rough: see 64 samples.
+# From 16 to 64 samples, four times the batch needs about half the steps, not a quarter (dashed). From 1024 on, a larger batch hardly saves a step. The curve is fitted: $S = S_\mathrm{min}\,(1 + B_\mathrm{crit}/B)$ steps (McCandlish et al., 2018), of which $S_\mathrm{min}$ remain with an unlimited batch. At its knee, the *critical batch size* $B_\mathrm{crit}$, training needs $2\,S_\mathrm{min}$ steps. (The fit is rough.)
 #
-# Why is there a knee? The gradient of $B$ samples is the true gradient $G$ plus noise, and the noise has the squared length $\mathrm{tr}(\Sigma)/B$ on average. Averaging more samples helps as long as the noise is longer than the gradient. The **gradient noise scale** $\mathrm{tr}(\Sigma)/\|G\|^2$ is the batch size at which both have the same length. Data-parallel training can measure it without extra gradients: a replica's gradient has batch size $B$, and the mean of $R$ replicas has $RB$.
+# Why is there a knee? The gradient of $B$ samples is the true gradient $G$ plus noise. The noise has the squared length $\mathrm{tr}(\Sigma)/B$ on average, where $\mathrm{tr}(\Sigma)$ is the trace of the covariance of one sample's gradient. More samples help as long as the noise is longer than the gradient. The **gradient noise scale** $\mathrm{tr}(\Sigma)/\|G\|^2$ is the batch size at which both have the same length. Data-parallel training measures it without extra gradients: a replica's has batch size $B$, and the mean of $R$ replicas has $RB$.
 #
 # ### Exercise 6: the noise scale
 #
@@ -652,24 +623,10 @@ scales = [
 _ = plots.stretches(ends, scales, critical)
 plt.show()
 
-# %% [markdown] claims="12-lars 12-lamb"
-# The noise scale is not one number: it grows more than tenfold in these 200 steps. The critical batch that we fitted lies within this range; the paper says only that the two agree in order of magnitude. This suggests beginning with small batches and enlarging them.
-#
-# ### A rate for each layer
-#
-# LARS and LAMB give each layer its own rate, $\lambda\,\|w\| / \|g\|$: a step's length is then a fixed fraction of the length of the layer's weights $w$. LARS changes SGD, where $g$ is the gradient; LAMB changes Adam, where $g$ is Adam's step. Are they more accurate? We test eight seeds, each optimizer at the best of nine rates. *All samples* means one step in each epoch:
-
-# %%
-lamb = claims.evidence("12-lamb").tables()
-display(
-    claims.evidence("12-lars"),
-    Markdown(f"<details><summary>LAMB and Adam</summary>\n\n{lamb}\n\n</details>"),
-)
-
 # %% [markdown]
-# LARS is as accurate as SGD with 1024 digits a step, and more accurate in the other three settings. But plain Adam has a higher mean than LARS in three of the four, and LAMB is less accurate than Adam in all four. (LAMB's paper trains BERT, about 340 million weights; ours have fewer than 70 000.)
+# The noise scale is not one number: it grows more than tenfold in these 200 steps. The fitted critical batch lies within this range (the paper promises only the order of magnitude). This suggests enlarging small batches during a training.
 #
-# **Answer.** Up to the critical batch size a larger batch saves steps, though fewer than in proportion; far beyond it, hardly any. Multiply the rate by $k$ if it is far below the best. *Evidence: the measured knee, the noise scale and the records above.*
+# **Answer.** Up to the critical batch size a larger batch saves steps, though fewer than in proportion; far beyond it, hardly any. Multiply the rate by $k$ if it is far below the best. *Evidence: the record, the measured knee and the noise scale above.*
 #
 # ## Project: fewer bytes
 #
@@ -699,7 +656,7 @@ for share in (0.01, 0.002):
 # - `encode(v)` turns $n$ values of float32 into a flat NumPy array of `nbytes(n)` numbers of type `uint8`, and leaves `v` unchanged;
 # - `add(code, out)` adds to the array `out` the values that the code stands for. The code may come from another rank, so everything that `add` needs must be in it.
 #
-# It must serve every $n$ from 16 to 65 536 (LeNet has 61 706) in fewer than $4n$ bytes, and a vector of zeros too. $v - C(v)$ must be shorter than $v$, or the error grows from step to step. Return a compressor from `my_compressor()`.
+# It must serve every $n$ from 16 to 65 536 (LeNet has 61 706) in fewer than $4n$ bytes, and a vector of zeros too. $v - C(v)$, where $C(v)$ is what the code stands for, must be shorter than $v$, or the error grows from step to step. Return a compressor from `my_compressor()`.
 #
 # <details><summary>Hint</summary>
 #
@@ -771,27 +728,27 @@ for name, gradients in (
     both = [noise_of_the_mean(gradients, seeds) for seeds in (range(4), [0] * 4)]
     print(f"{name:20s}{both[0]:11.2f}{both[1]:11.2f}")
 
-# %% [markdown] claims="12-momentum-correction 12-staleness-at-best 12-elastic-at-best"
+# %% [markdown] claims="12-momentum-correction 12-staleness-at-best 12-elastic-at-best 12-lars 12-lamb"
 # With four seeds, averaging leaves a quarter of one rank's variance. With one seed and equal gradients, all ranks round the same way, and averaging removes nothing. A test for bias would not notice. With unrelated gradients the seeds hardly matter.
 #
 # ## What the sources say, what we measured
 #
-# Three methods of the sources have no lesson here: momentum correction, rates divided by a gradient's staleness, and elastic averaging (appendix [A2](A2_more_of_sgd.ipynb)). Our tests see no gain from them (`make claims NB=12` repeats the comparisons).
+# Our tests see no gain from three more methods of the sources: momentum correction, rates divided by a gradient's staleness, and elastic averaging (appendix [A2](A2_more_of_sgd.ipynb)). LARS, which gives each layer its own rate, is more accurate than SGD in three of four settings; but plain Adam has a higher mean than LARS in three of the four. LAMB (Adam with such rates) is less accurate than Adam in all four. All networks here are small (`make claims NB=12` repeats these tests).
 #
 # <details><summary><b>Row by row</b></summary>
 #
 # | source | says | here |
 # |---|---|---|
-# | Tian 2019, asynchronous SGD | not equivalent to SGD, hard to tune; staleness-aware rates and elastic averaging improve it | with the best rate for each, ten seeds see no gain from either |
-# | Tian 2019, gradient compression | $Q_s(v_i) = \lVert v\rVert_2\,\mathrm{sgn}(v_i)\,\xi_i$ | lesson 1: unbiased, within its bound, bytes equal to the formula; as accurate as float32 with $s = 15$ and $s = 7$, not with $s = 1$, each at its best rate |
-# | Tian 2019, backup workers | take the gradients of any $N$ of $N + b$ workers, do not wait for the slowest $b$ | lesson 3: a step takes as long as the order statistic says if late workers let their gradients go, and longer if they finish them; what only a slow worker has seen is not learned |
-# | Tian 2019, large batches | $\hat\eta = k\eta$; $m = \eta_{t+1}/\eta_t$; LARS $\lambda^l = \eta \lVert w^l\rVert / \lVert\Delta L(w^l)\rVert$ | lesson 4: the linear rule helps from a tenth of the best rate and fails from the best rate with $k = 16$; eight seeds see no effect of the correction; LARS does better than SGD with all samples in a step, both tuned |
+# | Tian 2019, asynchronous SGD | staleness-aware rates and elastic averaging improve it | no gain: above |
+# | Tian 2019, gradient compression | $Q_s(v_i) = \lVert v\rVert_2\,\mathrm{sgn}(v_i)\,\xi_i$ | lesson 1: unbiased, within its bound; as accurate as float32 with $s = 7$, not with $s = 1$ |
+# | Tian 2019, backup workers | take the gradients of any $N$ of $N + b$ workers | lesson 3: as fast as the order statistic if late workers let go; what only a slow worker has seen is lost |
+# | Tian 2019, large batches | $\hat\eta = k\eta$; $m = \eta_{t+1}/\eta_t$; LARS $\lambda^l = \eta \lVert w^l\rVert / \lVert\Delta L(w^l)\rVert$ | lesson 4: the linear rule helps from a tenth of the best rate, fails from the best rate with $k = 16$; correction and LARS: above |
 #
 # </details>
 #
 # **In practice.** `torch.distributed.algorithms.ddp_comm_hooks` has fp16, PowerSGD and 8-bit hooks for `DistributedDataParallel`. ZeRO++ and INT8 or FP8 collectives quantise blocks, each with its own scale.
 #
-# **References.** Alistarh et al. (2017), *QSGD*: the bound. Karimireddy et al. (2019), *Error feedback fixes SignSGD*: why feedback. Vogels et al. (2019), *PowerSGD*. Chen et al. (2016), *Revisiting distributed synchronous SGD*: backup workers. Zhang, Choromanska, LeCun (2015): elastic averaging. Goyal et al. (2017), You et al. (2017, 2020): large batches. McCandlish et al. (2018), *An empirical model of large-batch training*.
+# **References.** Alistarh et al. (2017): QSGD's bound. Karimireddy et al. (2019), *Error feedback fixes SignSGD*: why feedback. Vogels et al. (2019), *PowerSGD*. Chen et al. (2016), *Revisiting distributed synchronous SGD*: backup workers. Goyal et al. (2017): the linear rule. You et al. (2017, 2020): LARS, LAMB. McCandlish et al. (2018), *An empirical model of large-batch training*.
 #
 # **Next**: [11 Keep every rank busy: a model as a pipeline](11_pipelines.ipynb) cuts the model over the ranks instead of the batch.
 

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Split one model over eight ranks
 #
-# In this notebook you cut a transformer's memory, matrices, sequence and layers over ranks, and check that it still computes the same. Then you predict the fastest cut over eight ranks, and run it.
+# Cut a transformer's memory, matrices, sequence and layers over ranks, and check that it still computes the same. Then predict which cut over eight ranks is fastest, and run it.
 
 # %%
 from helpers.plots import sharded as plots
@@ -18,12 +18,12 @@ _ = plots.stage_bytes([vars(zero.at_rest(stage, 8)) for stage in zero.STAGES])
 # **You will be able to**
 #
 # - derive the bytes of ZeRO's stages, and count them on ranks;
-# - say where a split model needs a sum in its forward pass, and where in its backward pass;
+# - say where a split layer needs a sum in each pass;
 # - merge two softmaxes, and name the numbers that a split loss needs;
 # - count the messages of each way to split, and predict which layout is fastest;
 # - save a model on eight ranks and continue with four.
 #
-# **You need** notebooks [01](01_mpi_basics.ipynb), [02](02_sgd_sync_async.ipynb) (gradients averaged over replicas) and [08](08_allreduce_animation.ipynb) (the ring), and a transformer's block: [attention](glossary.md#attention) with heads, then a perceptron. *Time:* 150 minutes: three lessons, a project of 20 minutes, and 10 for the set-up and *What breaks*. Each lesson runs after the set-up, without the others. *Cores:* 2 or more. *GPU:* none.
+# **You need** notebooks [01](01_mpi_basics.ipynb), [02](02_sgd_sync_async.ipynb) and [08](08_allreduce_animation.ipynb), and a transformer's block: [attention](glossary.md#attention) with heads, then a perceptron. *Time:* 140 minutes: three lessons, a project of 20 minutes, and 10 for the set-up and *What breaks*. Each lesson runs after the set-up, without the others. *Cores:* 2 or more. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
@@ -33,8 +33,8 @@ _ = plots.stage_bytes([vars(zero.at_rest(stage, 8)) for stage in zero.STAGES])
 # | $N$ | ranks that share what is cut |
 # | $\Psi$ | parameters of the whole model |
 # | $B$, $T$ | sequences in a batch, positions (tokens) in a sequence |
-# | $C$, $H$, $V$, $L$ | width, attention heads, tokens in the vocabulary, blocks |
-# | $x$ | in lessons 2 and 3, the stream: the activations that pass from block to block, of shape $(B, T, C)$ |
+# | $C$, $L$ | width, blocks |
+# | $x$ | in lessons 2 and 3, the stream: activations between blocks, of shape $(B, T, C)$ |
 
 # %% [markdown]
 # ## Set-up
@@ -122,7 +122,7 @@ print(
 )
 
 # %% [markdown]
-# On rank $r$, $w \cdot x = 10 r$, so each number of its gradient is $10 r^2$: 0, 10, 40 or 90. Their mean is 35, and each parameter has moved by 0.35. The two calls are the halves of the allreduce that replicas use, in the other order. A deep network frees its parameters between its two passes, so it gathers them twice.
+# On rank $r$, $w \cdot x = 10 r$, so each number of its gradient is $10 r^2$: 0, 10, 40 or 90. Their mean is 35, and each parameter has moved by 0.35. The two calls are the halves of the allreduce that replicas use. A deep network frees its parameters between the forward and the backward pass, so it gathers them twice.
 #
 # ### Cut the memory: ZeRO
 #
@@ -135,7 +135,7 @@ print(
 # | 2 | moments, gradients | $4 + (4 + 8)/N$ |
 # | 3 | moments, gradients, parameters | $(4 + 4 + 8)/N$ |
 #
-# We train our transformer for two steps on four ranks at each stage. At the optimizer's step, every rank adds up the bytes that it holds (diamonds in the figure below).
+# We train our transformer for two steps on four ranks at each stage. At the optimizer's step, every rank counts the bytes that it holds:
 
 # %%
 zeros = cluster.run(runs.stages, config, batch=8, timeout=120)[0]
@@ -150,15 +150,8 @@ kept.answer(sum(zeros[2]["held"].values()) / psi)
 more_sent.answer(zeros[3]["bytes"] / zeros[0]["bytes"])
 Markdown("\n".join(lines))
 
-# %%
-ax = plots.stage_bytes(
-    [vars(zero.at_rest(stage, 4)) for stage in zero.STAGES],
-    [{k: v / psi for k, v in found["held"].items()} for found in zeros],
-)
-ax.figure.set_label("Bytes for each parameter, computed and held by four ranks")
-
 # %% [markdown]
-# The counts equal the formulas, and the second step's losses agree. Stages 1 and 2 send as much as replicas (stage 0): one reduce-scatter and one allgather. Stage 3 needs an allgather for each pass, so it sends 1.5 times as much. (Activations are neither cut nor counted.)
+# The counts equal the formulas, and the second step's losses agree. Stages 1 and 2 send as much as replicas (stage 0): one reduce-scatter and one allgather. Stage 3 needs a second allgather, so it sends 1.5 times as much. (Activations are neither cut nor counted.)
 #
 # ### Exercise 1: bytes in mixed precision
 #
@@ -221,7 +214,7 @@ check.zero_step(my_zero_step, cluster=cluster)
 
 
 # %% [markdown]
-# Your step now fits the line $y = 3x + 1$ to points that are spread over the ranks. The inputs of a point are $x$, the number 1, and two unrelated numbers. So the four weights should become 3, 1, 0 and 0:
+# Your step now fits $y = 3x + 1$ to points that are spread over the ranks. Each point has four inputs: $x$, the number 1, and two unrelated numbers. So the weights should become 3, 1, 0 and 0:
 
 
 # %%
@@ -242,7 +235,7 @@ if check.zero_step.passed(my_zero_step, cluster=cluster):
 # %% [markdown]
 # ### Gather, compute, free; and gather ahead
 #
-# At stage 3, a rank holds all parameters of a block only while the block computes: gather, compute, free (`helpers/sharded/unit.py`). Must computation stop during each gather? Not if ranks *prefetch*: gather the next block's parameters while a block computes. We run both ways on four simulated hosts with links of 100 Mbit/s. Each pass through a block is [paced](glossary.md#paced) to 15 ms (embedding and last layer count as blocks). Look for gaps in rank 0's computation:
+# At stage 3, a rank holds all parameters of a block only while the block computes: gather, compute, free (`helpers/sharded/unit.py`). Must computation stop during each gather? Not if ranks *prefetch*: they gather the next block's parameters while a block computes. We run both ways on four simulated hosts with links of 100 Mbit/s, and [pace](glossary.md#paced) each pass through a block to 15 ms. Look for gaps in rank 0's computation:
 
 # %%
 far = start(4, Network(hosts=4, rate=chosen.slow))
@@ -258,18 +251,18 @@ style.doubt(plots.spans(recorded).figure, others)
 plt.show()
 
 # %% [markdown] claims="13-prefetch"
-# Without prefetching, each block waits for its parameters. With prefetching, most of the forward pass's gathering runs while another block computes. Ranks still wait for the first gather and the last reduce-scatter, and in the backward pass, where a block's gather *and* reduce-scatter together take longer than its 15 ms. We recorded the same on two other links:
+# Without prefetching, each block waits for its parameters. With prefetching, most of the forward pass's gathering runs while another block computes. Gaps remain above all in the backward pass, where a block's gather and reduce-scatter together take longer than its 15 ms. We recorded a step both ways on two other links:
 
 # %%
 claims.evidence("13-prefetch")
 
 # %% [markdown]
-# **Answer.** No: a rank can keep $1/N$ of the parameters, gradients and moments. Cutting moments and gradients sends no further bytes. Cutting the parameters too sends 1.5 times a replica's bytes. Prefetching hides part of the time that messages take. *Evidence: bytes held and sent, counted above; the record of prefetching.*
+# **Answer.** No: a rank can keep $1/N$ of the parameters, gradients and moments. Cutting moments and gradients sends no further bytes. Cutting the parameters too sends 1.5 times a replica's bytes; prefetching hides part of these messages. *Evidence: bytes held and sent, counted above; the record of prefetching.*
 
 # %% [markdown]
 # ## Lesson 2. Where must the parts of a layer meet?
 #
-# *40 minutes.* ZeRO cuts what a rank *keeps*, but every rank still computes whole layers. Now each rank computes a part of every layer. Where must ranks exchange numbers, and how few numbers suffice?
+# *35 minutes.* ZeRO cuts what a rank *keeps*, but every rank still computes whole layers. Now each rank computes a part of every layer. Where must ranks exchange numbers, and how few numbers suffice?
 #
 # > **Predict.** Four ranks compute causal attention over 24 positions: rank 0 has the first six, rank 3 the last six. Each position needs one score for itself and one for each earlier position. How many times as many scores as rank 0 does rank 3 need?
 
@@ -289,7 +282,7 @@ _ = plots.pair(2)
 #
 # $\varphi$ works on each number by itself, so each rank applies it to its own columns. The forward pass needs one communication: the sum over ranks at the end.
 #
-# A transformer's block has two pairs: attention and perceptron. In attention, $U$ makes queries, keys and values, $\varphi$ works on each *head* by itself, and $W$ is the output matrix. So each rank computes $H/N$ heads.
+# A transformer's block has two pairs: attention and perceptron. In attention, $U$ makes queries, keys and values, $\varphi$ works on each *head* by itself, and $W$ is the output matrix. So each rank computes some of the heads.
 #
 # What about the backward pass? Megatron (Shoeybi et al., 2019) calls the beginning of a pair $f$ and its end $g$:
 #
@@ -330,11 +323,11 @@ check.conjugate_backward(my_f_backward, my_g_backward)
 # %% [markdown]
 # <details><summary>Why (when yours are right)</summary>
 #
-# Every rank's term depends on $x$, so the backward pass of $f$ is a *sum over ranks*. Every rank has the gradient of $y$ already, so the backward pass of $g$ is a copy.
+# Every rank's term depends on $x$, so $f$ adds gradients over ranks. Every rank has the gradient of $y$ already, so $g$ copies it.
 #
 # </details>
 #
-# Your two functions (until they are right, the library's) now run on four ranks that share two matrices. We compare with one process:
+# Your two functions (until they are right, the library's) now run on four ranks that share two matrices. Compare with one process:
 
 
 # %%
@@ -342,19 +335,22 @@ def two_matrices(*ways_back):
     from helpers.sharded import conjugate
 
     comm = runs.world()
-    torch.manual_seed(0)
-    U, W, x = torch.randn(6, 8).double(), torch.randn(8, 3).double(), torch.randn(5, 6).double()
-    a, b = x.clone().requires_grad_(), x.clone().requires_grad_()
-    (torch.tanh(b @ U) @ W).square().sum().backward()
-    f, g = (lambda x: conjugate.f(x, comm)), (lambda x: conjugate.g(x, comm))
-    if ways_back:
-        # each operator: its forward pass, its backward pass
+    f, g = (lambda x: conjugate.f(x, comm)), (lambda x: conjugate.g(x, comm))  # the library's
+    if ways_back:  # of each operator: the forward pass, then your backward pass
         f = conjugate.operator(lambda x, add: x.view_as(x), ways_back[0], comm)
         g = conjugate.operator(lambda x, add: add(x), ways_back[1], comm)
+    torch.manual_seed(0)
+    U, W, x = torch.randn(6, 8).double(), torch.randn(8, 3).double(), torch.randn(5, 6).double()
+
+    here = x.clone().requires_grad_()  # in one process
+    whole = torch.tanh(here @ U) @ W
+    whole.square().sum().backward()
+
+    shared = x.clone().requires_grad_()  # in parts: two of eight columns and rows on each rank
     mine = slice(2 * comm.Get_rank(), 2 * comm.Get_rank() + 2)
-    y = g(torch.tanh(f(a) @ U[:, mine]) @ W[mine])
+    y = g(torch.tanh(f(shared) @ U[:, mine]) @ W[mine])
     y.square().sum().backward()
-    return (y - torch.tanh(x @ U) @ W).abs().max().item(), (a.grad - b.grad).abs().max().item()
+    return (y - whole).abs().max().item(), (shared.grad - here.grad).abs().max().item()
 
 
 both = (my_f_backward, my_g_backward)
@@ -365,7 +361,7 @@ print(f"y differs from one process by {off[0]:.0e}, the gradient by {off[1]:.0e}
 # %% [markdown]
 # ### A loss whose scores are spread over ranks
 #
-# The last layer gives a score $z_v$ for each of $V$ tokens. If its matrix is cut by columns, each rank has $V/N$ of a position's scores. Must the ranks gather them all? The loss is $-\ln p_\text{target} = \ell - z_\text{target}$ with $\ell = \ln \sum_v e^{z_v}$. So three allreduces of one number suffice: the largest score (subtracting it prevents overflow), the sum of $e^{z_v}$, and the target's score (ranks without it add 0).
+# If the last layer's matrix is cut by columns, each rank has $V/N$ of a position's scores $z_v$, one for each of $V$ tokens. Must ranks gather them all? The loss is $-\ln p_\text{target} = \ell - z_\text{target}$ with $\ell = \ln \sum_v e^{z_v}$. So three allreduces of one number suffice: the largest score (against overflow), the sum of $e^{z_v}$, and the target's score (ranks without it add 0).
 
 
 # %%
@@ -394,13 +390,9 @@ mine, theirs = cluster.run(with_a_head, split_loss, timeout=30)[0]
 print(f"loss of the transformer's first token: in parts {mine:.6f}, torch's {theirs:.6f}")
 
 # %% [markdown]
-# ### Between the matrices: sequence parallelism
-#
-# Between two pairs, every rank normalizes the whole stream and keeps it for the backward pass. *Sequence parallelism* (Korthikanti et al., 2022) divides this work. It cuts each allreduce into its halves: a reduce-scatter ends a pair, each rank normalizes and keeps only $T/N$ positions, and an allgather begins the next pair. The halves send what the allreduce sent, but each rank keeps only $1/N$ of the activations between pairs. (We do not measure this memory.)
-#
 # ### Cut the sequence: ring attention
 #
-# If a *sequence* does not fit on one rank, each rank takes $T/N$ positions. Only attention needs the other positions: their keys and values travel around a ring of ranks. Can a rank compute a softmax over keys that arrive piece by piece? For one query and the keys of piece $i$ alone, with scores $z$ and values $v$, the rank keeps $\ell_i = \ln\sum e^{z}$ and the output $o_i = \sum e^{z - \ell_i}\, v$. These two suffice to merge pieces, so the rank can forget a piece's scores.
+# If a *sequence* does not fit on one rank, each rank takes $T/N$ positions. Only attention needs other positions, so their keys and values travel around a ring of ranks. Can a rank compute a softmax over keys that arrive piece by piece? For one query and the keys of piece $i$ alone, with scores $z$ and values $v$, the rank keeps $\ell_i = \ln\sum e^{z}$ and the output $o_i = \sum e^{z - \ell_i}\, v$. These two suffice to merge pieces.
 #
 # ### Exercise 4: merge
 #
@@ -470,14 +462,14 @@ each = [sum(range(6 * rank + 1, 6 * rank + 7)) for rank in range(4)]  # one piec
 uneven.answer(each[3] / each[0])
 
 # %% [markdown]
-# With one piece each, rank 3 needs 129 scores and rank 0 only 21. With an early and a late piece, all ranks need 75: rank 0, for example, 6 + 69.
+# With one piece each, rank 3 needs 129 scores and rank 0 only 21. With an early and a late piece, all ranks need 75.
 #
 # **Answer.** Ranks must exchange numbers where a sum runs over what was cut. A pair of matrices needs one sum in each pass. The loss needs three numbers for each position, not all scores. Two pieces of attention merge by their outputs and their $\ell$. *Evidence: all three agree with one process to rounding, above.*
 
 # %% [markdown]
 # ## Lesson 3. Which way should this model be cut?
 #
-# *45 minutes.* A *layout* $d \times p \times t$ has $d$ replicas. Each replica is a [pipeline](glossary.md#pipeline) of $p$ stages (groups of consecutive layers), and each matrix of a stage is cut into $t$ parts. So the layout needs $d\,p\,t$ ranks. Can we tell the fastest layout before we run it?
+# *40 minutes.* A *layout* $d \times p \times t$ has $d$ replicas. Each replica is a [pipeline](glossary.md#pipeline) of $p$ stages (groups of consecutive layers), and each matrix of a stage is cut into $t$ parts. So the layout needs $d\,p\,t$ ranks. Can we tell the fastest layout before we run it?
 #
 # > **Predict.** Two hosts with four ranks each are joined by a link of 50 Mbit/s. In each of two replicas, matrices are cut over four ranks: all four on one host, or two on each. How many times as long does a step take with two on each?
 
@@ -487,13 +479,13 @@ spread = Prediction("a step, matrices cut across hosts ÷ inside hosts", None)  
 # %% [markdown]
 # ### What each way sends
 #
-# Before we combine the cuts: how much does each send by itself? Four ranks run a step of 8 sequences in each way:
+# How much does each cut send by itself? Four ranks run a step of 8 sequences in each way:
 #
 # - *ZeRO 1*, *ZeRO 3*: stages of Lesson 1;
-# - *tensor*: matrices and loss cut as in Lesson 2;
-# - *tensor, sequence*: sequence parallelism, too. Ranks then also add up the gradients of norms, biases and positions, in many short messages;
+# - *tensor*: matrices (two pairs in each block) and loss cut as in Lesson 2;
+# - *tensor, sequence*: between pairs, each rank now keeps only $T/N$ positions (*sequence parallelism*). A reduce-scatter ends a pair, and an allgather begins the next. Gradients of norms, biases and positions are then added up, in many short messages;
 # - *context*: ring attention alone;
-# - *experts*: [experts](glossary.md#expert) alone. An expert is a perceptron, and each rank has one. A gate chooses one expert for each token (*top-1*). An *all-to-all* sends each token to its expert's rank; another returns the results.
+# - *experts*: each rank has one [expert](glossary.md#expert), a perceptron. A gate chooses one for each token (*top-1*). An *all-to-all* sends tokens to their experts, another returns the results.
 #
 # A trace counts what rank 0 sends; `helpers/sharded/counts.py` has the formulas:
 
@@ -507,7 +499,7 @@ for name, found in counted.items():
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# Counts and formulas agree, except for the experts' bytes: the formula assumes equally busy experts. Which way suits a large batch? By the formulas, ZeRO's bytes grow with the *parameters*, and stay the same for every batch. Tensor parallelism's bytes grow with the *activations*, and so with the batch. (Each block has two pairs of matrices: attention and perceptron.)
+# Counts and formulas agree, except for the experts' bytes: the formula assumes equally busy experts. By the formulas, ZeRO's bytes depend on the *parameters* only. Tensor parallelism's bytes grow with the *activations*, and so with the batch.
 #
 # ### Exercise 5: from which batch on
 #
@@ -537,16 +529,14 @@ sizes = {"this notebook's model": config, "one of GPT-2's size": gpt2}
 for name, size in sizes.items() if check.equal_bytes.passed(my_batch) else ():
     count = parameter_count(size)
     sequences = my_batch(count, size.context, size.width, size.layers)
-    tokens = sequences * size.context
-    print(f"{name}, {count:,} parameters: {sequences:.1f} sequences,", end=" ")
-    print(f"which are {tokens / size.width:.1f}·C tokens")
+    print(f"{name}, {count:,} parameters: {sequences:.1f} sequences")
 
 # %% [markdown]
-# With fewer sequences, tensor parallelism sends fewer bytes (slightly fewer for the table's 8); with more, ZeRO 3 does. For blocks alone, with about $12\,C^2$ parameters each, the border is at $4.5\,C$ tokens. GPT-2's large vocabulary raises it.
+# With fewer sequences, tensor parallelism sends fewer bytes (slightly fewer for the table's 8); with more, ZeRO 3 does.
 #
 # ### All together, on eight ranks
 #
-# Arrange eight ranks in a *mesh* of $2 \times 2 \times 2$: two replicas of two pipeline stages, and each matrix cut in two. Adam's moments are cut between the replicas (ZeRO 1):
+# To combine the cuts, arrange eight ranks in a *mesh* of $2 \times 2 \times 2$: two replicas of two pipeline stages, and each matrix cut in two. Adam's moments are cut between the replicas (ZeRO 1):
 #
 # | | pipeline stage 0 | pipeline stage 1 |
 # |---|---|---|
@@ -555,7 +545,7 @@ for name, size in sizes.items() if check.equal_bytes.passed(my_batch) else ():
 #
 # Each rank has a communicator along each axis. Rank 5 has {4, 5} (parts of the same matrices), {5, 7} (stages of a replica) and {1, 5} (replicas of the same part).
 #
-# Does this train as one process does, and can fewer ranks continue? Eight ranks train for six steps and save their parts, under the names of the *whole* model's parameters. So four ranks, in a mesh of $2 \times 1 \times 2$, can join the parts, cut them anew and train for six more steps. All compute in float64:
+# Does this train as one process does, and can fewer ranks continue? Eight ranks train for six steps and save their parts under the names of the *whole* model's parameters. Four ranks, in a mesh of $2 \times 1 \times 2$, join the parts, cut them anew and train for six more steps, all in float64:
 
 # %%
 from helpers.datasets.characters import batch as draw
@@ -596,15 +586,15 @@ print(f"largest difference in twelve steps: {max(apart):.0e}")
 #
 # How long does a step take in a given layout? We add up its parts:
 #
-# - **One micro-batch in one stage.** The forward pass takes $F$ operations (in the slowest stage), the backward pass $2F$. The stage's $t$ ranks share them, and each does $s$ operations per second: $3F/(t\,s)$ seconds. Messages add $\tau_\text{tensor}$ (among these ranks) and $\tau_\text{pipeline}$ (to the next stage and back).
-# - **All $m$ [micro-batches](glossary.md#micro-batch) of a replica.** In the forward pass, the last stage waits while the first micro-batch passes the $p - 1$ stages before it. Then it computes all $m$. The backward pass is the same in the other direction. Both together take $m + p - 1$ times as long as one micro-batch in one stage.
-# - **All replicas** work at the same time. Then they average their gradients in $\tau_\text{data}$.
+# - **One micro-batch in one stage.** The slowest stage takes $F$ operations for a forward pass and $2F$ for a backward pass. Its $t$ ranks share them, each with $s$ operations per second: $3F/(t\,s)$ seconds. Messages add $\tau_\text{tensor}$ (among these ranks) and $\tau_\text{pipeline}$ (to the next stage and back).
+# - **All $m$ [micro-batches](glossary.md#micro-batch) of a replica.** In the forward pass, the last stage waits while the first micro-batch passes the $p - 1$ stages before it, and then computes all $m$. The backward pass is the same in the other direction. So both take $m + p - 1$ times as long as one micro-batch in one stage.
+# - **All replicas** work at the same time, and then average their gradients in $\tau_\text{data}$.
 #
 # $$\tau_\text{step} \approx (m + p - 1)\,\Big(\frac{3F}{t\,s} + \tau_\text{tensor} + \tau_\text{pipeline}\Big) + \tau_\text{data}$$
 #
-# In `helpers/sharded/planner.py`, groups that use a link at the same time also share its bandwidth.
+# In `helpers/sharded/planner.py`, groups that use a link at the same time also share its bandwidth. It ignores that ranks share cores.
 #
-# We try it on two hosts with four ranks each, and a link of 100 Mbit/s between them. Ranks are paced to $2.4 \cdot 10^8$ operations per second, because a laptop may have fewer than eight cores. (The formula ignores that ranks share cores.)
+# We try it on two hosts of four ranks, joined by a link of 100 Mbit/s. Ranks are paced to $2.4 \cdot 10^8$ operations per second, because a laptop may have fewer than eight cores.
 #
 # A message of $b$ bytes takes $\alpha + \beta b$. Inside a host, we measure $\alpha$ and $\beta$ on eight ranks (the smallest of three). Between hosts, we take the same $\alpha$ and the link's $\beta$:
 
@@ -622,7 +612,7 @@ inside, between = Link("memory", alpha, beta), Link("100 Mbit/s", alpha, 1 / pai
 machine = planner.Machine(chosen.speed, inside, between, pair.places(8))
 
 # %% [markdown]
-# Now five layouts run. In the picture, bars are predictions and diamonds are measurements. *Bubble* is the time in which a stage has no micro-batch: $p - 1$ of the formula's $m + p - 1$. Besides *compute*, which part makes each bar long? Is the shortest bar's layout also the fastest?
+# Now five layouts run. Bars are predictions, and diamonds are measurements. *Bubble* is the time in which a stage has no micro-batch: $p - 1$ of the formula's $m + p - 1$. Besides *compute*, which part makes each bar long? Is the shortest bar's layout also the fastest?
 
 # %%
 eight.stop()
@@ -650,12 +640,7 @@ close = [str(plan.layout) for plan in plans if plan.seconds <= limit]
 print("predicted within this factor of the fastest:", ", ".join(close))
 
 # %% [markdown] claims="13-placement"
-# Each axis has its price: replicas pay *data*, stages *bubble* and *pipeline*, cut matrices *tensor*. Why does $8 \times 1 \times 1$ pay more *data* than $2 \times 1 \times 4$? Count the numbers that cross the slow link each way:
-#
-# - $8 \times 1 \times 1$: in one ring of eight replicas, each rank sends $2 \cdot \frac78\,\Psi = 1.75\,\Psi$ to the next. The link carries $1.75\,\Psi$.
-# - $2 \times 1 \times 4$: each rank averages a quarter of the gradients with one rank of the other host, and sends $2 \cdot \frac12 \cdot \frac{\Psi}{4} = \frac{\Psi}{4}$. Four ranks do this at once, so the link carries about $\Psi$.
-#
-# In return, $2 \times 1 \times 4$ pays *tensor*, inside a host. With a quick link there, this layout is predicted fastest (the printed line for 0.1 ms and 1 GB/s).
+# Each axis has its price: replicas pay *data*, stages *bubble* and *pipeline*, cut matrices *tensor*. But cut matrices shorten *data*. In $8 \times 1 \times 1$, a ring of eight ranks sends $1.75\,\Psi$ numbers over the slow link; in $2 \times 1 \times 4$, four rings of two ranks send $\Psi$ together. With a quick link inside a host, *tensor* shrinks, and $2 \times 1 \times 4$ is predicted fastest (the printed line for 0.1 ms and 1 GB/s).
 #
 # Now to your prediction: $2 \times 1 \times 4$, recorded with a matrix's four parts inside a host or across hosts:
 
@@ -666,7 +651,7 @@ spread.answer(slowest.peer_value / slowest.value)
 placed
 
 # %% [markdown]
-# **Answer.** Roughly: the formula predicts each layout's time, with the error printed above. It cannot rank layouts whose predictions are closer than this error: of those that the last line under the picture names, run all that fit in memory. In practice: if the model fits, try plain replicas first. If not, cut what does not fit, and put the cut that sends most on the fastest link. *Evidence: predicted and measured steps above; the record at 50 and 200 Mbit/s.*
+# **Answer.** Roughly: the formula predicts each layout's time, with the error printed above. It cannot rank layouts whose predictions are closer than this error: run those that the last line under the picture names. Keep ranks that share a matrix on one host. *Evidence: predicted and measured steps above; the record at 50 and 200 Mbit/s.*
 #
 # ## Project: place it better
 #
@@ -730,7 +715,7 @@ hosts.stop()
 # %% [markdown]
 # ## What breaks
 #
-# **f and g swapped.** Swap the two backward passes: $f$ copies in both directions, and $g$ adds in both. Then $y$ is right, and the gradient is wrong. (Run Lesson 2 first.)
+# **f and g swapped.** Let $f$ copy in both passes, and $g$ add in both. Then $y$ is right, and the gradient is wrong. (Run Lesson 2 first.)
 
 # %%
 broken = cluster.run(two_matrices, lambda g, add: g, lambda g, add: add(g), timeout=30)[0]
@@ -759,25 +744,21 @@ print("on to the next epoch")
 # | claim | here |
 # |---|---|
 # | data against model parallelism | lesson 3: both at once give the losses of one process |
-# | ZeRO: 16 bytes for each parameter become $16/N$ | lesson 1: counted on ranks at all stages, equal to the formula where $N$ divides the sizes |
-# | ZeRO 1 and 2 send no more than replicas, stage 3 sends 1.5 times as much | lesson 1: equal to the formula, by trace |
-# | one allreduce for a pair of matrices in each pass | lesson 3: messages equal to the formula, by trace |
-# | ring attention and experts by all-to-all | lesson 2: ring attention equals one process; lesson 3: messages equal to the formula |
-# | tensor parallelism belongs inside a host | lesson 3: faster there than across hosts, at 50 and 200 Mbit/s; whether it beats replicas depends on the link inside |
-# | layers on two devices, micro-batches through them | notebook 11 has the schedules; here it is the pipeline axis of the mesh |
+# | ZeRO: 16 bytes for each parameter become $16/N$; stages 1 and 2 send no more than replicas, stage 3 sends 1.5 times as much | lesson 1: counted, equal to the formulas |
+# | one allreduce for a pair of matrices in each pass; sequence parallelism; ring attention; experts by all-to-all | lesson 3: messages equal to the formulas |
+# | tensor parallelism belongs inside a host | lesson 3: faster there than across hosts, at 50 and 200 Mbit/s |
 #
 # </details>
 #
-# **In practice**: `torch.distributed.fsdp.fully_shard`, `torch.distributed.tensor` and `torch.distributed.checkpoint` run on the course's MPI backend too. DeepSpeed offers ZeRO, and Megatron-LM offers tensor, sequence, pipeline and expert parallelism. JAX has `shard_map`. picotron is short enough to read.
+# **In practice**: `torch.distributed.fsdp.fully_shard`, `torch.distributed.tensor` and `torch.distributed.checkpoint` run on the course's MPI backend too. DeepSpeed offers ZeRO, and Megatron-LM all other cuts of this notebook.
 #
 # **References**
 #
-# - Rajbhandari et al. (2020), *ZeRO*: the stages and their bytes. Zhao et al. (2023), *PyTorch FSDP*: gather, compute, free, prefetch.
+# - Rajbhandari et al. (2020), *ZeRO*: stages and their bytes. Zhao et al. (2023), *PyTorch FSDP*: prefetching.
 # - Shoeybi et al. (2019), *Megatron-LM*: $f$ and $g$. Korthikanti et al. (2022), *Reducing activation recomputation*: sequence parallelism.
-# - Milakov and Gimelshein (2018), *Online normalizer calculation for softmax*; Liu, Zaharia, Abbeel (2023), *Ring attention*.
-# - Lepikhin et al. (2020), *GShard*; Fedus et al. (2021), *Switch transformers*: experts.
+# - Liu, Zaharia, Abbeel (2023), *Ring attention*. Lepikhin et al. (2020), *GShard*: experts.
 # - Narayanan et al. (2021), *Efficient large-scale language model training*: data, pipeline and tensor together.
-# - The scaling book (Austin et al., 2025) and the Ultra-Scale Playbook (Hugging Face, 2025): the same calculations for TPUs and GPUs.
+# - The scaling book (Austin et al., 2025), the Ultra-Scale Playbook (Hugging Face, 2025): the same for TPUs and GPUs.
 #
 # **Next**: [03 Derive a GRU, and find out what its gates are for](03_gru_derivation.ipynb) begins again with one model on one process, and asks where its gradients come from.
 

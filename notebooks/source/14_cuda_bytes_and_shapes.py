@@ -12,7 +12,7 @@
 # - say what is saved, and what it costs, when each thread computes several outputs;
 # - compute how many warps are resident on a multiprocessor, and what limits them.
 #
-# **You need** [notebook 05](05_cuda_tiling.ipynb): blocks, threads, shared memory, barriers. *Time:* 150 minutes, in three lessons; each runs after the set-up alone. *Cores:* any number. *GPU:* none needed; a C++ compiler is.
+# **You need** [notebook 05](05_cuda_tiling.ipynb): blocks, threads, shared memory, barriers. *Time:* 145 minutes, in three lessons; each runs after the set-up alone. *Cores:* any number. *GPU:* none needed; a C++ compiler is.
 #
 # | symbol | meaning |
 # |---|---|
@@ -32,7 +32,6 @@ from IPython.display import Code, Markdown
 from sklearn.datasets import load_sample_image
 
 from helpers.cuda import Module
-from helpers.cuda.ladder import Convolution
 from helpers.cuda.occupancy import busy, occupancy
 from helpers.exercises import cuda as check
 from helpers.exercises import cuda_matrices as check_products
@@ -97,7 +96,7 @@ wasted.answer(moved["copy_along_columns"] / moved["copy_along_rows"])
 # %% [markdown]
 # Along rows, the 128 bytes of a warp fill 4 sectors: the access is *[coalesced](glossary.md#coalescing)*. Along columns, each lane touches a sector of its own and uses 4 of its 32 bytes.
 #
-# On an H200, with 8192 × 8192 floats, the copy along rows took 0.22 ms, and the copy along columns 0.97 ms: 4.5 times as long, not eight. Eight times as many sectors moved between threads and caches. But a cache keeps a sector until other requests use the rest of it, so the memory behind the caches moved equally many bytes (counted: equal within 3 %). (Times and counts on an H200 come from `make gpu`; `data/gpu/` holds the record.)
+# On an H200, with 8192 × 8192 floats, the copy along rows took 0.22 ms, and the copy along columns 0.98 ms: 4.5 times as long, not eight. Eight times as many sectors moved between threads and caches. But a cache keeps a sector until other requests use the rest of it, so the memory behind the caches moved equally many bytes (counted: equal within 3 %). (Times and counts on an H200 come from `make gpu`; `data/gpu/` holds the record.)
 #
 # ### Exercise 1: repair an access
 #
@@ -148,7 +147,7 @@ plt.show()
 shifted[1, 8](np.arange(64, dtype=np.float32), np.zeros((8, 4), np.float32))
 
 # %% [markdown]
-# A GPU stops such a kernel too ("misaligned address"), without naming the thread, the array or the line.
+# A GPU stops such a kernel too ("misaligned address"), without naming the thread, the array or the line. Rows whose width is no multiple of four begin between such multiples; CUDA's `cudaMallocPitch` pads them.
 #
 # ### Transpose: coalesced on both sides
 #
@@ -207,7 +206,7 @@ for pad in (0, 1, 2, 8):
         said.answer(reads.wavefronts / reads.requests)
 
 # %% [markdown]
-# One column of padding spreads a column of the tile over all 32 banks. Eight columns do not: 40 and 32 share the factor 8, so eight lanes still meet in each bank that is used. Padding removes every conflict if it makes the row's length odd. On an H200, a transposition of 8192 × 8192 floats took 0.39 ms without padding and 0.20 ms with one column. (This beats the copy along rows, whose threads load one number each, not four: a likely reason is that fewer loads are in flight. PyTorch's copy took 0.13 ms.)
+# One column of padding spreads a column of the tile over all 32 banks. Eight columns do not: 40 and 32 share the factor 8, so eight lanes still meet in each bank that is used. Padding removes every conflict if it makes the row's length odd. On an H200, a transposition of 8192 × 8192 floats took 0.39 ms without padding and 0.21 ms with one column. (This beats the copy along rows, whose threads load one number each, not four: a likely reason is that fewer loads are in flight. PyTorch's copy took 0.13 ms.)
 #
 # > **Answer.** A request moves whole sectors, not single floats. If neighbouring lanes take neighbouring addresses, a request uses all bytes of its sectors. If they take neighbouring rows, it uses 4 of each 32 bytes. An algorithm that needs columns reads rows into a padded tile of shared memory and takes the columns from there.
 #
@@ -361,7 +360,7 @@ coarse_share.answer(found[4] / found[1])
 # %% [markdown]
 # In global memory, only the reads of $A$ shrink with $R$. Each block still makes 16 rows of outputs, so each number of $B$ is read by as many blocks as before. In shared memory, a thread reads a number of $A$'s tile once for $R$ products, so the reads of that tile shrink too. (If yours do not, your kernel reads `left[y][p]` inside the loop over `q`. NVIDIA's compiler would read it once; we count what you wrote.)
 #
-# On an H200, with all sides 4096, the plain tile took 16.9 ms, $R = 2$ took 14.1 ms and $R = 4$ took 12.4 ms. PyTorch's product (cuBLAS, in single precision) took 2.7 ms; lesson 3 shows one of the ideas behind it.
+# On an H200, with all sides 4096, the plain tile took 17.0 ms, $R = 2$ took 14.1 ms and $R = 4$ took 12.5 ms. PyTorch's product (cuBLAS, in single precision) took 2.7 ms; lesson 3 shows one of the ideas behind it.
 #
 # > **Answer.** A number of $A$ is read once by each block that needs it: $\lceil n/T \rceil$ times instead of $n$ times, for a tile of side $T$. If each thread makes several outputs, the tile grows and the block needs no more threads.
 #
@@ -424,9 +423,9 @@ Markdown("\n".join(lines))
 #
 # | kernel | wavefronts, as counted above | ms |
 # |---|---|---|
-# | square_product<16> | 2.12 | 16.9 |
-# | square_product<32> | 2.06 | 15.4 |
-# | coarse_product<4> | 1.39 | 12.4 |
+# | square_product<16> | 2.12 | 17.0 |
+# | square_product<32> | 2.06 | 15.5 |
+# | coarse_product<4> | 1.39 | 12.5 |
 # | register_product<2> | 1.09 | 8.5 |
 # | register_product<4> | 0.55 | 4.9 |
 #
@@ -487,7 +486,7 @@ Markdown("\n".join(lines))
 #
 # ### How many warps hide a load?
 #
-# A load from global memory takes several hundred clocks. Meanwhile other warps can work, if there are enough. A multiprocessor has four *schedulers*, each with a quarter of the resident warps; in each clock, a scheduler can start a request of a warp that is ready. The recorder lists a warp's requests in order, so we can replay them with any number of warps. We let a warp wait at the barrier until 500 clocks have passed since its last load. (The replay leaves out arithmetic, and waiting for other warps.)
+# A load from global memory takes several hundred clocks. Meanwhile other warps can work, if there are enough. A multiprocessor has four *schedulers*, each with a quarter of the resident warps. In each clock, a scheduler can start one request of a warp that is ready. The recorder lists a warp's requests in order, so we can replay them on one scheduler with any number of warps. The scheduler stays with a warp until that must wait: at the barrier after its loads, until 500 clocks have passed since the last of them. (The replay leaves out arithmetic, waiting for other warps, and the banks, which the four schedulers share. It shows only how well warps hide loads.)
 #
 # > **Predict.** Between two waits, a warp of `square_product<16>` starts 2 loads, 2 stores and 32 reads of the tiles. A scheduler has 8 such warps, half of what it can hold. In what percentage of the clocks does it start a request?
 
@@ -508,42 +507,19 @@ for name in ("square_product<16>", "register_product<2>", "register_product<4>")
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# Twice the warps start nearly twice the requests, until the scheduler is busy. Between two waits, `register_product<4>` reads 128 numbers of the tiles where `square_product<16>` reads 32, so it needs fewer warps to hide the same wait. Is it so on a GPU? We took room from the blocks, by shared memory that nobody uses, and timed the products on an H200 (all sides 4096, ms):
+# By hand, 8 warps start $8 \cdot 36 = 288$ requests in about $500 + 36$ clocks: 54 %. Twice the warps start twice the requests, until the scheduler is busy. Between two waits, `register_product<4>` reads 128 numbers of the tiles where `square_product<16>` reads 32, so it needs fewer warps to hide the same wait: 8, all that the registers allow for a scheduler, keep it busy.
 #
-# | resident warps | 8 | 16 | 32 | 64 |
+# Is it so on a GPU? We gave each block shared memory that it does not use, so that fewer blocks fit, and timed the products on an H200 (all sides 4096, ms):
+#
+# | resident warps (of a scheduler) | 8 (2) | 16 (4) | 32 (8) | 64 (16) |
 # |---|---|---|---|---|
 # | square_product<16> | 83.5 | 43.5 | 22.4 | 17.0 |
 # | register_product<2> | 28.7 | 14.8 | 9.5 | 8.6 |
 # | register_product<4> | 10.0 | 5.9 | 5.0 | no room |
 #
-# There, too, a product with 16 resident warps takes little more than half the time of one with 8, and with 32 the gain shrinks. With 8 resident warps, `register_product<4>` is faster than `square_product<16>` with 64: work for each thread can take the place of warps.
+# There, too, work for each thread takes the place of warps: with 16 resident warps, `register_product<4>` reaches 84 % of its best speed, and `square_product<16>` only 39 %. With 8, `register_product<4>` is even faster than `square_product<16>` with 64, but there its fewer wavefronts help as well.
 #
-# ### Registers in a convolution: four pixels at once, if they line up
-#
-# `convolve_rows` is a convolution without shared memory. A thread owns four neighbouring columns, walks down the rows, and keeps the unfinished sums of its outputs in registers. It loads four pixels at once, as a `float4`. But at width 255 most rows do not begin at a multiple of 16 bytes: the kernel falls back to four single loads.
-#
-# > **Predict.** In a single load, lane $l$ reads word $4l$, plus a constant. How many bytes does such a request move for each byte that it asks for?
-
-# %%
-single_loads = Prediction("bytes moved for a byte asked for, width 255", None)  # your number
-
-# %%
-convolution = Convolution(np.ones((5, 5)), device="cpu")
-lines = ["| image | kernel | asked for (kB) | moved (kB) | shared memory (kB) |", "|---" * 5 + "|"]
-for width in (256, 255):
-    image = rng.random((128, width), np.float32)
-    for rung in ("tiled", "rows"):
-        record = convolution.record(image, rung, blocks=[])
-        asked, moved = (f(space="global") for f in (record.requested_bytes, record.sector_bytes))
-        lines.append(f"| 128 × {width} | convolve_{rung} | {asked / 1e3:.0f} | {moved / 1e3:.0f} "
-                     f"| {record.requested_bytes(space='shared') / 1e3:.0f} |")  # fmt: skip
-single_loads.answer(moved / asked)  # of the last row: width 255, convolve_rows
-Markdown("\n".join(lines))
-
-# %% [markdown]
-# At width 256 `convolve_rows` moves 42 % more bytes of global memory than the tile, but it needs no shared memory and no barrier. (It asks for more than at width 255, because three `float4` of a row hold 12 pixels, and four outputs need 8.) On an H200, with 8192 × 8192 pixels, it took 0.18 ms and the tile 0.43 ms. At width 255, words four apart lie two to a sector: a request uses 8 of each 32 bytes, and moves four times what it asks for. CUDA's `cudaMallocPitch` avoids this: it pads each row, so that all rows begin at a multiple of 16 bytes.
-#
-# > **Answer.** The square block moves fewer bytes: it loads $h + w$ numbers for $hw$ multiply-adds, and the square has the smallest $h + w$. A thread that makes a square of outputs saves reads of shared memory in the same way. The price is registers: they limit how many warps are resident.
+# > **Answer.** The square block moves fewer bytes: it loads $h + w$ numbers for $hw$ multiply-adds, and the square has the smallest $h + w$. A thread that makes a square of outputs saves reads of shared memory in the same way. The price is registers: they limit how many warps are resident. But a thread with more outputs needs fewer warps to hide its loads.
 #
 # ## In practice, and where to read on
 #

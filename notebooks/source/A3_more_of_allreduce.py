@@ -59,11 +59,11 @@ cluster = Cluster(n=P.ranks)
 
 # %%
 SIX = ["broadcast", "scatter", "gather", "allgather", "reduce", "tree"]
-recorded = schedules(cluster.run(record, SIX, (4, 3, 2), (1, 2)))
+recorded = schedules(cluster.run(record, SIX, (4, 3, 2)))
 animate([*recorded, *(model(name, 8) for name in SIX)])
 
 # %% [markdown]
-# *Scatter* and *gather* take $N-1$ steps: the root sends or receives a chunk in each. *Allgather* takes as many, round a ring. *Broadcast* uses a tree: each step doubles the number of ranks that have the data, so $\lceil\log_2 N\rceil$ steps reach every rank. *Reduce* is this tree backwards; this *allreduce* is a reduce, then a broadcast. Do the results equal MPI's?
+# *Scatter* and *gather* take $N-1$ steps: in each, the root sends or receives one chunk. *Allgather* takes $N-1$ steps round a ring. *Broadcast* uses a tree: each step doubles the number of ranks that have the data, so $\lceil\log_2 N\rceil$ steps reach every rank. *Reduce* is this tree backwards. The *allreduce* of the menu is a reduce, then a broadcast. Do the results equal MPI's?
 
 # %%
 # %%ranks
@@ -93,7 +93,7 @@ print(f"{sum(same.values())} of {len(same)} equal MPI's")
 # %% [markdown]
 # ### How good is a time? Bus bandwidth
 #
-# In an *all-to-all*, every rank sends a different chunk to every other rank. Its time does not compare with an allreduce's, which must send twice as much. NVIDIA's [nccl-tests](https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md) therefore report the *bus bandwidth*: the bytes that each rank must send, divided by the time $T$. With $K$ bytes on each rank it is $\frac{2(N-1)}{N}\,K / T$ for an allreduce, and $\frac{N-1}{N}\,K / T$ for an all-to-all. If an algorithm keeps every link busy all the time, its bus bandwidth is the link's rate.
+# Whether a collective's time is good depends on the bytes that each rank must send. Divided by the time $T$, these bytes give the *bus bandwidth*, which NVIDIA's [nccl-tests](https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md) report. With $K$ bytes on each rank it is $\frac{2(N-1)}{N}\,K / T$ for an allreduce, and $\frac{N-1}{N}\,K / T$ for an *all-to-all*, in which every rank sends a different chunk to every other rank. If a collective did nothing but send, its bus bandwidth would be about the rate of a *ring step*, in which every rank sends $K$ bytes to the right. How near does each come?
 
 # %%
 # %%ranks
@@ -106,17 +106,17 @@ ways = {
 }
 must_send = {"allreduce": 2 * (size - 1) / size * K, "all-to-all": (size - 1) / size * K}
 times = measure.function_times(ways, [K])
+[(_, step)] = measure.ring_steps([K])
 if rank == 0:
+    print(f"ring step  of 4 MB: {1e3 * step:.3g} ms, {K / step / 1e9:.2g} GB/s")
     for way, (took,) in times.items():
         print(f"{way:10} of 4 MB: {1e3 * took:.3g} ms, "
               f"bus bandwidth {must_send[way] / took / 1e9:.2g} GB/s")  # fmt: skip
 
 # %% [markdown]
-# For comparison, *your ring steps* are in the table of links below.
-#
 # ### The same bits on every rank
 #
-# A floating-point sum depends on the order of adding, so two *algorithms* may differ in the last digits. But all *ranks* must get the same bits, or their replicas differ. Does each algorithm give all ranks the same bits?
+# A floating-point sum depends on the order of adding, so two *algorithms* may differ in the last digits. But all *ranks* must get the same bits, or their copies of the model differ. Does each algorithm give all ranks the same bits?
 
 # %%
 # %%ranks
@@ -218,7 +218,7 @@ if check.long_broadcast.passed(long_broadcast, cluster=cluster):
 #
 # ## Links
 #
-# What are α and β of the links between GPUs, and between machines? **PCIe** joins a processor to its devices by parallel *lanes*. **NVLink** joins GPUs directly. **InfiniBand** and **Ethernet** join machines. **RDMA** lets a network card read and write another machine's memory without its processor (**RoCE**: RDMA over Ethernet). The table predicts a ring allreduce of 102 MB over eight ranks. In its last column *NCCL* is the table `hwLat` in NCCL 2.10's `tuning.cc`; *Tian 2019* is a lecture whose claims we examine.
+# What are α and β of the links between GPUs, and between machines? **PCIe** joins a processor to its devices by parallel *lanes*. **NVLink** joins GPUs directly. **InfiniBand** and **Ethernet** join machines. **RDMA** lets a network card read and write another machine's memory without its processor (**RoCE**: RDMA over Ethernet). The table predicts a ring allreduce of 102 MB over eight ranks. Among its sources, *NCCL* is a table in the code of NVIDIA's library (`hwLat` in `tuning.cc`, version 2.10), and *Tian 2019* a lecture whose claims we examine.
 
 # %%
 gamma = max(cluster.run(measure.addition))
@@ -277,7 +277,7 @@ if check.rate_for.passed(rate_for):
         print(f"{link.name:21} has {has / 1e9:8.4g}, needs {needed / 1e9:5.3g}: {verdict}")
 
 # %% [markdown]
-# A ring over four hosts with one rank each should allreduce 1 MB in 0.2 s. The cell emulates links of the rate that your function returns, and measures. (We assume α = 0.1 ms; `data` is the share that packet headers leave.)
+# Does your rate keep its promise? A ring over four hosts, one rank each, should allreduce 1 MB in 0.2 s. The cell emulates links of your function's rate, and measures. (We assume α = 0.1 ms; `data` is the share that packet headers leave.)
 
 # %%
 network = Network(hosts=4, rate=100e6)  # 100 Mbit/s
@@ -295,7 +295,7 @@ if check.rate_for.passed(rate_for):
 # %% [markdown]
 # ## Where ranks sit
 #
-# Let each host have two ranks. In the placement *block*, ranks 0 and 1 share a host, and only rank 1 sends to another host. In *cyclic*, neighbours sit on different hosts, and every rank sends to another host. How much longer does a ring allreduce take in *cyclic*?
+# Let each host have two ranks. In the placement *block*, ranks 0 and 1 share a host, and only rank 1 sends to another host. In *cyclic*, neighbours on the ring sit on different hosts, so every rank sends to another host. How much longer does a ring allreduce take?
 #
 # ### Exercise 3: a ring on hosts
 #
@@ -326,7 +326,7 @@ my_rate, my_size = 50e6, 500_000  # bit/s, bytes
 check.ring_on_hosts(ring_on_hosts)
 
 # %% [markdown]
-# The next cell emulates `my_hosts` hosts with both placements. (α comes from a record.)
+# The next cell emulates `my_hosts` hosts with both placements, and compares the measured times with your function's. (α comes from a record.)
 
 # %%
 alpha = on_hosts.recorded(100e6, [1_048_576])[0].alpha
@@ -343,7 +343,7 @@ for way in ("block", "cyclic") if check.ring_on_hosts.passed(ring_on_hosts) else
         print(f"{way:6s} predicted {seconds(told)}. No hosts here ({error}).")
 
 # %% [markdown] claims="A3-placement"
-# About twice as long: in every step, cyclic (*dealt out* in the table) sends twice as many bytes through each link as block (*side by side*). In our records of four hosts on two cores, cyclic takes 1.8 to 1.9 times as long for 256 KB, and 2.1 times for 1 MB.
+# About twice as long. In every step, *cyclic* (*dealt out* in the table) sends twice as many bytes through each link as *block* (*side by side*). In our records of four hosts on two cores, cyclic takes 1.8 to 1.9 times as long for 256 KB, and 2.1 times for 1 MB.
 
 # %%
 claims.evidence("A3-placement")
@@ -351,7 +351,7 @@ claims.evidence("A3-placement")
 # %% [markdown]
 # ### More and more hosts
 #
-# Which algorithm's time grows least with the number of hosts? Markers: recorded times for 256 KB on links of 100 Mbit/s. Lines: the model.
+# Which algorithm's time grows least with the number of hosts? The markers are recorded times for 256 KB at 100 Mbit/s, the lines the model's.
 
 # %%
 counts, grown, model_says = on_hosts.growing(rate=100e6)
@@ -365,7 +365,7 @@ for said, ms in (("by the model", model_says["ring"]), ("measured", grown["ring"
     )
 
 # %% [markdown]
-# The ring's time grows least. Each of its ranks sends $K$ bytes on two hosts, $1.75\,K$ on eight, and always less than $2K$. In tree and recursive doubling, the busiest rank's bytes grow without limit. Recursive doubling zigzags: with 3 or 6 hosts, no power of two, it needs two more steps. On eight hosts all three take longer than the model says.
+# The ring's time grows least. Each of its ranks sends $K$ bytes on two hosts, $1.75\,K$ on eight, and always less than $2K$. In tree and recursive doubling, the busiest rank's bytes grow without limit. Recursive doubling needs two more steps with 3 or 6 hosts (no powers of two). On eight hosts all three take longer than the model says.
 #
 # ## What the sources say, what we measured
 

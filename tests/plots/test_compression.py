@@ -54,13 +54,6 @@ def test_links_draw_what_got_there():
     assert "digits" in ax.get_title() + ax.get_title(loc="left")
 
 
-def test_each_panel_of_stragglers_ends_just_above_its_slowest():
-    even, late = np.full((5, 2), 0.015), np.array([[0.01, 0.02], [0.01, 0.3]])
-    for ax, slowest in zip(plots.stragglers({"real": even, "drawn": late}), (15, 300), strict=True):
-        assert ax.get_ylim()[0] == 0
-        assert slowest < ax.get_ylim()[1] < 1.2 * slowest
-
-
 def test_a_knee_and_its_noise_scales_say_their_numbers():
     ax = plots.knee({16: 160, 256: 28, 4000: 17}, 16.6, 158.2)
     assert "critical batch, 158" in [line.get_label() for line in ax.lines]

@@ -31,7 +31,6 @@ def history(updates, gradients):
 
 TIMELINES = [simulate(make(4, 8)) for make in (families.gpipe, families.one_f_one_b)]
 PLAN = Plan(Layout(2, 2, 2), 0.3, 0.04, 0.01, 0.05, 0.1, memory=1e6)
-DRAWN, REAL = np.array([[0.01, 0.02], [0.03, 0.01]]), np.full((5, 2), 0.015)
 CURVE = {"segments": [(10, 1.5), (5, 2.0)]}
 
 
@@ -59,9 +58,6 @@ CURVE = {"segments": [(10, 1.5), (5, 2.0)]}
         (lambda: compression.waits(3, [0.3, 0.2, 0.1], {1: 0.25}, chosen=1)[0],
          ['of a step. Line "predicted": from 300 at 0 to 100 at 2. Line "b = 1": 200 at 1. '
           'Line "measured": 250 at 1.', 'per second. Line "predicted": from 10 at 0 to 10 at 2.']),
-        (lambda: compression.stragglers({"drawn": DRAWN, "real": REAL})[0],
-         ['[ms]. Columns: worker 1 median 20 ms, worker 2 median 15 ms. Line "worker 1": from 10 '
-          'at -0.4 to 30 at 0.4. Line "worker 2": from 20 at 0.6', "real. Columns: worker 1 med"]),
         (lambda: data_parallel.losses([history(30, 1800)])[0],  # 60 gradients are 1 update
          ['began [s]. Up: training loss', '"a run": from 2 at 0.1 to 0.0667 at 3.',
           'parameters. Line "a run": from 2 at 1 to 0.0667 at 30.']),
