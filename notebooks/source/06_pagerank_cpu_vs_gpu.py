@@ -226,7 +226,7 @@ def csr(N, E):
 check.count_bytes(dense, csr)
 
 # %% [markdown]
-# The first line below divides dense by CSR: bytes of the matrix, all bytes (vectors too), times. If only bytes counted, the last two would be equal. Then the cell measures how fast this machine reads, in a sum and in version 2. The faster sets the least time, a dashed line. Which versions stand far above it?
+# The first line below shows three ratios, dense ÷ CSR: of the matrix's bytes, of all bytes (vectors too), and of the times. If only bytes counted, the last two would be equal. Then the cell measures how fast this machine reads, in a sum and in version 2. The faster sets the least time, a dashed line. Which versions stand far above it?
 
 # %%
 if check.count_bytes.passed(dense, csr):
@@ -254,7 +254,7 @@ for row in rows:
     )
 
 # %% [markdown] claims="06-same-bytes 06-csr 06-messages-dense"
-# **Bytes explain the slow dense versions.** A sum does little but read. If version 2 reads about as fast, better code can gain little: only fewer bytes help, and version 4 moves over 400 times fewer. (A *ratio* of 1 is the fastest reading that we saw. Below 1, a cache held some bytes, or other programs slowed the sum and version 2.)
+# **Bytes explain the slow dense versions.** A sum does little but read. Better code could gain at most version 2's *ratio*, its time ÷ the least time. Fewer bytes gain more: version 4 moves over 400 times fewer. (If the ratio is below 1, a cache held some bytes, or other programs slowed the sum and version 2.)
 #
 # Bytes do not explain version 1. COO moves fewer bytes than 0s (2.2 and 3.7 MB), but in the records, on one core, it takes five to seven times as long. Is the COO format slow? We give the same links to SciPy, in COO with 32-bit indices:
 
@@ -265,7 +265,7 @@ by_scipy = measure(lambda: same @ vector, repeats=15, min_time=0.005, time_limit
 print(f"COO by PyTorch {seconds(spent['sparse'])}, by SciPy {seconds(by_scipy)}")
 
 # %% [markdown]
-# No: SciPy's product is many times as fast as PyTorch's, while 32-bit indices save only 40 % of the matrix's bytes. So PyTorch's implementation is slow, not the format. In a record of this product on one thread (`make bench SUITE=pagerank`), PyTorch took 5.1 ms, SciPy 0.39 ms, and a plain loop over the links, compiled by Numba, 0.25 ms. A bound says what is *possible*; only a measurement says who reaches it. The records time ten products in a row (*messages* is 0s; an *edge*, a link):
+# No: SciPy's product is many times as fast as PyTorch's, while 32-bit indices save only 40 % of the matrix's bytes. So PyTorch's implementation is slow, not the format. In a record of this product on one thread (`make bench SUITE=pagerank`), PyTorch took 5.1 ms, SciPy 0.39 ms, and a plain loop over the links, compiled by Numba, 0.25 ms. A bound says what is *possible*; only a measurement says who reaches it. The records time ten products in a row (*messages* means version 0s, *edge* means link):
 
 # %%
 for claim in ("06-same-bytes", "06-csr", "06-messages-dense"):
@@ -313,9 +313,9 @@ for name in {"dense", "dense_scaled"} & set(held):
     del held[name]  # 400 MB each
 
 # %% [markdown]
-# The dense versions gain much, as the source says: memory limits them on both machines, and a GPU's memory is far faster. Yet in our record of an H100 version 4 is the fastest, and version 1 beats the dense ones. At its bandwidth, an H100 reads version 4's 0.9 MB in under a microsecond; an iteration takes 31 µs, and only 44 µs with a hundred times the links. So launching operations probably limits it, not bytes. **First move fewer bytes, then move them faster.**
+# The dense versions gain much, as the source says: a GPU's memory is far faster. Yet in our record of an H200 version 4 is the fastest, and version 1 beats the dense ones. At its bandwidth, an H200 reads version 4's 0.9 MB in under a microsecond; an iteration takes 33 µs, and only 38 µs with a hundred times the links. So launching operations probably limits it, not bytes. **First move fewer bytes, then move them faster.**
 #
-# > **Answer.** The dense version reads over 400 times the bytes of compressed rows, and takes about the time that its bytes need. Bytes do not explain the rest: COO is slow in PyTorch, and fast in SciPy and in a compiled loop.
+# > **Answer.** The dense version reads over 400 times the bytes of compressed rows, so even its least time is hundreds of times as long. Bytes do not explain the rest: COO is slow in PyTorch, and fast in SciPy and in a compiled loop.
 #
 # ## Lesson 2. When is the answer right, and when may you stop?
 #
@@ -505,8 +505,8 @@ plt.show()
 # %% [markdown]
 # Process 0 lacks only the rank of node 2, process 1 the ranks of nodes 0 and 1. There are two ways to exchange ranks:
 #
-# - **allgather**: every process receives the ranks of all other nodes, 8 bytes each;
-# - **boundary**: every process receives only the ranks that its rows need and that it does not own.
+# - **allgather**: every process receives the ranks of all nodes that it does not own, 8 bytes each;
+# - **boundary**: every process receives only those of them that its rows need.
 #
 # ### Exercise 5: the boundary
 #

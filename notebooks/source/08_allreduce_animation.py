@@ -86,7 +86,7 @@ chunks = np.split(x.copy(), size)  # here each chunk is one number
 print(*x.astype(int), "->", *reference.astype(int))
 
 # %% [markdown]
-# Now by hand. Cut each array into $N$ chunks; here a chunk is one number. Put the ranks on a ring, in which rank $r$ sends only to its right neighbour, rank $r+1$ (ranks and chunks are numbered modulo $N$). In every step every rank sends **one chunk**, and adds the chunk that it receives to its own chunk of the same number. Rank $r$ first sends chunk $r-1$, and then always the chunk to which it has just added. In the picture, the four chunks of the first step (dashed frames) are on their way:
+# Now by hand. Cut each array into $N$ chunks; here a chunk is one number. Put the ranks on a ring, in which rank $r$ sends only to its right neighbour, rank $r+1$ (all indices are modulo $N$). In every step every rank sends **one chunk**, and adds the chunk that it receives to its own chunk with the same index. Rank $r$ first sends chunk $r-1$, and then always the chunk to which it has just added. In the picture, the four chunks of the first step (dashed frames) are on their way:
 
 # %%
 from helpers.plots.animation import draw_state
@@ -190,7 +190,7 @@ animate([*plans, halving.schedule(P.ranks)])
 # %% [markdown]
 # ### Bytes for each rank
 #
-# In chain and tree, some ranks wait in each step; in the other three algorithms, every rank sends. Now your ranks count what they send in an allreduce of 1.2 MB. Compare the highest bars:
+# In chain and tree, some ranks wait in each step; in the other three, every rank sends. Now your ranks count what they send in an allreduce of 1.2 MB. Compare the highest bars:
 
 # %%
 counted = cluster.run(sent, FOUR, 1_200_000)
@@ -206,11 +206,11 @@ print(f"in a ring of four, each rank sends {most:g} MB; of a thousand, {100 * th
 guess.answer("MB sent by each of a thousand, at least", 100 * thousand)
 
 # %% [markdown]
-# In the chain, each inner rank sends the array once in each direction, $2K$ bytes. In the tree, rank 0 sends it in each of the $\log_2 N$ steps on the way back: $K\log_2 N$ bytes, $2K$ for four ranks. In recursive doubling, every rank sends as much. In the ring, every rank sends a chunk of $K/N$ bytes in each of $2(N-1)$ steps, $1.5K$ for four ranks.
+# In the chain, each inner rank sends the array once in each direction, $2K$ bytes. In the tree, rank 0 sends it in each of the $\log_2 N$ steps on the way back: $K\log_2 N$ bytes, $2K$ for four ranks. In recursive doubling, every rank sends $K\log_2 N$ bytes. In the ring, every rank sends a chunk of $K/N$ bytes in each of $2(N-1)$ steps, $1.5K$ for four ranks.
 #
-# Can an algorithm send less than the ring? No, as long as ranks do the adding. Take one number of the result. Before it is complete, all ranks but one must each send their part of it. Then the complete number must reach the $N-1$ ranks that do not have it. So each number is sent at least $2(N-1)$ times, and all ranks together send at least $2(N-1)K$ bytes. Shared evenly, these are $2(N-1)K/N$ for each rank, as in the ring.
+# Can an algorithm send less than the ring? No, as long as ranks do the adding. Take one number of the result. Before it is complete, all ranks but one must each send their part of the sum. Then the complete number must reach the $N-1$ ranks that do not have it. So each number is sent at least $2(N-1)$ times, and all ranks together send at least $2(N-1)K$ bytes. Shared evenly, these are $2(N-1)K/N$ for each rank, as in the ring.
 #
-# **Answer.** Yes: cut the array into $N$ chunks, and let $N$ chains run at once, a ring. Every rank sends $2(N-1)K/N$ bytes, and in every algorithm some rank must send as many. Halving and doubling sends as little in fewer steps. *Evidence: your ranks' counts equal the formulas; for halving and doubling, its animation.*
+# **Answer.** Yes: cut the array into $N$ chunks, and let $N$ chains run at once, a ring. Every rank sends $2(N-1)K/N$ bytes, and in every algorithm some rank must send at least as many. Halving and doubling sends as little in fewer steps. *Evidence: your ranks' counts equal the formulas; for halving and doubling, its animation.*
 
 # %% [markdown]
 # ## Lesson 2. What does an allreduce cost?
@@ -260,7 +260,7 @@ guess.answer("becomes flat", "bytes")
 #
 # ### Measure α, β and γ
 #
-# Does a message take longer while other ranks send, too? We time it in two ways. In a *ping-pong* one rank sends at a time, rank 0 or rank 1, as in notebook 01. In a *ring step* all ranks send to the right at once. To each we fit a line $\alpha + \beta m$. For $\gamma$ all ranks time an addition. Times are the best of several runs, since other programs can only make a run longer. Compare the two lines:
+# Can a ping-pong predict a ring's time? We time a message in two ways. In a *ping-pong* one rank sends at a time, as in notebook 01. In a *ring step* all ranks send to the right at once. To each we fit a line $\alpha + \beta m$. For $\gamma$ all ranks time an addition. Times are the best of several runs, since other programs can only make a run longer. Compare the two lines:
 
 # %%
 with Others() as others:
@@ -284,7 +284,7 @@ style.doubt(ax.figure, others)
 plt.show()
 
 # %% [markdown] claims="08-ping-pong"
-# A ping-pong predicts too short a time for a ring: in our two records, each on two cores, a ring allreduce took 4 to 17 times as long as predicted. From here on we predict with the line of the *ring steps*.
+# No, a ping-pong predicts too short a time: in our two records, each on two cores, a ring allreduce took 4 to 17 times as long as predicted. From here on we predict with the line of the *ring steps*.
 
 # %%
 claims.evidence("08-ping-pong")
@@ -327,7 +327,7 @@ print(f"{near} of {2 * len(flat)} ratios are between a half and two")
 others.say()
 
 # %% [markdown]
-# A ratio between a half and two is good: the model ignores caches and the change from [eager](glossary.md#eager) to [rendezvous](glossary.md#rendezvous). Look at tree and recursive doubling; the ring's ratio says less, since α and β come from ring steps.
+# The ratios say how far to trust the predicted times. A ratio between a half and two is good for a model that ignores caches and the change from [eager](glossary.md#eager) to [rendezvous](glossary.md#rendezvous). The ring's ratio says less, since α and β come from ring steps.
 #
 # Your order may differ from the predicted one. In a race that we recorded on two cores, few steps won for short arrays and few bytes for long ones, as in the model: for 4 KB recursive doubling took 0.18 ms and the ring 0.29 ms; for 8 MB they took 13.8 and 7.4 ms. But the chain, last in the model, was level with recursive doubling for 8 MB. (AMD EPYC, 21 November 2026, suite *allreduce* in `data/bench`.)
 #
@@ -371,7 +371,7 @@ print("the ring was faster than the tree at", ", ".join(ahead) or "no size", end
 print(f"; by your formula from {written(crossover_size)} on" if crossover_size else "")
 
 # %% [markdown]
-# **Answer.** The tree is faster for short arrays, the ring for long ones. The model says so before a run: time = $\alpha$ × steps + $\beta$ × bytes sent + $\gamma$ × bytes added, where what happens at the same time counts once. Your formula says where tree and ring cross. Fit $\alpha$ and $\beta$ while all ranks are at work. *Evidence: the recorded race and the record of ping-pongs; your own race if its picture is not marked as busy.*
+# **Answer.** The tree is faster for short arrays, the ring for long ones. The model says so before a run: time = $\alpha$ × steps + $\beta$ × bytes sent + $\gamma$ × bytes added (what happens at the same time counts once). Your formula says roughly where tree and ring cross. Fit $\alpha$ and $\beta$ while all ranks are at work. *Evidence: the recorded race and the record of ping-pongs; your own race if its picture is not marked as busy.*
 
 # %% [markdown]
 # ## Lesson 3. What changes between hosts, and with thousands of ranks?
@@ -393,7 +393,7 @@ guess["ms for 1.57 million bytes on one link"] = ...
 guess["fastest between hosts"] = ...
 
 # %% [markdown]
-# The model now needs α and β twice: for the links, from ring steps, and for memory, from a ping-pong of ranks 0 and 1, which share a host. (In memory a ping-pong is good enough if the links set the time.) A step takes as long as its slowest part: a message in memory, or all bytes on the busiest link.
+# The model now needs two pairs of α and β. One is for the links, fitted to ring steps. The other is for memory, fitted to a ping-pong inside one host. (In memory a ping-pong is good enough if the links set the time.) A step takes as long as its slowest part: a message in memory, or all bytes on the busiest link.
 
 # %%
 network = Network(hosts=4, rate=100e6)  # bit/s; two ranks on each, side by side: 0 and 1, 2 and 3

@@ -149,7 +149,7 @@ def meet(values, comm, step, period):
 check.meet(meet, cluster=cluster)
 
 # %% [markdown]
-# The next cell makes your function a scheme for notebook 02's training loop: a small perceptron learns the digits, with meetings every 8 steps. Until your function is right, the replicas train alone.
+# The next cell turns your function into a scheme for notebook 02's training loop: a small perceptron learns the digits, with meetings every 8 steps. Until your function is right, the replicas train alone.
 
 
 # %%
@@ -215,7 +215,7 @@ def consensus_distance(values):
 check.consensus_distance(consensus_distance)
 
 # %% [markdown]
-# Do real replicas follow this line? The next cell trains on the digits for 128 steps, with $H=8$ and with $H=64$. Every replica sees all classes. Your function measures $\Xi$ after every second step, before the replicas meet. The cell prints $\Xi$ just before an average (the mean over the second half) and its prediction, with $\sigma^2$ at the final weights.
+# Do real replicas follow this formula? The next cell trains on the digits for 128 steps, with $H=8$ and with $H=64$. Every replica sees all classes. Your function measures $\Xi$ after every second step, before the replicas meet. The cell prints $\Xi$ just before an average (the mean over the run's second half) and its prediction, with $\sigma^2$ at the final weights.
 
 # %%
 right = check.consensus_distance.passed(consensus_distance)
@@ -271,7 +271,7 @@ claims.evidence("10-drift-curvature")
 # %% [markdown] claims="10-drift-data"
 # Yes: with gradients at the mean, $\Xi$ at $H=64$ is eight to nine times $\Xi$ at $H=8$, at both rates. With gradients at each replica's own position, it is about five times. So the curve bends because gradients at the replicas' own positions pull them back.
 #
-# So far the replicas' data were alike. If each replica sees classes of its own, $\nabla L$ differs between the replicas, and they drift further. Over the second half of a run, $\Xi$ is on average 2.5 times as large as with data alike at $H=8$, and 3.7 times at $H=64$.
+# In these runs the replicas' data were alike. If each replica sees classes of its own, $\nabla L$ differs between the replicas, and they drift further. Over the second half of a run, $\Xi$ is on average 2.5 times as large at $H=8$ as with data alike, and 3.7 times at $H=64$.
 
 # %%
 folded("10-drift-data")
@@ -396,7 +396,7 @@ guess.answer("the fastest H at 100 Mbit/s", fastest["H"])
 # %% [markdown]
 # By the formula, a slow link needs a larger $H$: compare the circles for 1 Gbit/s and for 10 Mbit/s. At 100 Mbit/s the formula says $H=1$, although an average takes longer than a gradient. In our run $H=1$ needs 36 steps and $H=2$ needs 60. So by the formula, $H=2$ is faster only if $60\,(T + A/2) < 36\,(T + A)$, which means $A > 4T = 40$ ms.
 #
-# Measured runs take longer than predicted. A likely reason is what the formula leaves out: replicas wait for each other and share cores. If an average takes over 40 ms for this reason, the formula, too, says $H=2$.
+# Measured runs take longer than predicted. A likely reason is what the formula leaves out: replicas wait for each other and share cores. With an average of more than 40 ms, the formula says $H=2$.
 #
 # **Answer.** They should meet at the interval $H$ that makes $n(H)\,(T + A/H)$ least. By this formula, $H$ is larger on a slow link. *Evidence: the steps counted, the record, and the picture of three links.*
 
@@ -411,7 +411,7 @@ guess.answer("the fastest H at 100 Mbit/s", fastest["H"])
 #
 # ### A second optimizer
 #
-# **DiLoCo** (Douillard et al., 2023) can move the replicas *beyond* their mean. They begin a round of $H$ steps at the *anchor* $\theta$; after it their mean is $\bar\theta$. A second, *outer* optimizer then takes $\Delta = \theta - \bar\theta$ as its gradient: a step against $\Delta$ leads from the anchor towards the mean. This optimizer is SGD with Nesterov's momentum (velocity $v$, momentum $\mu$, rate $\eta$):
+# **DiLoCo** (Douillard et al., 2023) can move the replicas *beyond* their mean. A round of $H$ steps begins at the *anchor* $\theta$ and ends with the mean $\bar\theta$. A second, *outer* optimizer then takes $\Delta = \theta - \bar\theta$ as its gradient: a step against $\Delta$ leads from the anchor towards the mean. This optimizer is SGD with Nesterov's momentum (velocity $v$, momentum $\mu$, rate $\eta$):
 #
 # $$v \leftarrow \mu v + \Delta, \qquad \theta \leftarrow \theta - \eta\,(\Delta + \mu v).$$
 #
@@ -641,7 +641,7 @@ claims.evidence("10-rarer-epochs")
 # %% [markdown]
 # All four intervals contain 1, so ten seeds do not tell whether rarer averages need more epochs. As the tutorial warns, "results vary greatly from run to run".
 #
-# On a server with 16 virtual cores, the tutorial's 1, 2, 4, 8 processes need 1403, 1748, 3003, 4801 s: more processes take longer. It names the cause: in *each* process PyTorch uses a thread for every core, and the threads compete. The next cell gives four ranks the same work without messages, first with a thread for every core, then with one:
+# On a server with 16 virtual cores, the tutorial's 1, 2, 4, 8 processes need 1403, 1748, 3003, 4801 s: more processes take longer. The tutorial names the cause: in *each* process PyTorch uses a thread for every core, and the threads compete. The next cell gives four ranks the same work without messages, first with a thread for every core, then with one:
 
 # %%
 for threads in (max(2, usable_cores()), 1):

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Talk less: fewer bits, fewer waits, fewer steps
 #
-# In this notebook, ranks send 4 bits for each number of a gradient instead of 32, or drop 99 % of the numbers. They stop waiting for the slowest worker, and take batches so large that few messages remain. You predict when each of these pays.
+# Ranks send 4 bits for each number of a gradient instead of 32, or drop 99 % of the numbers. They stop waiting for the slowest worker, and take batches so large that few messages remain. You predict when each of these pays.
 
 # %%
 import numpy as np
@@ -219,7 +219,7 @@ for name, sent in total.items():
 # %% [markdown]
 # Without feedback only the largest number is ever sent. With feedback, a small number waits until its accumulated error is the largest.
 #
-# Now four ranks train LeNet to 85 % accuracy (tested after every tenth step). *Top 0.01* sends the largest 1 %. *PowerSGD* (Vogels et al., 2019) sends a matrix of gradients as two thin matrices of $r$ columns, $M \approx U V^T$; ordinary allreduces add first $U$, then $V$. (In an allreduce, each of four ranks sends one and a half times its numbers.)
+# Now four ranks train LeNet to 85 % accuracy (tested after every tenth step). *Top 0.01* sends the largest 1 %. *PowerSGD* (Vogels et al., 2019) sends a matrix of gradients as two thin matrices of $r$ columns, $M \approx U V^T$; ordinary allreduces add first $U$, then the $V$ that each rank computes from this sum. (In an allreduce, each of four ranks sends one and a half times its numbers.)
 
 # %%
 names, limit = ("float32", "QSGD, s = 7", "top 0.01, feedback", "PowerSGD, r = 2"), 240
@@ -253,7 +253,7 @@ for name in ("quantised-at-best", "feedback-at-best"):
 # %% [markdown]
 # ## Lesson 2. When do shorter messages save time?
 #
-# *15 minutes.* An *exchange* gives every rank the mean gradient, and takes bytes ÷ bandwidth. Compression sends fewer bytes, but encoding and decoding take time, and the training may need more steps. When is it still faster?
+# *15 minutes.* An *exchange* gives every rank the mean gradient, and takes at least bytes ÷ bandwidth. Compression sends fewer bytes, but encoding and decoding take time, and the training may need more steps. When is it still faster?
 #
 # > **Predict.** A code of QSGD with $s = 7$ has an eighth of the gradient's bytes. On links of 100 Mbit/s, how many times as fast is its exchange between four ranks?
 
@@ -284,7 +284,7 @@ def pays_below(plain, coded, seconds):
 check.pays_below(pays_below)
 
 # %% [markdown]
-# On one process, we time encoding 65 536 numbers and decoding the codes of four ranks:
+# In one process, we time encoding 65 536 numbers and decoding the codes of four ranks:
 
 # %%
 coders = {"QSGD, s = 15": Quantised(15), "QSGD, s = 7": Quantised(7), "top 0.01": TopK(0.01)}
@@ -311,7 +311,7 @@ for name, coder in coders.items():
     print(f"{name:14s}{sent[name]:9,.0f} B, {1e3 * coding[name]:5.2f} ms to code: {below}")
 
 # %% [markdown]
-# Now we time the exchange itself (the shortest of nine) between four *hosts* on links of 100 Mbit/s (network namespaces, as in notebook [08](08_allreduce_animation.ipynb)). The prediction is coding + bytes ÷ bandwidth:
+# Now we time the exchange itself (the shortest of nine) between four *hosts* on links of 100 Mbit/s (network namespaces, as in notebook [08](08_allreduce_animation.ipynb)). The prediction is coding + bytes ÷ bandwidth, without latency or shared cores:
 
 # %%
 network, on_link = Network(chosen.ranks, rate=chosen.link), {}
@@ -332,7 +332,7 @@ if on_link:
 # %% [markdown]
 # All three codes shorten the exchange, as exercise 3 predicts. With QSGD, $s = 7$, it is about four times as fast, not eight: each rank sends three codes, but in an allreduce only one and a half gradients.
 #
-# But compressed gradients may need more steps. The next picture shows recorded trainings on four hosts: LeNet to 85 %, and a transformer of about that size to a validation loss of 2.75. All schemes share one learning rate. Each gradient is *paced*: it takes at least 20 ms, so that four ranks on two cores behave like four devices. The dashes predict steps × (20 ms + bytes of a step ÷ bandwidth). The vertical axis is logarithmic.
+# But compressed gradients may need more steps. The next picture shows recorded trainings on four hosts: LeNet to 85 %, and a transformer of about that size to a validation loss of 2.75. All schemes share one learning rate. Each gradient is [paced](glossary.md#paced): it takes at least 20 ms. The dashes predict steps × (20 ms + bytes of a step ÷ bandwidth). The vertical axis is logarithmic.
 
 # %%
 kinds = {"compress_training": (SHAPES, "LeNet to 85 %"),
@@ -350,7 +350,7 @@ axes[1].set_ylabel("")
 plt.show()
 
 # %% [markdown] claims="12-link-training"
-# At 10 Mbit/s float32 is by far the slowest. At 1 Gbit/s the dashes differ mainly by the number of steps. Most marks lie above their dashes, which leave out encoding, latency and shared cores. Each mark is one run: do not rely on small differences.
+# At 10 Mbit/s float32 is by far the slowest. At 1 Gbit/s the dashes differ mainly by the number of steps. Most marks lie above their dashes, which leave out encoding, latency and shared cores. Each mark is one run.
 #
 # Does PowerSGD need less than half of float32's seconds? We try five seeds:
 
@@ -358,13 +358,13 @@ plt.show()
 claims.evidence("12-link-training")
 
 # %% [markdown]
-# At 10 Mbit/s yes: LeNet trains in an eighth of the seconds, the transformer in three tenths. At 1 Gbit/s no: LeNet takes about as long, the transformer longer.
+# At 10 Mbit/s yes: LeNet trains in an eighth of the seconds, the transformer in three tenths. At 1 Gbit/s no: LeNet takes about as long, the transformer 1.8 times as long (*open*: *fails* asks for twice).
 #
-# **Answer.** Compression shortens an exchange on links slower than $8\,(\text{bytes saved}) / (\text{seconds of coding})$ bit/s. It shortens the training if it saves more seconds than its additional steps take: PowerSGD did at 10 Mbit/s, and did not at 1 Gbit/s. *Evidence: predicted and measured exchanges, and the records above.*
+# **Answer.** By the formula, compression shortens an exchange on links slower than $8\,(\text{bytes saved}) / (\text{seconds of coding})$ bit/s, and at 100 Mbit/s it did. It shortens the training if it saves more seconds than its additional steps take: PowerSGD did at 10 Mbit/s, and did not at 1 Gbit/s. *Evidence: predicted and measured exchanges, and the records above.*
 #
 # ## Lesson 3. When is it worth not waiting for the slowest?
 #
-# *20 minutes.* A synchronous step waits for the slowest worker. Chen et al. (2016) start $W = N + b$ workers, take the first $N$ gradients of each step, and drop those that arrive later. Steps become shorter, but each uses fewer gradients. A backup worker is worth it if more gradients are used *per second*: $N$ divided by the seconds of a step.
+# *20 minutes.* A synchronous step waits for the slowest worker. Chen et al. (2016) start $W = N + b$ workers. A server (here rank 0) takes the first $N$ gradients of each step, and drops those that arrive later. Steps become shorter, but each uses fewer gradients. A backup worker is worth it if more gradients are used *per second*: $N$ divided by the seconds of a step.
 #
 # Suppose that a gradient takes $t_0 + X$ seconds, where $X$ is exponential with mean $m$. The mean of the $N$-th smallest of $W$ such times, an *order statistic*, is
 #
@@ -505,7 +505,7 @@ for name in ("real-backup", "backup-bias"):
 # %% [markdown]
 # In the first test steps are shorter. But beside three processes, $b = 1$ uses 2/3 of the gradients in 0.82 of the time: 0.81 times as many per second. (Beside six, 0.95 times: too close to call.) And if the same worker's gradients are always dropped, what only that worker has seen is lost: accuracy on its digits is 0.
 #
-# **Answer.** A backup worker shortens a step by the difference of two order statistics, or by less if late workers must finish. It is worth it if more gradients are used per second. It was with random delays if late workers let go; it was not beside three real processes. *Evidence: predicted and measured steps, and the records above.*
+# **Answer.** A backup worker shortens a step by the difference of two order statistics, or by less if late workers must finish. It is worth it if more gradients are used per second. This was so with random delays if late workers let go, but not beside three real processes. *Evidence: predicted and measured steps, and the records above.*
 
 # %% [markdown]
 # ## Lesson 4. How large may a batch become?
@@ -516,7 +516,7 @@ for name in ("real-backup", "backup-bias"):
 #
 # $$\lambda_k = k\,\lambda,$$
 #
-# so that the same samples move the weights about as far. Gradients change fastest at the beginning, so the rate [warms up](glossary.md#warm-up): it grows to this value over the first epoch.
+# so that the same samples move the weights about as far. The rate [warms up](glossary.md#warm-up): it grows to this value over the first epoch.
 #
 # > **Predict.** With 64 samples a step and $\lambda = 0.03$, a perceptron with 64 hidden units classifies 94 % of the test digits correctly after eight epochs. Now take 1024 samples a step, again for eight epochs. Is it then more accurate with 16 times the old rate than with the old rate, or less? Write `"more"` or `"less"`.
 
@@ -546,13 +546,13 @@ more = seen[0.03, 16, 16] > seen[0.03, 16, 1]
 guess.answer("1024 samples: accuracy with 16 times the rate", "more" if more else "less")
 
 # %% [markdown] claims="12-linear-rule"
-# With 1024 samples, 16 times the rate is better for $\lambda = 0.003$ and worse for 0.03. (Means of two seeds, without incomplete batches.) When does it help? We test eight seeds and two rates: the best for 64 samples, and a tenth of it. A second task, *descriptions*, is to name a software package's section from words of its description.
+# With 1024 samples, 16 times the rate is better for $\lambda = 0.003$ and worse for 0.03. (Means of two seeds; incomplete batches are left out.) When does it help? We test eight seeds and two rates: the best for 64 samples, and a tenth of it. A second task, *descriptions*, is to name a software package's section from its description.
 
 # %%
 claims.evidence("12-linear-rule")
 
 # %% [markdown]
-# If $\lambda$ is a tenth of the best rate, $k\lambda$ is better than $\lambda$ in all four settings. If $\lambda$ is the best rate, $k\lambda$ is worse for $k = 16$; for $k = 4$ the test is *open*. This fits a limit on the rate, not on $k$: the best rate for 64 samples is already near it.
+# If $\lambda$ is a tenth of the best rate, $k\lambda$ is better than $\lambda$ in all four settings. If $\lambda$ is the best rate, $k\lambda$ is worse for $k = 16$; for $k = 4$ the test is *open*. This fits a limit on the rate, not on $k$: 16 times the best rate exceeds it, 1.6 times does not.
 #
 # ### The knee
 #
@@ -578,7 +578,7 @@ plt.show()
 # %% [markdown]
 # From 16 to 64 samples, four times the batch needs about half the steps, not a quarter (dashed). From 1024 on, a larger batch hardly saves a step. The curve is fitted: $S = S_\mathrm{min}\,(1 + B_\mathrm{crit}/B)$ steps (McCandlish et al., 2018), of which $S_\mathrm{min}$ remain with an unlimited batch. At its knee, the *critical batch size* $B_\mathrm{crit}$, training needs $2\,S_\mathrm{min}$ steps. (The fit is rough.)
 #
-# Why is there a knee? The gradient of $B$ samples is the true gradient $G$ plus noise. The noise has the squared length $\mathrm{tr}(\Sigma)/B$ on average, where $\mathrm{tr}(\Sigma)$ is the trace of the covariance of one sample's gradient. More samples help as long as the noise is longer than the gradient. The **gradient noise scale** $\mathrm{tr}(\Sigma)/\|G\|^2$ is the batch size at which both have the same length. Data-parallel training measures it without extra gradients: a replica's has batch size $B$, and the mean of $R$ replicas has $RB$.
+# Why is there a knee? The gradient of $B$ samples is the true gradient $G$ plus noise. The noise has the squared length $\mathrm{tr}(\Sigma)/B$ on average, where $\mathrm{tr}(\Sigma)$ is the trace of the covariance of one sample's gradient. More samples help as long as the noise is longer than the gradient. The **gradient noise scale** $\mathrm{tr}(\Sigma)/\|G\|^2$ is the batch size at which both have the same length. Data-parallel training measures it without extra gradients: a replica's gradient has batch size $B$, the mean of $R$ replicas has $RB$.
 #
 # ### Exercise 6: the noise scale
 #
@@ -604,7 +604,7 @@ def noise_scale(small, large, batch, ranks):
 check.noise_scale(noise_scale)
 
 # %% [markdown]
-# We train the perceptron for 200 steps on four ranks with 32 samples each, and average the squared lengths over four stretches. Your function (or the course's) makes a noise scale of them:
+# We train the perceptron for 200 steps on four ranks with 32 samples each, and average the squared lengths over four stretches. Your function (or the course's) turns each stretch into a noise scale:
 
 
 # %%
@@ -624,7 +624,7 @@ _ = plots.stretches(ends, scales, critical)
 plt.show()
 
 # %% [markdown]
-# The noise scale is not one number: it grows more than tenfold in these 200 steps. The fitted critical batch lies within this range (the paper promises only the order of magnitude). This suggests enlarging small batches during a training.
+# The noise scale grows more than tenfold in these 200 steps. The fitted critical batch lies within this range (the paper promises only the order of magnitude). This suggests enlarging small batches during a training.
 #
 # **Answer.** Up to the critical batch size a larger batch saves steps, though fewer than in proportion; far beyond it, hardly any. Multiply the rate by $k$ if it is far below the best. *Evidence: the record, the measured knee and the noise scale above.*
 #

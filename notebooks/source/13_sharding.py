@@ -102,7 +102,7 @@ more_sent = Prediction("bytes sent, stage 3 ÷ replicas", None)
 # %% [markdown]
 # ### Four numbers on four ranks
 #
-# A model has four parameters $w = (1, 2, 3, 4)$, and each of four ranks keeps one. Rank $r$ has one sample: a vector $x$ of four numbers, all equal to $r$. Its loss is $\frac12 (w \cdot x)^2$, so its gradient is $(w \cdot x)\, x$. To compute this, the rank needs all of $w$ for a moment: an *allgather* gives every rank all parts. To update its own parameter, it needs one number of the mean gradient: a *reduce-scatter* gives each rank the sum for its own part.
+# A model has four parameters $w = (1, 2, 3, 4)$, and each of four ranks keeps one. Rank $r$ has one sample: a vector $x$ of four numbers, all equal to $r$. Its loss is $\frac12 (w \cdot x)^2$, so its gradient is $(w \cdot x)\, x$. To compute its gradient, the rank needs all of $w$ for a moment: an *allgather* gives every rank all parts. To update its own parameter, it needs one number of the mean gradient: a *reduce-scatter* gives each rank the sum for its own part.
 
 # %%
 # %%ranks
@@ -235,7 +235,7 @@ if check.zero_step.passed(my_zero_step, cluster=cluster):
 # %% [markdown]
 # ### Gather, compute, free; and gather ahead
 #
-# At stage 3, a rank holds all parameters of a block only while the block computes: gather, compute, free (`helpers/sharded/unit.py`). Must computation stop during each gather? Not if ranks *prefetch*: they gather the next block's parameters while a block computes. We run both ways on four simulated hosts with links of 100 Mbit/s, and [pace](glossary.md#paced) each pass through a block to 15 ms. Look for gaps in rank 0's computation:
+# At stage 3, a rank holds all parameters of a block only while the block computes: gather, compute, free (`helpers/sharded/unit.py`). Must computation stop during each gather? Not if ranks *prefetch*: they gather the next block's parameters while a block computes. We run both ways on four simulated hosts with links of 100 Mbit/s, and [pace](glossary.md#paced) each pass through a block to 15 ms. Look for gaps in rank 0's computation (embedding, four blocks, last layer):
 
 # %%
 far = start(4, Network(hosts=4, rate=chosen.slow))
@@ -336,7 +336,7 @@ def two_matrices(*ways_back):
 
     comm = runs.world()
     f, g = (lambda x: conjugate.f(x, comm)), (lambda x: conjugate.g(x, comm))  # the library's
-    if ways_back:  # of each operator: the forward pass, then your backward pass
+    if ways_back:  # operator(forward pass, your backward pass, comm)
         f = conjugate.operator(lambda x, add: x.view_as(x), ways_back[0], comm)
         g = conjugate.operator(lambda x, add: add(x), ways_back[1], comm)
     torch.manual_seed(0)
@@ -361,7 +361,7 @@ print(f"y differs from one process by {off[0]:.0e}, the gradient by {off[1]:.0e}
 # %% [markdown]
 # ### A loss whose scores are spread over ranks
 #
-# If the last layer's matrix is cut by columns, each rank has $V/N$ of a position's scores $z_v$, one for each of $V$ tokens. Must ranks gather them all? The loss is $-\ln p_\text{target} = \ell - z_\text{target}$ with $\ell = \ln \sum_v e^{z_v}$. So three allreduces of one number suffice: the largest score (against overflow), the sum of $e^{z_v}$, and the target's score (ranks without it add 0).
+# If the last layer's matrix is cut by columns, each rank has $V/N$ of a position's scores $z_v$, one for each of $V$ tokens. Must ranks gather all scores? The loss is $-\ln p_\text{target} = \ell - z_\text{target}$ with $\ell = \ln \sum_v e^{z_v}$. So three allreduces of one number suffice: the largest score (against overflow), the sum of $e^{z_v}$, and the target's score (ranks without it add 0).
 
 
 # %%
@@ -392,7 +392,7 @@ print(f"loss of the transformer's first token: in parts {mine:.6f}, torch's {the
 # %% [markdown]
 # ### Cut the sequence: ring attention
 #
-# If a *sequence* does not fit on one rank, each rank takes $T/N$ positions. Only attention needs other positions, so their keys and values travel around a ring of ranks. Can a rank compute a softmax over keys that arrive piece by piece? For one query and the keys of piece $i$ alone, with scores $z$ and values $v$, the rank keeps $\ell_i = \ln\sum e^{z}$ and the output $o_i = \sum e^{z - \ell_i}\, v$. These two suffice to merge pieces.
+# If a *sequence* does not fit on one rank, each rank takes $T/N$ positions. Only attention needs other positions, so their keys and values travel around a ring of ranks. Can a rank compute a softmax over keys that arrive piece by piece? For one query and piece $i$, with the piece's scores $z$ and values $v$, the rank keeps $\ell_i = \ln\sum e^{z}$ and the output $o_i = \sum e^{z - \ell_i}\, v$. These two suffice to merge pieces.
 #
 # ### Exercise 4: merge
 #
@@ -483,7 +483,7 @@ spread = Prediction("a step, matrices cut across hosts ÷ inside hosts", None)  
 #
 # - *ZeRO 1*, *ZeRO 3*: stages of Lesson 1;
 # - *tensor*: matrices (two pairs in each block) and loss cut as in Lesson 2;
-# - *tensor, sequence*: between pairs, each rank now keeps only $T/N$ positions (*sequence parallelism*). A reduce-scatter ends a pair, and an allgather begins the next. Gradients of norms, biases and positions are then added up, in many short messages;
+# - *tensor, sequence*: between pairs, each rank now keeps only $T/N$ positions (*sequence parallelism*). A reduce-scatter ends a pair, and an allgather begins the next. Gradients of norms, biases and positions are summed over ranks, in many short messages;
 # - *context*: ring attention alone;
 # - *experts*: each rank has one [expert](glossary.md#expert), a perceptron. A gate chooses one for each token (*top-1*). An *all-to-all* sends tokens to their experts, another returns the results.
 #
@@ -532,7 +532,7 @@ for name, size in sizes.items() if check.equal_bytes.passed(my_batch) else ():
     print(f"{name}, {count:,} parameters: {sequences:.1f} sequences")
 
 # %% [markdown]
-# With fewer sequences, tensor parallelism sends fewer bytes (slightly fewer for the table's 8); with more, ZeRO 3 does.
+# With fewer sequences, tensor parallelism sends fewer bytes (slightly fewer for the table's 8). With more, ZeRO 3 sends fewer.
 #
 # ### All together, on eight ranks
 #
@@ -587,12 +587,12 @@ print(f"largest difference in twelve steps: {max(apart):.0e}")
 # How long does a step take in a given layout? We add up its parts:
 #
 # - **One micro-batch in one stage.** The slowest stage takes $F$ operations for a forward pass and $2F$ for a backward pass. Its $t$ ranks share them, each with $s$ operations per second: $3F/(t\,s)$ seconds. Messages add $\tau_\text{tensor}$ (among these ranks) and $\tau_\text{pipeline}$ (to the next stage and back).
-# - **All $m$ [micro-batches](glossary.md#micro-batch) of a replica.** In the forward pass, the last stage waits while the first micro-batch passes the $p - 1$ stages before it, and then computes all $m$. The backward pass is the same in the other direction. So both take $m + p - 1$ times as long as one micro-batch in one stage.
+# - **All $m$ [micro-batches](glossary.md#micro-batch) of a replica.** In the forward pass, the last stage waits while the first micro-batch passes the $p - 1$ stages before it, and then computes all $m$. The backward pass is the same in the other direction. So each pass takes $m + p - 1$ times as long as one micro-batch in one stage.
 # - **All replicas** work at the same time, and then average their gradients in $\tau_\text{data}$.
 #
 # $$\tau_\text{step} \approx (m + p - 1)\,\Big(\frac{3F}{t\,s} + \tau_\text{tensor} + \tau_\text{pipeline}\Big) + \tau_\text{data}$$
 #
-# In `helpers/sharded/planner.py`, groups that use a link at the same time also share its bandwidth. It ignores that ranks share cores.
+# In `helpers/sharded/planner.py`, groups that use a link at the same time share its bandwidth. The planner ignores that ranks share cores.
 #
 # We try it on two hosts of four ranks, joined by a link of 100 Mbit/s. Ranks are paced to $2.4 \cdot 10^8$ operations per second, because a laptop may have fewer than eight cores.
 #
@@ -651,7 +651,7 @@ spread.answer(slowest.peer_value / slowest.value)
 placed
 
 # %% [markdown]
-# **Answer.** Roughly: the formula predicts each layout's time, with the error printed above. It cannot rank layouts whose predictions are closer than this error: run those that the last line under the picture names. Keep ranks that share a matrix on one host. *Evidence: predicted and measured steps above; the record at 50 and 200 Mbit/s.*
+# **Answer.** Roughly: the formula predicts each layout's time, with the error printed above. It cannot rank layouts whose predictions are closer than this error: if the last line under the picture names several, run them. Keep ranks that share a matrix on one host. *Evidence: predicted and measured steps above; the record at 50 and 200 Mbit/s.*
 #
 # ## Project: place it better
 #

@@ -147,11 +147,11 @@ plt.show()
 shifted[1, 8](np.arange(64, dtype=np.float32), np.zeros((8, 4), np.float32))
 
 # %% [markdown]
-# A GPU stops such a kernel too ("misaligned address"), without naming the thread, the array or the line. Rows whose width is no multiple of four begin between such multiples; CUDA's `cudaMallocPitch` pads them.
+# A GPU stops such a kernel too ("misaligned address"), without naming the thread, the array or the line. If a width is no multiple of four, most rows begin between such multiples; CUDA's `cudaMallocPitch` pads the rows.
 #
 # ### Transpose: coalesced on both sides
 #
-# A transposition reads rows and writes columns. The remedy is a tile in shared memory, which a block fills row by row and then reads by columns. Compare what lane $l$ of a warp touches. **Where `l` stands in the last brackets, an access to global memory is coalesced:**
+# A transposition reads rows and writes columns. A tile in shared memory makes both accesses coalesced: a block fills it row by row, then reads it by columns. Compare what lane $l$ of a warp touches. **Where `l` stands in the last brackets, an access to global memory is coalesced:**
 #
 # | kernel | reads | through the tile | writes |
 # |---|---|---|---|
@@ -206,7 +206,7 @@ for pad in (0, 1, 2, 8):
         said.answer(reads.wavefronts / reads.requests)
 
 # %% [markdown]
-# One column of padding spreads a column of the tile over all 32 banks. Eight columns do not: 40 and 32 share the factor 8, so eight lanes still meet in each bank that is used. Padding removes every conflict if it makes the row's length odd. On an H200, a transposition of 8192 × 8192 floats took 0.39 ms without padding and 0.21 ms with one column. (This beats the copy along rows, whose threads load one number each, not four: a likely reason is that fewer loads are in flight. PyTorch's copy took 0.13 ms.)
+# One column of padding spreads a column of the tile over all 32 banks. Eight columns do not: 40 and 32 share the factor 8, so eight lanes still meet in each bank that is used. Padding removes every conflict if it makes the row's length odd. On an H200, a transposition of 8192 × 8192 floats took 0.39 ms without padding and 0.21 ms with one column. (The copy along rows, with one load a thread instead of four, took 0.22 ms: it probably has fewer loads in flight. PyTorch's copy took 0.13 ms.)
 #
 # > **Answer.** A request moves whole sectors, not single floats. If neighbouring lanes take neighbouring addresses, a request uses all bytes of its sectors. If they take neighbouring rows, it uses 4 of each 32 bytes. An algorithm that needs columns reads rows into a padded tile of shared memory and takes the columns from there.
 #
@@ -417,7 +417,7 @@ Markdown("\n".join(lines))
 
 # %% [markdown]
 # - **Bytes of global memory** depend only on the shape of the block's outputs. With 32 × 32 outputs, `square_product<32>` and `register_product<2>` ask for 82 kB; with 16 × 64 outputs, `coarse_product<4>` asks for 98 kB.
-# - **Wavefronts of shared memory** depend on the shape of a *thread's* outputs. With one output, each multiply-add needs two reads; with 4 × 4 outputs, half a read. (The rest of the last column fills the tiles; in the last three kernels, filling `right` takes two wavefronts a request.)
+# - **Wavefronts of shared memory** depend on the shape of a *thread's* outputs. With one output, each multiply-add needs two reads; with 4 × 4 outputs, half a read. (The rest of the last column fills the tiles.)
 #
 # How many wavefronts are too many? A *multiprocessor* is the part of a GPU that runs a block. In one clock, a multiprocessor of an H200 can start 128 multiply-adds, and its shared memory can serve one wavefront. So a kernel waits for its banks if it needs more than a quarter of a wavefront for 32 multiply-adds. All five do: even `register_product<4>` needed 0.42 on an H200, where NVIDIA's compiler merges some reads. **So the fewer wavefronts, the faster the kernel.** Recorded on an H200, with all sides 4096 (cuBLAS: 2.7 ms):
 #
@@ -486,7 +486,7 @@ Markdown("\n".join(lines))
 #
 # ### How many warps hide a load?
 #
-# A load from global memory takes several hundred clocks. Meanwhile other warps can work, if there are enough. A multiprocessor has four *schedulers*, each with a quarter of the resident warps. In each clock, a scheduler can start one request of a warp that is ready. The recorder lists a warp's requests in order, so we can replay them on one scheduler with any number of warps. The scheduler stays with a warp until that must wait: at the barrier after its loads, until 500 clocks have passed since the last of them. (The replay leaves out arithmetic, waiting for other warps, and the banks, which the four schedulers share. It shows only how well warps hide loads.)
+# A load from global memory takes several hundred clocks. Meanwhile other warps can work, if there are enough. A multiprocessor has four *schedulers*, each with a quarter of the resident warps. In each clock, a scheduler can start one request of a warp that is ready. The recorder lists a warp's requests in order, so we can replay them on one scheduler with any number of warps. The scheduler stays with a warp until the warp reaches the barrier after its loads. There it waits until 500 clocks after its last load. (The replay leaves out arithmetic, waiting for other warps, and the banks, which the four schedulers share. It shows only how well warps hide loads.)
 #
 # > **Predict.** Between two waits, a warp of `square_product<16>` starts 2 loads, 2 stores and 32 reads of the tiles. A scheduler has 8 such warps, half of what it can hold. In what percentage of the clocks does it start a request?
 
@@ -507,19 +507,19 @@ for name in ("square_product<16>", "register_product<2>", "register_product<4>")
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# By hand, 8 warps start $8 \cdot 36 = 288$ requests in about $500 + 36$ clocks: 54 %. Twice the warps start twice the requests, until the scheduler is busy. Between two waits, `register_product<4>` reads 128 numbers of the tiles where `square_product<16>` reads 32, so it needs fewer warps to hide the same wait: 8, all that the registers allow for a scheduler, keep it busy.
+# By hand, 8 warps start $8 \cdot 36 = 288$ requests in about $500 + 36$ clocks: 54 %. Twice the warps start twice the requests, until the scheduler is busy. Between two waits, a warp of `register_product<4>` starts 128 reads of the tiles, four times as many, so fewer warps hide the same wait: 8, all that the registers allow, keep the scheduler busy.
 #
 # Is it so on a GPU? We gave each block shared memory that it does not use, so that fewer blocks fit, and timed the products on an H200 (all sides 4096, ms):
 #
 # | resident warps (of a scheduler) | 8 (2) | 16 (4) | 32 (8) | 64 (16) |
 # |---|---|---|---|---|
 # | square_product<16> | 83.5 | 43.5 | 22.4 | 17.0 |
-# | register_product<2> | 28.7 | 14.8 | 9.5 | 8.6 |
-# | register_product<4> | 10.0 | 5.9 | 5.0 | no room |
+# | register_product<2> | 28.7 | 14.8 | 9.47 | 8.58 |
+# | register_product<4> | 9.96 | 5.91 | 4.96 | no room |
 #
 # There, too, work for each thread takes the place of warps: with 16 resident warps, `register_product<4>` reaches 84 % of its best speed, and `square_product<16>` only 39 %. With 8, `register_product<4>` is even faster than `square_product<16>` with 64, but there its fewer wavefronts help as well.
 #
-# > **Answer.** The square block moves fewer bytes: it loads $h + w$ numbers for $hw$ multiply-adds, and the square has the smallest $h + w$. A thread that makes a square of outputs saves reads of shared memory in the same way. The price is registers: they limit how many warps are resident. But a thread with more outputs needs fewer warps to hide its loads.
+# > **Answer.** The square block moves fewer bytes: it loads $h + w$ numbers for $hw$ multiply-adds, and the square has the smallest $h + w$. A thread that makes a square of outputs saves reads of shared memory in the same way. The price is registers: they limit how many warps are resident. But if each thread makes more outputs, fewer warps hide the loads.
 #
 # ## In practice, and where to read on
 #

@@ -42,7 +42,8 @@ WHY = {
     COPY: "A warp that reads along a column touches a sector of 32 bytes for each number (see "
     "*What the GPU's memory moved*, below).",
     TURN: "A padded tile has no bank conflicts.",
-    PRODUCT: "The more outputs a thread keeps in registers, the less it reads of shared memory.",
+    PRODUCT: "For a multiply-add, a thread with one output reads 2 numbers of shared memory, "
+    "1.5 and 1.25 in `coarse_product`, 1 and 0.5 in `register_product`.",
     SUM: "Shuffles need the fewest passes through shared memory, and a single barrier. The GPU "
     "counted as many passes for `packed_sum` as for `interleaved_sum`: we do not know why "
     "`packed_sum` takes longer.",
@@ -242,7 +243,8 @@ def _few_warps(gpu: str, rows: Iterable[records.Row]) -> list[str]:
         "### Fewer resident warps",
         f"Products of {side:,} × {side:,} numbers, with shared memory that nobody uses: it leaves "
         "room for fewer warps on a multiprocessor. The table shows milliseconds; the last number "
-        "of a row is with as many warps as fit.",
+        "of a row is with as many warps as fit. The more outputs a thread makes, the fewer warps "
+        "a kernel needs to come near that time.",
         _table([f"{_short(gpu)}: resident warps", *warps], body),
     ]
 
@@ -296,7 +298,7 @@ def _counters(by_gpu: ByGPU) -> str:
     equal, launches = len(counts) - len(other), len({row.parameters["launch"] for row in counts})
     return f"""## What the GPU counted
 
-A GPU has counters in its hardware, and NVIDIA's profiler reads them. The notebooks' recorder counts the same things on your processor: requests of warps, sectors of 32 bytes, passes through shared memory ([notebook 14](notebooks/14_cuda_bytes_and_shapes.ipynb) explains them). For {launches} launches of the course's kernels, {equal} of {len(counts)} counts were exactly equal on the {_short(gpu)}. These were not:
+A GPU has counters in its hardware, and NVIDIA's profiler reads them. The notebooks' recorder counts the same things on your processor: requests of warps, sectors of 32 bytes, passes through shared memory (*wavefronts*; [notebook 14](notebooks/14_cuda_bytes_and_shapes.ipynb) explains them). For {launches} launches of the course's kernels, {equal} of {len(counts)} counts were exactly equal on the {_short(gpu)}. These were not:
 
 {_table(["launch", "count", "GPU", "recorder"], body)}
 
