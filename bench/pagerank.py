@@ -162,6 +162,8 @@ def coo_products(graph) -> list[Row]:
     import torch
     from threadpoolctl import threadpool_limits
 
+    from helpers.pagerank.versions import VERSIONS
+
     matrix = graph.incoming.tocoo().astype(np.float32)
     (rows, columns), values = matrix.coords, matrix.data
     x = np.full(graph.nodes, 1 / graph.nodes, np.float32)
@@ -173,11 +175,9 @@ def coo_products(graph) -> list[Row]:
             y[rows[at]] += values[at] * x[columns[at]]
         return y
 
-    places = torch.from_numpy(np.stack([rows, columns]).astype(np.int64))
-    theirs = torch.sparse_coo_tensor(places, torch.from_numpy(values), matrix.shape).coalesce()
-    vector = torch.from_numpy(x)
+    held, vector = VERSIONS["sparse"](graph, "float32", "cpu"), torch.from_numpy(x)
     calls = {
-        "PyTorch": lambda: torch.mv(theirs, vector).numpy(),
+        "PyTorch": lambda: torch.mv(held.matrix, vector).numpy(),
         "SciPy": lambda: matrix @ x,
         "a loop by Numba": lambda: loop(values, rows, columns, x),
     }

@@ -110,3 +110,23 @@ def test_pieces_lines_written_over_and_streams_stay_in_order(monkeypatch):
         print("d", flush=True)
         print("e")
     assert parts == [("stdout", "a b\n100 %"), ("stderr", "\nc\n"), ("stdout", "d\ne\n")]
+
+
+def test_what_another_thread_adds_while_a_cell_clears_comes_after(monkeypatch):
+    kernels_streams(monkeypatch)
+    capture = Capture(Shell())
+    adding = threading.Thread(target=lambda: capture.add("stdout", "b"))
+
+    class Parts(list):
+        def clear(self):
+            super().clear()
+            adding.start()
+            adding.join(0.2)  # it has to wait
+
+    capture.parts = Parts()
+    with capture:
+        print("a", "a")
+        message = {"header": {"msg_type": "clear_output"}, "content": {"wait": False}}
+        capture._on_display(message)
+        adding.join()
+        assert capture.look() == [("stdout", "b")]

@@ -161,12 +161,13 @@ class Capture:
         return message
 
     def _clear_if_due(self) -> None:
-        if self._to_clear:
-            self.parts.clear()
-            self._pieces.clear()
-            self._widgets.clear()
-            self._displays = 0
-            self._to_clear = False
+        with self._adding:
+            if self._to_clear:
+                self.parts.clear()
+                self._pieces.clear()
+                self._widgets.clear()
+                self._displays = 0
+                self._to_clear = False
 
 
 def _copy(content: dict) -> dict:

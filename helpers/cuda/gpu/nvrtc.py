@@ -101,10 +101,8 @@ def compile_cubin(
         options = [f"--gpu-architecture={arch}", "--std=c++17", "--ptxas-options=-v", "-lineinfo"]
         options += [f"-D{key}={value}" for key, value in defines] + [f"--pre-include={PRELUDE}"]
         options += [f"--include-path={folder}" for folder in include_folders()]
-        if nvrtc.nvrtcVersion()[1:] >= (
-            12,
-            9,
-        ):  # what lies in the cache comes without ptxas's report
+        # From a cache, which a machine with NVIDIA's driver has, ptxas's report would be missing.
+        if nvrtc.nvrtcVersion()[1:] >= (12, 9):
             options.append("--no-cache")
         status = nvrtc.nvrtcCompileProgram(program, len(options), [o.encode() for o in options])[0]
         size = nvrtc.nvrtcGetProgramLogSize(program)[1]
