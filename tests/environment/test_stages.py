@@ -94,6 +94,21 @@ def test_each_test_runs_in_its_stage_and_the_end_says_what_came_out(tmp_path):
     ]
 
 
+@pytest.mark.mpi
+def test_a_session_that_only_collects_leaves_nothing(tmp_path):
+    """A part's tests that no rival disturbs run in a second session, which may select none."""
+    (tmp_path / "test_one.py").write_text("from mpi4py import MPI\n\ndef test(): pass\n")
+    left = tmp_path / "left"
+    command = [sys.executable, "-m", "pytest", str(tmp_path), "-k", "nothing"]
+    command += ["-p", "no:cacheprovider", "-p", "tests.leftovers"]
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
+    clean |= {"CI": "true", "LEFT_BEHIND": str(left)}
+    with subprocess.Popen(command, cwd=ROOT, env=clean, stdout=subprocess.DEVNULL) as session:
+        assert session.wait() == quick.NO_TESTS
+    # Others run beside this and may leave something, too.
+    assert not left.exists() or f"mpich_shm_{session.pid:x}_" not in left.read_text()
+
+
 def test_what_fails_beside_others_and_not_alone_has_passed(monkeypatch, tmp_path):
     asked = []
     monkeypatch.setattr(
