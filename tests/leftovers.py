@@ -64,7 +64,6 @@ class Leftovers:
 
     def left(self) -> list[str]:
         """Return a line for each new thing, after a moment for what is about to go."""
-        OWN.unlink(missing_ok=True)  # of a test file that begins MPI, none of whose tests ran
         deadline = time.monotonic() + (GRACE if self.strict else 0.5)
         while (found := self.new()) and time.monotonic() < deadline:
             time.sleep(0.1)

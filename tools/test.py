@@ -106,7 +106,9 @@ def session(folder: Path, name: str, options: Sequence[str]) -> Results:
     status = subprocess.run(command, cwd=ROOT, env=environment).returncode
     seconds = time.perf_counter() - began
     print(f"Tests {name}: {seconds:.0f} s", flush=True)
-    found = read(report) if status != NO_TESTS else Results()
+    if status == NO_TESTS:  # what is new lies there since pytest collected, or is another's
+        return Results(seconds=seconds)
+    found = read(report)
     behind = left.read_text(encoding="utf-8").splitlines() if left.exists() else []
     found.left = [f"left behind: {line}" for line in behind]
     found.status, found.seconds = status, seconds

@@ -95,18 +95,17 @@ def test_each_test_runs_in_its_stage_and_the_end_says_what_came_out(tmp_path):
 
 
 @pytest.mark.mpi
-def test_a_session_that_only_collects_leaves_nothing(tmp_path):
+def test_a_session_without_a_test_is_not_blamed_for_what_lies_there(monkeypatch, tmp_path):
     """A part's tests that no rival disturbs run in a second session, which may select none."""
     (tmp_path / "test_one.py").write_text("from mpi4py import MPI\n\ndef test(): pass\n")
-    left = tmp_path / "left"
-    command = [sys.executable, "-m", "pytest", str(tmp_path), "-k", "nothing"]
-    command += ["-p", "no:cacheprovider", "-p", "tests.leftovers"]
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
-    clean |= {"CI": "true", "LEFT_BEHIND": str(left)}
-    with subprocess.Popen(command, cwd=ROOT, env=clean, stdout=subprocess.DEVNULL) as session:
-        assert session.wait() == quick.NO_TESTS
-    # Others run beside this and may leave something, too.
-    assert not left.exists() or f"mpich_shm_{session.pid:x}_" not in left.read_text()
+    (tmp_path / "conftest.py").write_text("from tests import leftovers\nleftovers.GRACE = 0.5\n")
+    for name in [name for name in os.environ if name.startswith("PYTEST")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("CI", "true")
+    options = [str(tmp_path), "-k", "nothing", "-c", str(ROOT / "pyproject.toml")]
+    found = quick.session(tmp_path, "without a test", [*options, "-p", "tests.leftovers"])
+    assert "mpich_shm_" in (tmp_path / "without a test.left").read_text()  # pytest's own
+    assert (found.status, found.left) == (quick.NO_TESTS, [])
 
 
 def test_what_fails_beside_others_and_not_alone_has_passed(monkeypatch, tmp_path):
