@@ -369,7 +369,7 @@ Markdown("\n".join(lines))
 # %% [markdown]
 # A block loads $12 \cdot 36$ pixels for $8 \cdot 32$ outputs: 1.7 pixels for each output, where the first kernel loads 25. All further reads of pixels go to shared memory; the last column counts them and the writes that fill the tiles. `convolve_tiled` moves more bytes than it asks for, because a tile's rows of 36 pixels begin in the middle of a sector.
 #
-# **Is the tile 19 times as fast?** No. On an H200, with 8192 × 8192 pixels, the three kernels took 0.77, 0.73 and 0.44 ms. With a 3 × 3 filter they took 0.32, 0.31 and 0.36 ms: the tile was the slowest. All three moved each byte to or from the GPU's memory about once: its caches keep a pixel that another thread has just read. So the tile saves only requests to the caches, and it costs a barrier. (Times and counts on an H200 come from `make gpu`; `data/gpu/` holds the record.)
+# **Is the tile 19 times as fast?** No. On an H200, with 8192 × 8192 pixels, the three kernels took 0.77, 0.73 and 0.43 ms. With a 3 × 3 filter they took 0.32, 0.31 and 0.35 ms: the tile was the slowest. All three moved each byte to or from the GPU's memory about once: its caches keep a pixel that another thread has just read. So the tile saves only requests to the caches, and it costs a barrier. (Times and counts on an H200 come from `make gpu`; `data/gpu/` holds the record.)
 #
 # The *operations per byte moved* are the kernel's [arithmetic intensity](glossary.md#arithmetic-intensity). [Notebook 07](07_roofline.ipynb) shows what it decides.
 #

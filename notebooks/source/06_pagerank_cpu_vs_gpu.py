@@ -313,7 +313,7 @@ for name in {"dense", "dense_scaled"} & set(held):
     del held[name]  # 400 MB each
 
 # %% [markdown]
-# The dense versions gain much, as the source says: a GPU's memory is far faster. Yet in our record of an H200 version 4 is the fastest, and version 1 beats the dense ones. At its bandwidth, an H200 reads version 4's 0.9 MB in under a microsecond; an iteration takes 33 µs, and only 38 µs with a hundred times the links. So launching operations probably limits it, not bytes. **First move fewer bytes, then move them faster.**
+# The dense versions gain much, as the source says: a GPU's memory is far faster. Yet in our record of an H200 version 4 is the fastest, and version 1 beats the dense ones. At its bandwidth, an H200 reads version 4's 0.9 MB in under a microsecond; an iteration takes 36 µs, and only 38 µs with a hundred times the links. So launching operations probably limits it, not bytes. **First move fewer bytes, then move them faster.**
 #
 # > **Answer.** The dense version reads over 400 times the bytes of compressed rows, so even its least time is hundreds of times as long. Bytes do not explain the rest: COO is slow in PyTorch, and fast in SciPy and in a compiled loop.
 #

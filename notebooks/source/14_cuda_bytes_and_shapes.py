@@ -96,7 +96,7 @@ wasted.answer(moved["copy_along_columns"] / moved["copy_along_rows"])
 # %% [markdown]
 # Along rows, the 128 bytes of a warp fill 4 sectors: the access is *[coalesced](glossary.md#coalescing)*. Along columns, each lane touches a sector of its own and uses 4 of its 32 bytes.
 #
-# On an H200, with 8192 × 8192 floats, the copy along rows took 0.22 ms, and the copy along columns 0.98 ms: 4.5 times as long, not eight. Eight times as many sectors moved between threads and caches. But a cache keeps a sector until other requests use the rest of it, so the memory behind the caches moved equally many bytes (counted: equal within 3 %). (Times and counts on an H200 come from `make gpu`; `data/gpu/` holds the record.)
+# On an H200, with 8192 × 8192 floats, the copy along rows took 0.22 ms, and the copy along columns 0.97 ms: 4.5 times as long, not eight. Eight times as many sectors moved between threads and caches. But a cache keeps a sector until other requests use the rest of it, so the memory behind the caches moved equally many bytes (counted: equal within 3 %). (Times and counts on an H200 come from `make gpu`; `data/gpu/` holds the record.)
 #
 # ### Exercise 1: repair an access
 #
@@ -206,7 +206,7 @@ for pad in (0, 1, 2, 8):
         said.answer(reads.wavefronts / reads.requests)
 
 # %% [markdown]
-# One column of padding spreads a column of the tile over all 32 banks. Eight columns do not: 40 and 32 share the factor 8, so eight lanes still meet in each bank that is used. Padding removes every conflict if it makes the row's length odd. On an H200, a transposition of 8192 × 8192 floats took 0.39 ms without padding and 0.21 ms with one column. (The copy along rows, with one load a thread instead of four, took 0.22 ms: it probably has fewer loads in flight. PyTorch's copy took 0.13 ms.)
+# One column of padding spreads a column of the tile over all 32 banks. Eight columns do not: 40 and 32 share the factor 8, so eight lanes still meet in each bank that is used. Padding removes every conflict if it makes the row's length odd. On an H200, a transposition of 8192 × 8192 floats took 0.39 ms without padding and 0.20 ms with one column. (The copy along rows, with one load a thread instead of four, took 0.22 ms: it probably has fewer loads in flight. PyTorch's copy took 0.13 ms.)
 #
 # > **Answer.** A request moves whole sectors, not single floats. If neighbouring lanes take neighbouring addresses, a request uses all bytes of its sectors. If they take neighbouring rows, it uses 4 of each 32 bytes. An algorithm that needs columns reads rows into a padded tile of shared memory and takes the columns from there.
 #
@@ -360,7 +360,7 @@ coarse_share.answer(found[4] / found[1])
 # %% [markdown]
 # In global memory, only the reads of $A$ shrink with $R$. Each block still makes 16 rows of outputs, so each number of $B$ is read by as many blocks as before. In shared memory, a thread reads a number of $A$'s tile once for $R$ products, so the reads of that tile shrink too. (If yours do not, your kernel reads `left[y][p]` inside the loop over `q`. NVIDIA's compiler would read it once; we count what you wrote.)
 #
-# On an H200, with all sides 4096, the plain tile took 17.0 ms, $R = 2$ took 14.1 ms and $R = 4$ took 12.5 ms. PyTorch's product (cuBLAS, in single precision) took 2.7 ms; lesson 3 shows one of the ideas behind it.
+# On an H200, with all sides 4096, the plain tile took 16.9 ms, $R = 2$ took 14.1 ms and $R = 4$ took 12.4 ms. PyTorch's product (cuBLAS, in single precision) took 2.7 ms; lesson 3 shows one of the ideas behind it.
 #
 # > **Answer.** A number of $A$ is read once by each block that needs it: $\lceil n/T \rceil$ times instead of $n$ times, for a tile of side $T$. If each thread makes several outputs, the tile grows and the block needs no more threads.
 #
@@ -423,9 +423,9 @@ Markdown("\n".join(lines))
 #
 # | kernel | wavefronts, as counted above | ms |
 # |---|---|---|
-# | square_product<16> | 2.12 | 17.0 |
-# | square_product<32> | 2.06 | 15.5 |
-# | coarse_product<4> | 1.39 | 12.5 |
+# | square_product<16> | 2.12 | 16.9 |
+# | square_product<32> | 2.06 | 15.4 |
+# | coarse_product<4> | 1.39 | 12.4 |
 # | register_product<2> | 1.09 | 8.5 |
 # | register_product<4> | 0.55 | 4.9 |
 #
@@ -509,15 +509,15 @@ Markdown("\n".join(lines))
 # %% [markdown]
 # By hand, 8 warps start $8 \cdot 36 = 288$ requests in about $500 + 36$ clocks: 54 %. Twice the warps start twice the requests, until the scheduler is busy. Between two waits, a warp of `register_product<4>` starts 128 reads of the tiles, four times as many, so fewer warps hide the same wait: 8, all that the registers allow, keep the scheduler busy.
 #
-# Is it so on a GPU? We gave each block shared memory that it does not use, so that fewer blocks fit, and timed the products on an H200 (all sides 4096, ms):
+# Is it so on a GPU? We gave each block shared memory that it does not use, so that fewer blocks fit, and timed the products on an H200 (all sides 4096, ms; an H100 differed by 5 % at most):
 #
 # | resident warps (of a scheduler) | 8 (2) | 16 (4) | 32 (8) | 64 (16) |
 # |---|---|---|---|---|
-# | square_product<16> | 83.5 | 43.5 | 22.4 | 17.0 |
-# | register_product<2> | 28.7 | 14.8 | 9.47 | 8.58 |
-# | register_product<4> | 9.96 | 5.91 | 4.96 | no room |
+# | square_product<16> | 81.7 | 42.8 | 22.2 | 17.0 |
+# | register_product<2> | 28.3 | 14.6 | 9.37 | 8.57 |
+# | register_product<4> | 9.83 | 5.88 | 4.95 | no room |
 #
-# There, too, work for each thread takes the place of warps: with 16 resident warps, `register_product<4>` reaches 84 % of its best speed, and `square_product<16>` only 39 %. With 8, `register_product<4>` is even faster than `square_product<16>` with 64, but there its fewer wavefronts help as well.
+# There, too, work for each thread takes the place of warps: with 16 resident warps, `register_product<4>` reaches 84 % of its best speed, and `square_product<16>` only 40 %. With 8, `register_product<4>` is even faster than `square_product<16>` with 64, but there its fewer wavefronts help as well.
 #
 # > **Answer.** The square block moves fewer bytes: it loads $h + w$ numbers for $hw$ multiply-adds, and the square has the smallest $h + w$. A thread that makes a square of outputs saves reads of shared memory in the same way. The price is registers: they limit how many warps are resident. But if each thread makes more outputs, fewer warps hide the loads.
 #

@@ -175,7 +175,7 @@ Markdown("\n".join(lines))
 # %% [markdown]
 # The interleaved sum makes 47 passes: 8 in each of the first five steps, then 4, 2 and 1. The packed sum makes the same additions in 12: 4, then 2, then 1 in each of six steps. But it needs as many wavefronts as the interleaved sum: its active lanes read words $2s$ apart, so several lanes want words of one bank. The halved sum reads neighbouring words, and needs few passes and few wavefronts. The sum by shuffles makes 5 passes in each of 8 warps, and then 7 in one thread: 47. But it needs a third of the halved sum's wavefronts, and a single barrier.
 #
-# An H200 summed 134 million numbers in blocks of 256: interleaved in 0.58 ms, packed in 0.74 ms, halved in 0.56 ms, by shuffles in 0.38 ms. So passes alone do not decide the time: packed, with 12, was the slowest, and the sum by shuffles, with 47, the fastest. (Times on an H200 come from `make gpu`; `data/gpu/` holds the record.)
+# An H200 summed 134 million numbers in blocks of 256: interleaved in 0.58 ms, packed in 0.74 ms, halved in 0.56 ms, by shuffles in 0.37 ms. So passes alone do not decide the time: packed, with 12, was the slowest, and the sum by shuffles, with 47, the fastest. (Times on an H200 come from `make gpu`; `data/gpu/` holds the record.)
 #
 # > **Answer.** A warp executes every branch that at least one of its lanes takes. If all of its lanes agree, an `if` costs no further pass. So give the work of a step to neighbouring threads, and let them use neighbouring words.
 
@@ -273,7 +273,7 @@ worst_request.answer(found["scan_tree", 0][1])
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# The tree makes fewer than half of the accesses and still needs *twice* the wavefronts. (An H200 counted 1.7 times the wavefronts.) In the tree, neighbouring lanes read words 2, 4, 8, … apart: words 8 apart lie in four banks, eight in each. Skipping one word in every 32 (*padding*) removes all conflicts here; only then does the tree need fewer wavefronts. The tree also needs twice the barriers, and one more before the result is read. On an H200, scanning 134 million numbers in blocks of 256 took 0.63 ms in steps, 1.16 ms by the tree, and 0.55 ms by the padded tree. **Fewer operations help only if operations are the bottleneck.**
+# The tree makes fewer than half of the accesses and still needs *twice* the wavefronts. (An H200 counted 1.7 times the wavefronts.) In the tree, neighbouring lanes read words 2, 4, 8, … apart: words 8 apart lie in four banks, eight in each. Skipping one word in every 32 (*padding*) removes all conflicts here; only then does the tree need fewer wavefronts. The tree also needs twice the barriers, and one more before the result is read. On an H200, scanning 134 million numbers in blocks of 256 took 0.62 ms in steps, 1.16 ms by the tree, and 0.55 ms by the padded tree. **Fewer operations help only if operations are the bottleneck.**
 #
 # ### Histogram: many threads, one bin
 #
@@ -316,9 +316,9 @@ fewer_atomics.answer(len(x) / atomics)
 Markdown("\n".join(lines))
 
 # %% [markdown] claims="15-histogram"
-# The direct kernel makes $n$ global atomics, and the kernel with private bins 256 for each block. So a block saves atomics only if it counts more bytes than it has bins. An H200 counted 268 million random bytes in 69 ms with bins in global memory, and in 0.38 ms with bins for each block.
+# The direct kernel makes $n$ global atomics, and the kernel with private bins 256 for each block. So a block saves atomics only if it counts more bytes than it has bins. An H200 counted 268 million random bytes in 69 ms with bins in global memory, and in 0.37 ms with bins for each block.
 #
-# *Within* a warp, privatization changes nothing: as many atomics are in sequence as before. For equal bytes, the H200 took 196 ms with bins in global memory, nearly three times as long as for random bytes. With bins in shared memory it took 0.38 ms for both: counts do not tell why.
+# *Within* a warp, privatization changes nothing: as many atomics are in sequence as before. For equal bytes, the H200 took 196 ms with bins in global memory, nearly three times as long as for random bytes. With bins in shared memory it took 0.37 ms for both: counts do not tell why.
 #
 # In counts, a photograph lies between: neighbouring pixels are alike, so more lanes want one bin than with random bytes. The record below counts random pieces of two photographs; a piece has 256 groups of 32 bytes. For `china.jpg` it has 887, so 3.5 for 32 bytes. The table above has 7.7, because its rows include the sky; no piece in the record reaches that high.
 

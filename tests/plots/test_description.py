@@ -56,6 +56,8 @@ def not_numbers(ax):
          'Line "limit": level at 3.'),
         (lambda ax: [ax.broken_barh([(0, 1)], (0, 1)), ax.set_yticks([0, 1], ["rank 0", "rank 1"])],
          "Rows: rank 0, rank 1."),
+        (lambda ax: [ax.plot([1, 2], [3, 4]), ax.set_xticks([1, 2], ["LeNet", "GRU"])],
+         "Columns: LeNet, GRU. Line: from 3 at 1 to 4 at 2."),
         (marks, "A map of 2 × 3 values, from 0 to 5. Written in it: here."),
         (photograph, "the source. A picture of 4 × 5 points."),
         (lambda ax: ax.figure.colorbar(ax.pcolormesh(np.ones((2, 2))), ax=ax),

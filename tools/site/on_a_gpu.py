@@ -220,33 +220,32 @@ def _kernels(by_gpu: ByGPU) -> str:
         why = WHY[kinds[index]] if kinds[index] not in kinds[index + 1 :] else ""
         conclusion = f"{_conclusion(kernels, by_gpu)} {why}".rstrip()
         parts += [_table(["kernel", "how", *heads], body), conclusion]
-    for gpu, rows in by_gpu.items():
-        parts += _few_warps(gpu, rows)
+    parts += _few_warps(by_gpu)
     return "\n\n".join(["## The other kernels", OTHERS, *parts])
 
 
-def _few_warps(gpu: str, rows: Iterable[records.Row]) -> list[str]:
-    """Return the times of products with fewer resident warps; nothing if a record has none."""
-    times_of: dict[str, dict[int, float]] = {}
-    for row in rows:
-        if found := re.fullmatch(r"(\S+), (\d+) resident warps", row.name):
-            times_of.setdefault(found[1], {})[int(found[2])] = row.value / 1e3
-            side = row.parameters["side"]
-    if not times_of:
-        return []
-    warps = sorted({number for there in times_of.values() for number in there})
-    body = [
-        [f"`{name}`", *(f"{there[n]:.2f}" if n in there else "no room" for n in warps)]
-        for name, there in times_of.items()
-    ]
-    return [
-        "### Fewer resident warps",
+def _few_warps(by_gpu: ByGPU) -> list[str]:
+    """Return the times of products with fewer resident warps; nothing if no record has them."""
+    tables, side = [], 0
+    for gpu, rows in by_gpu.items():
+        times_of: dict[str, dict[int, float]] = {}
+        for row in rows:
+            if found := re.fullmatch(r"(\S+), (\d+) resident warps", row.name):
+                times_of.setdefault(found[1], {})[int(found[2])] = row.value / 1e3
+                side = row.parameters["side"]
+        warps = sorted({number for there in times_of.values() for number in there})
+        body = [
+            [f"`{name}`", *(f"{there[n]:.2f}" if n in there else "no room" for n in warps)]
+            for name, there in times_of.items()
+        ]
+        tables += [_table([f"{_short(gpu)}: resident warps", *warps], body)] if body else []
+    text = (
         f"Products of {side:,} × {side:,} numbers, with shared memory that nobody uses: it leaves "
         "room for fewer warps on a multiprocessor. The table shows milliseconds; the last number "
-        "of a row is with as many warps as fit. The more outputs a thread makes, the fewer warps "
-        "a kernel needs to come near that time.",
-        _table([f"{_short(gpu)}: resident warps", *warps], body),
-    ]
+        "of a row is with as many warps as fit. Of these kernels, the one whose threads make the "
+        "most outputs needs the fewest warps to come near that time."
+    )
+    return ["### Fewer resident warps", text, *tables] if tables else []
 
 
 OTHERS = """Kernels of notebooks [14](notebooks/14_cuda_bytes_and_shapes.ipynb) and [15](notebooks/15_cuda_threads_that_meet.ipynb) ran beside PyTorch's function for the same task, in single precision. Every result agreed with PyTorch's. Sums and scans stay within a block, PyTorch's too. *Times as fast* divides PyTorch's time by the kernel's. With PAD = 1, arrays in shared memory skip a word after every 32, so that fewer threads want the same bank."""  # noqa: E501
