@@ -250,7 +250,7 @@ CLAIMS = [
         experiment=order_statistics,
         seeds=FIVE,
         settings={
-            "b = 1, late ones let go": {"backups": 1},
+            "b = 1, late ones drop theirs": {"backups": 1},
             "b = 1, late ones finish": {"backups": 1, "abandon": False},
             "b = 2, late ones finish": {"backups": 2, "abandon": False},
         },
@@ -281,8 +281,8 @@ CLAIMS = [
     ),
     Claim(
         id="12-backup-bias",
-        sentence="What only the slow worker has seen is not learned when its gradients come too "
-        "late: lower accuracy on its digits with a backup worker.",
+        sentence="Where a slow worker's gradients are dropped, the model is less accurate on the "
+        "digits that only this worker has.",
         experiment=bias,
         seeds=FIVE,
         settings={"6 times slower": {"slow": 0.06}, "3 times slower": {"slow": 0.03}},

@@ -130,7 +130,7 @@ def links(rows: Sequence[Row], sent: Mapping[str, float], title: str, ax=None):
         at = [places[row.parameters["rate"]] + aside for row in mine]
         ax.plot(
             at, [_predicted(row, sent[name]) for row in mine], "_", color=BLACK, markersize=22,
-            markeredgewidth=3,
+            markeredgewidth=3, zorder=3,
         )  # fmt: skip
         shade = VERMILION if name == "float32" else colour(i - 1)
         look = {"color": shade, "marker": marker(i), "markersize": 13, "markeredgecolor": "white"}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from helpers.plots.style import BLACK, GREY, PALETTE, colour, ensure_axes, few_decades, panels
+from helpers.plots.style import BLACK, GREY, PALETTE, colour, few_decades, panels
 from helpers.plots.web.page import embed
 
 if TYPE_CHECKING:
@@ -20,19 +20,21 @@ _MARKERS = "os^Dv"
 def drift(curves):
     """Draw how far replicas are apart, step by step, beside what the noise predicts.
 
-    ``curves`` are (name, steps, measured, predicted), the last None or an array.
+    ``curves`` are (name, steps, measured, predicted), the last None or an array; each has a panel
+    with a scale of its own.
     """
-    ax = ensure_axes(figsize=(9.5, 4.8))
-    for i, (name, steps, measured, predicted) in enumerate(curves):
+    axes = panels(len(curves), figsize=(9.5, 4.8))
+    for i, (ax, (name, steps, measured, predicted)) in enumerate(zip(axes, curves, strict=True)):
         look = {"color": colour(i), "markevery": max(1, len(steps) // 12)}
         ax.plot(steps, measured, "-", marker=_MARKERS[i % 5], label=name, **look)
         if predicted is not None:
-            dashed = {"linestyle": _STYLES[1 + i % 3], "marker": "", "color": colour(i)}
-            ax.plot(steps, predicted, linewidth=1.8, label=f"{name}, predicted", **dashed)
-    ax.figure.set_label("How far replicas are apart, measured and predicted")
-    ax.set(xlabel="steps", ylabel="consensus distance Ξ", ylim=(0, None))
-    ax.figure.legend(loc="outside lower center", ncols=4)
-    return ax
+            ax.plot(steps, predicted, "--", marker="", color=BLACK, linewidth=1.8,
+                    label="predicted" if i == len(curves) - 1 else None)  # fmt: skip
+        ax.set(xlabel="steps", ylim=(0, None))
+    axes[0].figure.set_label("How far replicas are apart, measured and predicted")
+    axes[0].set_ylabel("consensus distance Ξ")
+    axes[0].figure.legend(loc="outside lower center", ncols=len(curves) + 1)
+    return axes
 
 
 def fastest(rows):

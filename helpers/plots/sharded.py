@@ -128,7 +128,8 @@ def steps(plans: Sequence[Any], measured: Sequence[float] | None = None) -> Axes
         longest = max(longest, left)
     if measured is not None:
         ax.plot([1e3 * t for t in measured], range(len(measured)), "D", color=style.BLACK,
-                linestyle="none", markersize=8, label="measured")  # fmt: skip
+                linestyle="none", markersize=9, markeredgecolor="white", markeredgewidth=1.5,
+                label="measured")  # fmt: skip
     ax.set_yticks(range(len(plans)), [str(plan.layout) for plan in plans])
     ax.set_ylim(len(plans) - 0.5, -0.5)
     ax.figure.set_label("A step of each layout: predicted parts, and measured")

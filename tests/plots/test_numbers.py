@@ -76,8 +76,9 @@ CURVE = {"segments": [(10, 1.5), (5, 2.0)]}
         (lambda: graph.memory_against_time(CURVE, {"√n": (5, 2.0)}, {"the source": 7}),
          ["logarithmic", 'Line "segments": from 2 at 5 to 1.5 at 10. Written in it: √n; the sou']),
         (lambda: local.drift([("H = 2", np.arange(3), [0, 1, 0], None),
-                              ("b", np.arange(3), [1, 2, 3], [1, 1, 1])]),
-         ['Line "H = 2": from 0 at 0 to 0 at 2, most 1. Line "b": from 1 at 0 to 3 at 2.']),
+                              ("b", np.arange(3), [1, 2, 3], [1, 1, 1])])[0],
+         ['Line "H = 2": from 0 at 0 to 0 at 2, most 1. Panel 2 of 2',
+          'Line "b": from 1 at 0 to 3 at 2. Line "predicted": from 1 at 0 to 1 at 2.']),
     ],
 )  # fmt: skip
 def test_a_figure_draws_what_it_was_given(draw, says):
