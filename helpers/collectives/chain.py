@@ -96,5 +96,5 @@ register(
         one_a_piece,
         from_everybody,
     ),
-    Allreduce("chain", "allreduce: chain (naive)", allreduce, path, sent),
+    Allreduce("chain", "allreduce: chain", allreduce, path, sent),
 )

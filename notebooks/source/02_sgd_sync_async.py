@@ -26,7 +26,7 @@
 # %% [markdown]
 # ## Set-up
 #
-# Each of the four ranks uses one thread. The data are 5 000 handwritten digits, of which 1 000 are kept for testing. The network is *LeNet*, a small convolutional network of 1998.
+# The data are 5 000 handwritten digits, of which 1 000 are kept for testing. The network is *LeNet*, a small convolutional network of 1998.
 
 # %%
 from dataclasses import dataclass
@@ -77,7 +77,7 @@ style.use()
 guess = Predictions()
 
 # %% [markdown]
-# The next cell records two short trainings. A bar is a gradient being computed; in the gaps a rank waits. A gradient takes 30 ms, on rank 3 (long bars) 120 ms. In the upper part, all ranks wait for each other in every step. In the lower part, rank 0 is a server that answers each worker at once. **Click *play*.** Which part computes more gradients? Whose gradients are out of date when they arrive?
+# The next cell records two short trainings. Each bar is one gradient being computed; in the gaps, ranks wait. A gradient takes at least 30 ms, on rank 3 (long bars) 120 ms. Above, all ranks wait for each other in every step. Below, ranks 1 to 3 are *workers*: they send each gradient to rank 0, the *server*, which answers at once. **Click *play*.** Which part computes more gradients? Whose gradients are most out of date when they arrive? (The last picture of lesson 3 answers.)
 
 # %%
 from helpers.plots.data_parallel import waiting
@@ -97,11 +97,11 @@ waiting(recorded, late=3)
 #
 # ### One process
 #
-# SGD in PyTorch has four calls: the forward pass computes the loss, `backward` the gradient of every parameter (`.grad`), `step` moves the parameters against it, and `zero_grad` clears it. For a batch $D$ of $B$ samples:
+# A step of SGD in PyTorch has four calls: `zero_grad` clears the old gradients, the forward pass computes the loss, `backward` computes the gradient of every parameter (`.grad`), and `step` moves the parameters against it. For a batch $D$ of $B$ samples:
 #
 # $$v \leftarrow \mu\, v + g, \qquad \theta \leftarrow \theta - \lambda\, v, \qquad g = \nabla_\theta \frac{1}{B} \sum_{i \in D} \mathrm{loss}(x_i, y_i; \theta)$$
 #
-# The velocity $v$ remembers earlier gradients: with $\mu = 0.9$, each gradient in the end moves $\theta$ ten times as far as with $\mu = 0$. Here are eight digits, and 100 batches of training:
+# The velocity $v$ remembers earlier gradients: in the end a gradient moves $\theta$ $1 + \mu + \mu^2 + \dots$ times as far as with $\mu = 0$, ten times with $\mu = 0.9$. Here are eight digits, and 100 batches of training:
 
 # %%
 figure, axes = plt.subplots(1, 8, figsize=(10, 1.7))
@@ -129,9 +129,9 @@ print(f"loss of the first ten batches {np.mean(losses[:10]):.2f}, last {np.mean(
 # %% [markdown]
 # ### `torch.distributed` over MPI, in ten lines
 #
-# PyTorch sends messages through a *[backend](glossary.md#backend)*. The PyTorch that `pip` installs has no backend for MPI; the author of a blog post of 2018 spent four days building a PyTorch with one. `helpers.torch_mpi` is a backend in Python over mpi4py, and needs no building. With `mpi://`, rank and size come from MPI.
+# PyTorch sends messages through a *[backend](glossary.md#backend)*. The PyTorch that `pip` installs has none for MPI. `helpers.torch_mpi` is one, in Python over mpi4py, and needs no building. The address `mpi://` says that rank and size come from MPI.
 #
-# A tutorial adds 1, 2 and 3 on three ranks with `all_reduce`, and prints 0.
+# A tutorial adds 1, 2 and 3 on three ranks with `all_reduce`, and prints 0. (`new_group` leaves out rank 3.)
 #
 # > **Predict.** What is the right answer? (Type your number in place of the dots.) And how can a program print 0?
 
@@ -161,7 +161,7 @@ three_summed = cluster.run(lambda: added.item())[0]
 guess.answer("the sum of 1, 2 and 3 on three ranks", three_summed)
 
 # %% [markdown]
-# (One way to print 0: make a second tensor, of zeros, for the result. `all_reduce` writes the sum into its argument.)
+# `all_reduce` writes the sum into its argument: a second tensor of zeros, made for the result, stays 0.
 #
 # ### Gradients add
 #
@@ -169,7 +169,7 @@ guess.answer("the sum of 1, 2 and 3 on three ranks", three_summed)
 #
 # $$\nabla_\theta \frac{1}{RB} \sum_{i \in D} \mathrm{loss}_i = \frac{1}{R} \sum_{r=1}^{R} \underbrace{\nabla_\theta \frac{1}{B} \sum_{i \in D_r} \mathrm{loss}_i}_{g_r}$$
 #
-# The *mean* of the replicas' gradients is the gradient of the whole batch: $R$ replicas with batch size $B$ are one process with batch size $R \cdot B$. By hand, on four ranks: let $\mathrm{loss}_i = \frac12 (\theta - x_i)^2$ with $\theta = 0$ and $x = 1, 2, 3, 6$. One process gets $-(1 + 2 + 3 + 6)/4 = -3$.
+# The *mean* of the replicas' gradients is the gradient of the whole batch: $R$ replicas with batch size $B$ are one process with batch size $R \cdot B$. By hand, on four ranks: let $\mathrm{loss}_i = \frac12 (\theta - x_i)^2$ with $\theta = 0$ and $x = 1, 2, 3, 6$. The gradient is $\theta - x_i$. One process gets $-(1 + 2 + 3 + 6)/4 = -3$, and so should four ranks:
 
 # %%
 # %%ranks
@@ -246,7 +246,7 @@ for parameter in model.parameters():
 show("after: ")
 
 # %% [markdown]
-# From here on only gradients are sent. A *scheme* says how: the training loop calls its methods before the backward pass, after it, and after the optimizer's step. Five schemes train for 40 steps: MPI's allreduce, the course's ring ([08](08_allreduce_animation.ipynb)), `torch.distributed` tensor by tensor, PyTorch's `DistributedDataParallel` (explained in lesson 2), and **your** function. Beside them, one process trains with batches of $4 \cdot 8$.
+# From here on only gradients are sent. A *scheme* is a class that says how. Five schemes train for 40 steps: MPI's allreduce, the course's ring ([08](08_allreduce_animation.ipynb)), `torch.distributed` tensor by tensor, PyTorch's `DistributedDataParallel` (explained in lesson 2), and **your** function. Beside them, one process trains with batches of $4 \cdot 8$.
 #
 # > **Predict.** After 40 steps, what is the largest difference between a replica's parameters and the single process's? And between two replicas'?
 
@@ -281,9 +281,9 @@ claims.evidence("02-one-larger-batch-double")
 # %% [markdown]
 # ### Exceptions
 #
-# The derivation needs a loss that is a sum over samples. Does the mean gradient of four parts equal the gradient of the whole batch?
+# The derivation needs a loss that is a sum over samples. Not every network has one.
 #
-# > **Predict.** In how many of three networks do the two gradients differ by more than rounding: a plain one, one with BatchNorm, and one with dropout?
+# > **Predict.** In how many of three networks does the mean gradient of four parts differ from the whole batch's by more than rounding: a plain one, one with BatchNorm, and one with dropout?
 
 # %%
 guess["networks of three that break it"] = ...
@@ -312,7 +312,7 @@ for name, layer in (
 guess.answer("networks of three that break it", exceptions)
 
 # %% [markdown]
-# **BatchNorm** subtracts the mean *of the batch*, so a sample's loss depends on the rest of its batch. (`SyncBatchNorm` averages over all replicas.) **Dropout** draws a mask for each sample; other processes draw other masks, so the gradients agree only on average. The third exception is unequal parts: `DistributedDataParallel` takes the plain mean.
+# **BatchNorm** subtracts the mean *of the batch*, so a sample's loss depends on the rest of its batch. (`SyncBatchNorm` averages over all replicas.) **Dropout** draws new masks in every forward pass, so the gradients agree only on average. The third exception is unequal parts: `DistributedDataParallel` takes the plain mean.
 #
 # ### A part of the data for each
 #
@@ -355,11 +355,11 @@ print("train's order:" if own is None else "your shards:", end=" ")
 print(f"accuracy {four.accuracy:.1%} after {four.updates} updates")
 
 # %% [markdown]
-# PyTorch's `DistributedSampler` does this if your loop calls `set_epoch(epoch)`. Otherwise every epoch has the order of epoch 0, without a warning.
+# PyTorch's `DistributedSampler` with `drop_last=True` does this if your loop calls `set_epoch(epoch)`. Without `set_epoch` every epoch has the order of epoch 0, without a warning.
 #
 # ### Another batch, another rate
 #
-# Four replicas are one process *with four times the batch*. One process with $B = 8$ and the same rate, trained on as many samples, ends elsewhere:
+# Four replicas are one process *with four times the batch*. How accurate is one process with $B = 8$, at the same rate and after as many samples?
 
 # %%
 alone = cluster.run(lenet.alone, steps=600, **settings)[0]
@@ -367,7 +367,7 @@ for run in (four, alone):
     print(f"{run.scheme:17s}{run.updates:4d} updates, accuracy {run.accuracy:.1%}")
 
 # %% [markdown] claims="02-own-rate"
-# The single process makes four times as many updates, each with a noisier gradient. In the record its accuracy is 15 points below the replicas' if both train at 0.02. Of five rates, 0.02 is the best for the replicas, and 0.005 for the single process. With each at its best rate, the accuracies differ by less than one point, and five seeds do not decide which is better:
+# The single process makes four times as many updates. In the record (five seeds, 1 500 gradients) its accuracy is 15 points below the replicas' if both train at 0.02. Of five rates, 0.02 is the best for the replicas, and 0.005 for the single process. With each at its best rate, the accuracies differ by less than one point, and the seeds do not decide which is better:
 
 # %%
 claims.evidence("02-own-rate")
@@ -384,7 +384,7 @@ claims.evidence("02-own-rate")
 #
 # ### By hand
 #
-# An epoch has 100 samples, in batches of 10. A batch takes 4 ms, an average 3 ms. One process makes ten steps of 4 ms: 40 ms. Two replicas make five steps of $4 + 3$ ms: 35 ms. With averages of 5 ms they need 45 ms, and one process is faster. In general, an epoch of $N$ samples takes one process $\frac{N}{B} T_\text{comp}$, and $R$ replicas $\frac{N}{R B} (T_\text{comp} + T_\text{sync})$. The replicas are faster exactly if
+# An epoch has 100 samples, in batches of 10. A batch takes 4 ms, an average of the gradients 3 ms. One process makes ten steps of 4 ms: 40 ms. Two replicas make five steps of $4 + 3$ ms: 35 ms. With averages of 5 ms they need 45 ms, and one process is faster. In general, an epoch of $N$ samples takes one process $\frac{N}{B} T_\text{comp}$, and $R$ replicas $\frac{N}{R B} (T_\text{comp} + T_\text{sync})$. The replicas are faster exactly if
 #
 # $$\frac{T_\text{sync}}{T_\text{comp}} < R - 1$$
 #
@@ -413,14 +413,14 @@ print(f"rank 0: {ring_steps} messages, {ring_bytes:,} bytes, all to rank {to}")
 guess.answer("bytes that leave a rank in the ring, in thousands", ring_bytes / 1000)
 
 # %% [markdown]
-# Each rank sends $2(R-1) = 6$ messages of a quarter of the gradients: $2(R-1)/R = 1.5$ times all gradients. $T_\text{sync}$ does not depend on the batch, while $T_\text{comp} = a + bB$ grows with $B$. So replicas pay from some batch size on.
+# Each rank sends $2(R-1) = 6$ messages of a quarter of the gradients: $2(R-1)/R = 1.5$ times all gradients. $T_\text{sync}$ does not depend on the batch, while $T_\text{comp} = a + bB$ grows with it: $a$ is spent once per batch, $b$ on each sample. So replicas pay from some batch size on.
 #
 # ### Two networks, two links
 #
 # For two networks we measure $T_\text{comp}$ with rank 0 alone (the others sleep), then $T_\text{sync}$, then whole steps:
 #
 # - **LeNet**, with gradients sent through memory. Its convolutions use each weight up to 784 times per sample: much to compute, little to send.
-# - **A wide perceptron**, two dense layers of 814 090 parameters, each used once per sample. Its gradients are sent over **TCP**, as between machines.
+# - **A wide perceptron**, with 814 090 parameters in two dense layers. Each parameter is used once per sample. Gradients are sent over **TCP**, as between machines.
 
 # %%
 sizes = {2: (1, 4, 16, 32, 64), 4: (1, 4, 16, 32, 64)}
@@ -476,7 +476,9 @@ for points, name, times in zip((lenet2, wide), ("LeNet", "the perceptron"), fits
     found = time_model.crossing_batch([p.batch for p in points], ratios, 2)
     if found is None:  # no crossing: they pay from the smallest batch on, or with none
         found = points[0].batch if ratios[0] < 1 else f"beyond {points[-1].batch}"
-    guess.answer(f"the batch from which {name} pays", found)
+    guess.answer(
+        f"the batch from which {name} pays", found if isinstance(found, str) else round(found)
+    )
     crossed = predict_crossing(*(1e3 * t for t in times), 2)
     by_function.append(f"B = {crossed} for {points[0].name}")
 print("your function:", "; ".join(by_function))
@@ -485,7 +487,7 @@ style.doubt(ax.figure, others)
 plt.show()
 
 # %% [markdown]
-# Left: the dotted line is your $B$ for the perceptron. Right: where a solid line is above 1, the replicas did pay. Open marks have more ranks than cores.
+# Left: the answer for the perceptron is where its measured curve falls below 1. Your $B$ (dotted) comes from the fitted line, so it may differ. Right: where a solid line is above 1, the replicas did pay. Open marks have more ranks than cores.
 
 # %%
 points = lenet2 + lenet4 + wide
@@ -496,11 +498,11 @@ together = np.median([p.compute / p.alone for p in lenet4])
 print(f"four ranks together need {together:.1f} times T_comp of one alone (median)")
 
 # %% [markdown]
-# The formula assumes that $T_\text{comp}$ is the same alone and together. Where ranks share cores, $T_\text{comp}$ grows, on an otherwise idle machine by a factor of about $R$ / cores, and the predicted speed-up is out of reach.
+# The formula assumes that $T_\text{comp}$ is the same alone and together. Where ranks share cores, $T_\text{comp}$ grows (last line), and the predicted speed-up is out of reach.
 #
 # ### A core for each rank, and a link between them
 #
-# Each rank is now [paced](glossary.md#paced), as if it had a core: it computes for real, then sleeps until 10 ms have passed. Each rank also gets its own [host](glossary.md#host) inside this machine, with links of a rate that you choose. A small model with 65.6 kB of gradients trains on 20 batches.
+# Each rank is now [paced](glossary.md#paced), as if it had a core: it computes for real, then sleeps until 10 ms have passed. Each rank also gets its own [host](glossary.md#host) inside this machine; we set the link's rate. A small model with 65.6 kB of gradients trains on 20 batches.
 #
 # > **Predict.** What is $T_\text{sync}/T_\text{comp}$ for two ranks at 10 Mbit/s, with $2(R-1)/R$ times 65.6 kB to send?
 
@@ -527,7 +529,7 @@ guess.answer("T_sync/T_comp at 10 Mbit/s", ratio)  # of the last link
 on_links.say()
 
 # %% [markdown] claims="02-link-speed"
-# $R - 1$ is 1 here, so two ranks should lose on the slowest link and win on the other two. The record compares the measured speed-up with the predicted $R/(1 + T_\text{sync}/T_\text{comp})$; *equal* means within 15 %. Look for *fails*: eight replicas miss the prediction on the two faster links, where two cores compute and send for eight ranks. The formula has no term for this. At 80 ms for each batch (last two rows), eight replicas come within 12 % of it.
+# (Packet headers raise the ratio from 5.2 to 5.5.) $R - 1$ is 1 here, so two ranks should lose on the slowest link and win on the other two. The record compares the measured speed-up with the predicted $R/(1 + T_\text{sync}/T_\text{comp})$; *equal* means within 15 %. Look for *fails*: eight replicas miss the prediction on the two faster links, where two cores compute and send for eight ranks. The formula has no term for shared cores. At 80 ms for each batch (last two rows), eight replicas come within 12 % of it.
 
 # %%
 claims.evidence("02-link-speed")
@@ -535,7 +537,7 @@ claims.evidence("02-link-speed")
 # %% [markdown]
 # ### Send during the backward pass
 #
-# The backward pass reaches the last layer first. `DistributedDataParallel` sends finished gradients, in [buckets](glossary.md#bucket), while earlier layers still compute. With a perfect *overlap*, a step takes $\max(T_\text{comp}, T_\text{sync})$ in place of the sum. Below, each of eight layers computes for 5 ms (it sleeps) and has 33 kB of gradients to send, over 100 Mbit/s. Only the gradient that is ready last cannot overlap. (A processor that computes for real and also moves the bytes gains less.)
+# The backward pass computes the last layer's gradient first. `DistributedDataParallel` sends finished gradients, in [buckets](glossary.md#bucket), while earlier layers still compute. With a perfect *overlap*, a step takes $\max(T_\text{comp}, T_\text{sync})$ in place of the sum. Below, each of eight layers computes for 5 ms (it sleeps, so the processor is free for messages) and has 33 kB of gradients to send, over 100 Mbit/s. Only the gradient that is ready last cannot overlap.
 
 
 # %%
@@ -568,7 +570,7 @@ except StartError as error:
 # %% [markdown]
 # ### The same batch, more ranks
 #
-# So far each replica kept its $B$, so $R$ replicas made a batch of $R \cdot B$ (*weak scaling*). In *strong scaling* the whole batch stays the same: of 64 samples, each replica gets $64/R$. $T_\text{comp}$ shrinks to $a + 64\,b/R$, but $a$ and $T_\text{sync}$ remain, so the speed-up stays below $R$:
+# So far each replica kept its $B$, so $R$ replicas made a batch of $R \cdot B$ (*weak scaling*). In *strong scaling* the whole batch stays the same: of 64 samples, each replica gets $64/R$. $T_\text{comp}$ shrinks to $a + 64\,b/R$, but $a$ and $T_\text{sync}$ remain, so the speed-up stays below $R$. (Shared cores lower it further.)
 
 # %%
 others.say()
@@ -615,7 +617,7 @@ plt.show()
 #
 # ### A server that does not wait
 #
-# An *asynchronous* worker fetches the parameters, computes a gradient on its own data, and pushes it. The server updates at once and answers this worker only. While a worker computes, other workers' gradients change the server's parameters, so its gradient belongs to parameters that are $\tau$ updates old. This $\tau$ is its *staleness*.
+# An *asynchronous* worker fetches the parameters, computes a gradient on its own data, and pushes it. The server updates at once and answers this worker only. While a worker computes, other workers' gradients change the server's parameters, so this worker's gradient belongs to parameters that are $\tau$ updates old. This $\tau$ is its *staleness*.
 #
 # > **Predict.** Two workers push at once, each a gradient of four layers, layer by layer. The server takes every layer from *anyone* (`MPI.ANY_SOURCE`). How many of the two gradients mix layers of both workers?
 
@@ -721,8 +723,8 @@ plt.show()
 #
 # | question | synchronous, no server | synchronous, a server | asynchronous |
 # |---|---|---|---|
-# | copies of the model? | $R$, always equal | $W$, always equal | $W$, of different staleness |
-# | what *must* the server store? | there is none | $\theta$, $v$, an arriving gradient | the same, and the count of updates |
+# | copies of the model? | $R$, always equal | $W$, always equal | $W$, of different ages |
+# | what *must* the server store? | there is none | $\theta$, $v$, an arriving gradient | $\theta$, $v$, an arriving gradient, the count of updates |
 # | what *must* a worker store? | $\theta$, $g_r$, $v$ | $\theta$, $g_r$ | $\theta$, $g_r$, the count at its last fetch |
 # | what is sent in a step? | gradients, summed on the way | $g_r$ to the server, $\theta$ back | hello and ready; $g_r$ to the server, $\theta$ back |
 #
@@ -761,7 +763,7 @@ if counted is not None:
 # %% [markdown]
 # ### What staleness costs
 #
-# To see the price of staleness, change nothing else: one process and the asynchronous server use the same rate and batch, no momentum, and make as many updates. Beside them, four replicas make half as many updates, each with the mean of four gradients.
+# To isolate staleness, one process and the asynchronous server have the same rate and batch, no momentum, and equally many updates. Four replicas make half as many updates, each with the mean of four gradients.
 #
 # > **Predict.** Three workers push, all equally fast. What is the mean staleness? And after 320 updates, is the asynchronous loss "lower" or "higher" than the single process's?
 
@@ -781,7 +783,7 @@ _ = plots.losses([single, together, free])
 plt.show()
 
 # %% [markdown]
-# Each curve is a moving mean over 60 gradients. Right: compare one process with the asynchronous server after as many updates. Left: the time that you wait. One process has a core to itself; the four ranks share your cores. The table says how long it takes until the loss is 1:
+# Each curve is a moving mean over 60 gradients. Right: compare one process with the asynchronous server, update by update. Left: the time that you wait. One process has a core to itself, and four ranks share yours, so one process may be the fastest. The table says how long it takes until the loss is 1:
 
 # %%
 print(f"{'scheme':18s}{'updates/s':>10s}{'seconds to loss 1':>19s}{'loss at the end':>17s}")
@@ -798,11 +800,11 @@ for run in (single, together, free):
 display(claims.evidence("02-stale-update"), claims.evidence("02-mean-staleness"))
 
 # %% [markdown]
-# (Asynchronous training has no epochs: each worker goes through its part of the data at its own pace. The server stops after a number of updates or seconds, or at a loss.)
+# (Asynchronous training has no epochs: each worker goes through its data at its own pace. It ends after a number of updates or seconds, or at a loss.)
 #
 # ### A straggler
 #
-# So far all workers were equally fast. Now rank 3 becomes a *[straggler](glossary.md#straggler)*, $k$ times slower. All ranks are [paced](glossary.md#paced), like devices of their own: a rank sleeps until 30 ms have passed, rank 3 until $30\,k$ ms have passed.
+# Now rank 3 becomes a *[straggler](glossary.md#straggler)*, $k$ times slower. All ranks are [paced](glossary.md#paced), like devices of their own: a gradient takes 30 ms, on rank 3 $30\,k$ ms.
 #
 # ### Exercise 6: what a straggler costs
 #
@@ -865,11 +867,11 @@ else:
     print("Exercise 6 first")
 
 # %% [markdown]
-# At $k = 4$ the mean staleness (picture) is still about $W - 1 = 2$, but rank 3's few gradients are much staler, and other workers' gradients are fresher. The synchronous step takes as long as the straggler. (Your function uses the `rest` measured at $k = 1$.)
+# A synchronous step takes as long as the straggler; the factor is below 4, since only `compute` is slower. (Your function uses the `rest` measured at $k = 1$.) The mean staleness (picture) is still about $W - 1 = 2$, but rank 3's few gradients are much staler, and other workers' gradients are fresher.
 #
-# > **Answer.** Without waiting, a straggler slows down only its own contribution. The price: a mean staleness of $W - 1$. After 200 updates at the rate that is best for both, the loss is 1.3 to 1.6 instead of 0.8. *Evidence: the measured rates and losses of this lesson, and the two records.*
+# > **Answer.** Without waiting, a straggler slows down only its own contribution. The price is a mean staleness of $W - 1$: after 200 updates at the rate that is best for both, the loss is 1.3 to 1.6 instead of 0.8. *Evidence: the measured rates and losses of this lesson, and the two records.*
 #
-# Notebook [12](12_large_batches_and_compression.ipynb) names two cures for stale gradients: a rate divided by $\tau$, and elastic averaging.
+# Notebook [12](12_large_batches_and_compression.ipynb) shows no gain from two proposed cures: a rate divided by $\tau$, and elastic averaging.
 
 # %% [markdown]
 # ## What breaks
@@ -881,7 +883,7 @@ guess["distance after 40 steps ÷ at the start"] = ...
 guess["loss with the sum in place of the mean"] = ...
 
 # %% [markdown]
-# **A rank that skips the collective.** Rank 2 has nothing to do in this step and continues; the others wait until the time limit of 3 s. The table lists who waits: the rank that is missing, 2, is the culprit. The cure: take part with zeros.
+# **A rank that skips the collective.** Rank 2 has nothing to do in this step and continues; the others wait until the time limit of 3 s. The culprit is the rank missing from the table, 2. It should take part, with zeros.
 
 # %% tags=["raises-exception"]
 # %%ranks --timeout 3
@@ -942,7 +944,7 @@ guess.answer("loss with the sum in place of the mean", float(np.mean(run.losses[
 #
 # ## What the sources say, what we measured
 #
-# The sources are the blog posts, tutorials and lecture slides from which this course was made. Left: what they say or ask. Right: what your machine has just shown.
+# Left: what this course's sources (blog posts, tutorials, slides) say or ask. Right: what your machine has just shown.
 
 # %%
 from IPython.display import Markdown
@@ -964,7 +966,7 @@ lines = ["| the sources say or ask | here |", "|---|---|"]
 Markdown("\n".join(lines + [f"| {said} | {found} |" for said, found in rows]))
 
 # %% [markdown]
-# **In practice**: `torch.nn.parallel.DistributedDataParallel` averages gradients in buckets during the backward pass, over NCCL on GPUs, with `DistributedSampler` for the data. `torch.distributed.fsdp` also shards the parameters. Recommendation models once kept their huge sparse tables on parameter servers, and now shard them over all ranks (the library TorchRec).
+# **In practice**: `torch.nn.parallel.DistributedDataParallel` averages gradients in buckets during the backward pass, over NCCL on GPUs, with `DistributedSampler` for the data. `torch.distributed.fsdp` also shards the parameters. Recommendation models once kept their huge sparse tables on parameter servers; TorchRec shards them over all ranks.
 #
 # **References**
 #

@@ -26,7 +26,7 @@ ax.legend()
 plt.show()
 
 # %% [markdown]
-# Three untrained networks read the same inputs twice, from two starting states. A curve shows how much of the difference between its two runs is left: what the network remembers of its start. The RNN forgets first, PyTorch's GRU later; a GRU with one bias raised still remembers after 60 steps. (Below $10^{-16}$ there is only rounding.) You will see why the curves fall along straight lines, and what that bias does.
+# Three untrained networks read the same inputs twice, from two starting states. Each curve shows how much of the difference between the two states is left: what that network remembers of its start. The RNN forgets first, PyTorch's GRU later. A GRU with one bias raised still remembers after 60 steps. (Below $10^{-16}$ there is only rounding.) You will see why the curves fall along straight lines, and what that bias does.
 #
 # **You will be able to**
 #
@@ -96,7 +96,7 @@ P = Parameters()
 #
 # ### A summary in which order counts
 #
-# A mean ignores order. With savings, order counts: put five yearly deposits of 100, 200, 300, 400 and 500 into an account that pays 5 % interest at each year's end.
+# A mean ignores order. A savings account does not: put five yearly deposits of 100, 200, 300, 400 and 500 into an account that pays 5 % interest at each year's end.
 #
 # > **Predict.** Make the same deposits in the opposite order. The mean is the same. By how much does the final balance change?
 
@@ -110,8 +110,8 @@ deposits, rate = torch.tensor([100.0, 200.0, 300.0, 400.0, 500.0]), 0.05
 def balance(deposits):
     """What the account holds at the end of the last year."""
     h = torch.zeros(())
-    for b_t in deposits:
-        h = (1 + rate) * (h + b_t)  # this year's deposit joins, then interest is paid
+    for x_t in deposits:
+        h = (1 + rate) * (h + x_t)  # this year's deposit joins, then interest is paid
     return h.item()
 
 
@@ -124,7 +124,7 @@ apart.answer(balance(deposits.flip(0)) - balance(deposits))
 #
 # $$h_t = \tanh(W x_t + b + U h_{t-1} + c).$$
 #
-# (The savings have the identity in place of tanh, no biases, and $U=W=1.05$.) In PyTorch, one step is a single line, which our layer repeats. Does it give what `nn.RNN` gives?
+# (The savings have the identity in place of tanh, no biases, and $U=W=1.05$.) One step is a single line of PyTorch. Our layer repeats it; we compare the layer with `nn.RNN`:
 
 # %%
 display(Code(inspect.getsource(steps.rnn_step), language="python"))
@@ -209,7 +209,7 @@ gradients.three_checks(
 )
 
 # %% [markdown]
-# Each column is a witness: autograd, finite differences, `torch.nn`. Each number is its largest difference from the gradient by hand. Autograd and `torch.nn` agree to about $10^{-15}$, the rounding of float64; finite differences to a few $10^{-9}$.
+# Each column is a witness: autograd, finite differences, `torch.nn`. Each number is its largest difference from the gradient by hand. Autograd and `torch.nn` agree to about $10^{-15}$, the rounding of float64. Finite differences agree to a few $10^{-9}$.
 #
 # ### What is left after 60 steps?
 #
@@ -248,16 +248,16 @@ for said, end in ((small_inputs, ends[3]), (large_inputs, ends[4])):
     said.answer("explodes" if end > 10 else "vanishes" if end < 0.1 else "stays")
 
 # %% [markdown] claims="03-norm-above-one 03-input-tames"
-# Each curve is the median over random matrices. On the left only the radius differs; a dashed line bounds the curve of its colour. At $\rho=0.5$ the gradient vanishes, along a straight line since the $k$ factors are nearly equal. At $\rho=1$ it does not grow, although $\lVert U\rVert$ is above 1 and the bound climbs: powers of a matrix follow its spectral *radius*, not its norm.
+# Each curve is the median over random matrices. On the left only the radius differs; a dashed line bounds the curve of its colour. At $\rho=0.5$ the gradient vanishes, along a straight line, because the $k$ factors are nearly equal. At $\rho=1$ it does not explode, although $\lVert U\rVert$ is above 1 and the bound climbs: a high power of a matrix follows its spectral *radius*, not its norm.
 #
-# On the right only the input differs. Without input the state stays at 0, where the slope of tanh is 1, and the gradient explodes like $U^k$. Inputs of size 0.1 slow the explosion. Inputs of size 2 drive the states into *saturation*, towards ±1, where tanh is flat: the gradient vanishes. Two records over 50 matrices follow. In the second, *fails* means that the gradient explodes: at $\rho=3$ even with inputs of size 2.
+# On the right only the input differs. Without input the state stays at 0, where the slope of tanh is 1, and the gradient explodes like $U^k$. Inputs of size 0.1 slow the explosion. Inputs of size 2 drive the states into *saturation*, towards ±1, where tanh is flat: the gradient vanishes. Two records over 50 matrices follow. In the second, *fails* means an explosion. At $\rho=3$ it explodes even with inputs of size 2.
 
 # %%
 for name in ("03-norm-above-one", "03-input-tames"):
     display(claims.evidence(name))
 
 # %% [markdown]
-# One often reads that the gradient explodes if the norm of $\operatorname{diag}(1-h^2)\,U$ is greater than 1. A norm above 1 is **necessary, not sufficient**: the first matrix below has norm 5, and its square is zero. The radius of $U$ does not decide either, since each factor of the product is $U$ times a diagonal matrix. The second matrix has radius 0. If its second unit is saturated, each factor is $\operatorname{diag}(1,\varepsilon)\,U$, and the product grows:
+# One often reads that the gradient explodes if the norm of $\operatorname{diag}(1-h^2)\,U$ is greater than 1. A norm above 1 is **necessary, not sufficient**: the first matrix below has norm 5, and its square is zero. The radius of $U$ does not decide either, because saturation changes the factors. The second matrix has radius 0: its square is zero. If its second unit is saturated, each factor is $\operatorname{diag}(1,\varepsilon)\,U$, and the product grows:
 
 # %%
 norm = torch.linalg.matrix_norm
@@ -274,7 +274,7 @@ for name, matrix in (("second matrix:", U), ("its factor:", factor)):
 # %% [markdown]
 # ### Clipping helps against explosion only
 #
-# [Clipping](glossary.md#gradient-clipping) shortens a gradient $g$ that is longer than a limit $\ell$ to $g\,\ell/\lVert g\rVert$, and keeps its direction. Take one unit, $h_t=u\,h_{t-1}$ with $h_0=1$, so $h_{20}=u^{20}$. It should stay 1: the loss is $(u^{20}-1)^2$, which is 0 at $u=1$.
+# [Clipping](glossary.md#gradient-clipping) shortens a gradient $g$ that is longer than a limit $\ell$ to $g\,\ell/\lVert g\rVert$. Take one unit, $h_t=u\,h_{t-1}$ with $h_0=1$, so $h_{20}=u^{20}$. To keep it at 1, the loss is $(u^{20}-1)^2$. The cell trains $u$ for 100 steps, without a limit (*inf*) and with $\ell=1$:
 
 # %%
 for start in (1.3, 0.5):
@@ -289,18 +289,18 @@ for start in (1.3, 0.5):
         print(f"from u = {start}, limit {limit:3}: u = {u.item():.3f}, loss {loss:.2g}")
 
 # %% [markdown]
-# From $u=1.3$ the gradient explodes: without clipping the loss overflows (*nan*), with clipping $u$ comes close to 1. From $u=0.5$ the gradient has vanished: $u$ hardly moves, clipped or not. Clipping cannot bring a gradient back.
+# From $u=1.3$ the gradient explodes: without clipping the loss overflows (*nan*), with clipping $u$ comes close to 1. From $u=0.5$ the gradient has vanished: $u$ hardly moves, clipped or not.
 #
-# **Answer.** Each step back multiplies the gradient by $\operatorname{diag}(1-h_t^2)$ and $U^\top$, and adds its contribution to every weight's gradient. After $k$ steps, the product of $k$ Jacobians decides whether the gradient vanishes or explodes; neither the norm nor the radius of $U$ alone does. *Evidence: three independent witnesses, curves over random matrices, two counterexamples of 2 × 2.*
+# **Answer.** Each step back multiplies the gradient by $\operatorname{diag}(1-h_t^2)$ and $U^\top$, and adds its contribution to every weight's gradient. After $k$ steps, the product of $k$ Jacobians decides whether the gradient vanishes or explodes; neither the norm nor the radius of $U$ alone does. *Evidence: three witnesses, curves over random matrices, two 2 × 2 counterexamples.*
 
 # %% [markdown]
 # ## Lesson 2. What does a gate do to the gradient?
 #
-# *50 minutes.* The plain RNN multiplies its state by a matrix at each step. A *gated recurrent unit* lets the data decide what is kept. How does the GRU's gradient travel?
+# *50 minutes.* The plain RNN multiplies its state by a matrix at each step. A *gated recurrent unit* lets the data decide what is kept.
 #
 # ### The equations
 #
-# Two *gates*, numbers between 0 and 1, are computed from input and state: the [reset gate](glossary.md#reset-gate) and the [update gate](glossary.md#update-gate).
+# Two *gates* are computed from input and state, each with a number between 0 and 1 for every unit: the [reset gate](glossary.md#reset-gate) and the [update gate](glossary.md#update-gate).
 #
 # $$\begin{aligned}
 # r_t&=\sigma(W_rx_t+b_r+U_rh_{t-1}+c_r) &&\text{reset gate}\\
@@ -312,7 +312,7 @@ for start in (1.3, 0.5):
 #
 # The [candidate](glossary.md#candidate) $n_t$ is the new state of a plain RNN, except that $r_t$ scales what it sees of the past. Then $z_t$ mixes the candidate with the old state.
 #
-# The GRU below has four units. It reads numbers $+1$ and $-1$, and has been trained to tell the sign of their sum; a *cue* starts the sum anew. The blue bar in a gate's cell is as long as its value. Move the slider: at a cue all bars of $z$ are short, so little of the old state is kept. Other bars start in the middle, purple above 0 and orange below.
+# The GRU below has four units. It reads numbers $+1$ and $-1$, and has been trained to tell whether their sum is positive; a *cue* starts the sum anew. In a gate's cell the blue bar is as long as the value. Elsewhere bars start in the middle, purple above 0 and orange below. **Move the slider:** at a cue all bars of $z$ are short, so little of the old state is kept.
 
 # %%
 small, sequence, signs = experiments.one_that_forgets(seed=1)
@@ -361,7 +361,7 @@ def my_gru_step(x, h, W, U, b, c):
 check.gru_from_equations(my_gru_step)
 
 # %% [markdown]
-# The check has compared your step and its gradients with PyTorch's. A bias of ±200 makes the sigmoid *equal* to 0 or 1 in float32, so we can test three special cases:
+# A bias of ±200 makes the sigmoid *equal* to 0 or 1 in float32: we can hold the gates and test three special cases:
 
 # %%
 mine = check.gru_from_equations.passed(my_gru_step)
@@ -386,7 +386,7 @@ for name, a, b in (
     print(f"{name:20} up to {(a - b).abs().max():.0e}")
 
 # %% [markdown]
-# All three hold up to rounding: a reset gate forgets at 0, not at 1.
+# All three hold up to rounding. In the third, two old states give the same new state: a reset gate forgets at 0, not at 1.
 #
 # ### Backward
 #
@@ -398,7 +398,7 @@ for name, a, b in (
 #
 # $$\delta a^n_t=\delta n_t\circ(1-n_t^2),\qquad \delta a^z_t=\delta z_t\circ z_t\circ(1-z_t),\qquad \delta m_t=\delta a^n_t\circ r_t.$$
 #
-# The reset gate's argument is inside tanh, so its gradient continues from $\delta a^n$:
+# The reset gate acts inside tanh, so its gradient continues from $\delta a^n$:
 #
 # $$\delta a^r_t=\delta a^n_t\circ m_t\circ r_t\circ(1-r_t).$$
 #
@@ -492,7 +492,7 @@ _ = interact(
 claims.evidence("03-open-gate")
 
 # %% [markdown]
-# With a bias of 4, the GRU's curve is almost flat, and the RNN's falls by many powers of ten. At radius 0.8, a GRU with a bias of 0 loses the gradient even sooner than the RNN. (In the notebook's first picture, at radius 0.6, the GRU forgets later.) What helps is not the gate, but a gate near 1.
+# With a bias of 4, the GRU's curve is almost flat, and the RNN's falls by many powers of ten. With a bias of 0, each step halves the copy: at radius 0.8 this GRU loses the gradient even sooner than the RNN. (In the notebook's first picture, at radius 0.6, the RNN forgets sooner.) What helps is not the gate, but a gate near 1.
 #
 # ### Exercise 4: a half-life for the state
 #
@@ -552,7 +552,7 @@ else:
 above = Prediction("above 0.9 at the best rate, 120 steps", None)
 
 # %% [markdown]
-# The winner depends on the learning rate. So the record holds a *map*: every network at every rate, with two budgets of steps and five seeds (`make bench SUITE=gates` runs it again). The next two cells draw the map and print each network's best rate.
+# The winner depends on the learning rate. So the record holds a *map*: every network at every rate, with two budgets of steps and five seeds (`make bench SUITE=gates` runs it again):
 
 # %%
 NETWORKS = ("RNN", "orthogonal RNN", "GRU", "half-life GRU")
@@ -579,7 +579,7 @@ above.answer({name for name in NETWORKS if best[name, 120] > 0.9})
 # %% [markdown]
 # The half-life GRU learns at the most rates: from 0.01 up in 120 steps, from 0.003 up in 360. The *same GRU* without this bias learns only at the largest rates. The orthogonal RNN has no gate, and copies with some seeds only. The RNN's mean never reaches 0.9.
 #
-# How much of the gradient survives the 39 steps *before training*? Measure lesson 1's product for each network:
+# How much of the gradient survives all 40 steps *before training*? Measure lesson 1's product for each network:
 
 # %%
 for name in NETWORKS:
@@ -587,7 +587,7 @@ for name in NETWORKS:
     print(f"{name:14} of five seeds: smallest {min(norms):.1g}, largest {max(norms):.1g}")
 
 # %% [markdown]
-# The half-life GRU and the orthogonal RNN, which learn at moderate rates, keep more than 1 %. The GRU and the RNN keep about $10^{-6}$ or less. If you tried only the rate 0.01, you would think that a GRU needs the bias. At 0.1 it learns without, although its gradient had vanished at the start.
+# The half-life GRU and the orthogonal RNN keep more than 1 %: in the map, both copy at the rate 0.01, the orthogonal RNN with some seeds. The GRU and the RNN keep about $10^{-6}$ or less, and neither copies at this rate. If you tried only 0.01, you would think that a GRU needs the bias. At 0.1 it learns without the bias, although its gradient had vanished at the start.
 #
 # ### Exercise 5: an ablation of your own
 #
@@ -616,7 +616,7 @@ def one_gate(inputs, states, h):
 check.one_gate_for_both(one_gate)
 
 # %% [markdown]
-# In a second ablation, `from_input`, gate and candidate read only the input $x_t$, and tanh is gone. Every cell starts with the half-life GRU's bias for the length of its task. Cells train for 120 steps on the long copy (length 40) and for 250 on *forget on cue* (length 20, the task of lesson 2's first picture), at the learning rates 0.01 and 0.03. We compare each cell at its better rate.
+# A second ablation, `from_input`, removes more: gate and candidate read only the input $x_t$, and the reset gate and tanh are gone. Every cell starts with the half-life GRU's bias for the length of its task. Cells train for 120 steps on the long copy (length 40) and for 250 on *forget on cue* (length 20, the task of lesson 2's first picture), at the learning rates 0.01 and 0.03. We compare each cell at its better rate.
 #
 # > **Predict.** By how much does the accuracy of the cell with one gate differ from the half-life GRU's, on each task?
 
@@ -659,15 +659,15 @@ draw.against_the_gru(apart)
 plt.show()
 
 # %% [markdown]
-# Each ± and each bar is a 95 % interval over four seeds. (It may pass 1; an accuracy cannot.) The differences are *paired*: a seed gives both networks the same batches and test set. If a bar contains 0, we detect no difference at these rates and budgets; the cells may still differ. In our runs, on *forget on cue*, we detected no loss with one gate, and a loss for the cell that reads the input alone. On the long copy every seed reached 1, so this task cannot tell the cells apart.
+# Each ± and each bar is a 95 % interval over four seeds. The differences are *paired*: a seed gives both networks the same batches and test set. If a bar contains 0, we detect no difference at these rates and budgets; the cells may still differ. In our runs, on *forget on cue*, we detected no loss with one gate, and a loss for the cell that reads the input alone. On the long copy every seed reached 1, so this task cannot tell the cells apart.
 #
 # ### What is gained: steps at the same time
 #
-# A transformer processes all $T$ positions of a text at once. A GRU must finish step $t-1$ before it begins step $t$: $T$ steps in sequence, however many processors you have. If gate and candidate read the input alone, all $z_t$ and $n_t$ can be computed at once. What is left is a *linear recurrence*, as in minGRU (Feng et al. 2024) and the core of Mamba (this $a$ and $b$ are not the table's):
+# A transformer processes all $T$ positions of a text at once. A GRU must finish step $t-1$ before it begins step $t$: $T$ steps in sequence. If gate and candidate read the input alone, all $z_t$ and $n_t$ can be computed at once. What is left is a *linear recurrence*, as in minGRU and the core of Mamba (new symbols $a$ and $b$):
 #
 # $$h_t = a_t\circ h_{t-1} + b_t,\qquad a_t=z_t,\quad b_t=(1-z_t)\circ n_t .$$
 #
-# Two steps in a row are one step of the same form, since $a_2(a_1h+b_1)+b_2=(a_2a_1)\,h+(a_2b_1+b_2)$. So we may combine the steps in any grouping: a parallel [scan](glossary.md#scan). In round 1, each position combines with the one before it, in round 2 with the one 2 before it, in round 3 with the one 4 before it. After $\lceil\log_2T\rceil$ rounds each position holds all steps up to its own, and its $b$ is $h_t$ (with $h_0=0$). The picture has $T=8$ and all $a_t=1$, so $h_t$ is a running sum. Its row `x` is $b$, and its steps are rounds. **Press |◀, then ▶|:**
+# Two steps in a row are one step of the same form, since $a_2(a_1h+b_1)+b_2=(a_2a_1)\,h+(a_2b_1+b_2)$. So we may combine the steps in any grouping: a parallel [scan](glossary.md#scan). In round 1, each position joins the position before it, in round 2 the position 2 before it, in round 3 the position 4 before it. After $\lceil\log_2T\rceil$ rounds each position holds all steps up to its own, and its $b$ is $h_t$ (with $h_0=0$). The picture has $T=8$ and all $a_t=1$, so $h_t$ is a running sum. Its row `x` is $b$, and its steps are rounds. **Press |◀, then ▶|:**
 
 # %%
 from helpers.cuda import Module
@@ -715,9 +715,9 @@ for T, width in ((1024, 1024), (4096, 16)):
 rounds_needed.answer(rounds)
 
 # %% [markdown]
-# In our runs, on one core, the scan was faster with 16 numbers a step, and the loop with 1 024. The scan makes few, large calls, but multiplies twice a step in every round; the loop multiplies once a step.
+# In our runs, on one core, the scan was faster with 16 numbers a step, and the loop with 1 024. The loop makes a call for every step, and multiplies each number once. The scan makes few, large calls, but multiplies each number twice in every round.
 #
-# With $P$ [ranks](glossary.md#rank), processes that exchange messages, each rank first joins the steps of its own block in a loop. Then `comm.exscan`, a scan over ranks, joins all steps before its block to one, in $\log_2P$ rounds of messages. `n` counts the joins that had to wait for one another.
+# Split the steps over $P$ [ranks](glossary.md#rank), processes that exchange messages. Each rank first joins the steps of its own block in a loop. Then `comm.exscan`, a scan over ranks, joins all steps before its block to one, in $\log_2P$ rounds of messages. `n` counts the joins that had to wait for one another.
 
 # %%
 # %load_ext helpers.cluster
@@ -761,7 +761,7 @@ print(f"4 ranks: {max(depths)} steps in sequence, {1e3 * max(taken):.1f} ms; "
 # %% [markdown]
 # The steps in sequence fall from $T$ to $T/P+\log_2P$. The time need not fall: the loop multiplies once a step, `join` multiplies twice, and each rank multiplies once more to apply the state before its block. The ranks also share your cores.
 #
-# On a GPU, each step can have its own thread, as in the scan of notebook [15](15_cuda_threads_that_meet.ipynb). This kernel is that scan, with `join` for +. Each block computes one of the 16 numbers, with a thread for each of 256 steps:
+# On a GPU each step can have its own thread. The next kernel is the scan of notebook [15](15_cuda_threads_that_meet.ipynb), with `join` for +. Each block computes one of the 16 numbers, with a thread for each of 256 steps:
 
 # %% language="cuda" magic_args="--device cpu"
 # __global__ void recurrence(const float *a, const float *b, float *h) {
@@ -786,9 +786,9 @@ print(f"{record.events['interval'].max()} barriers for 256 steps; "
       f"largest difference {(h - loop(a[:256], b[:256])).abs().max():.0e}")  # fmt: skip
 
 # %% [markdown]
-# A [barrier](glossary.md#barrier) precedes each round: 8 rounds replace 256 steps. (A CPU imitates the threads here: we measure no time.)
+# A [barrier](glossary.md#barrier) precedes each round: 8 rounds replace 256 steps. (A CPU imitates the threads: we measure no time.)
 #
-# **Answer.** Do not leave out both gates: the RNN's mean never reached 0.9, and even an orthogonal $U$ copied with some seeds only, while both GRUs copied with every seed at their best rate. With one gate for both, we detected no loss (four seeds, the better of two rates). A cell that does not read the old state copied, but lost on *forget on cue*. Its recurrence is linear, so a scan computes it in $\log_2T$ rounds. *Evidence: the map, your ablation, and three scans equal to the loop.*
+# **Answer.** Do not leave out both gates: the RNN's mean never reached 0.9, and even an orthogonal $U$ copied with some seeds only, but both GRUs copied with every seed at their best rate. With one gate for both, we detected no loss (four seeds, the better of two rates). The cell whose gate and candidate read the input alone copied, but lost accuracy on *forget on cue*. Its recurrence is linear, so a scan computes it in $\log_2T$ rounds. *Evidence: the map, your ablation, and three scans equal to the loop.*
 
 # %% [markdown]
 # <details><summary><b>What the sources say, what we measured</b></summary>

@@ -66,7 +66,7 @@ thread_picture(three.record(small, "global"), "image", "out")
 #
 # ## Lesson 1. Which thread computes what, and what does it read?
 #
-# *40 minutes.* **The question:** with one thread for each output pixel, how many bytes does a 5 × 5 filter read?
+# *40 minutes.* **The question:** with one thread for each output pixel, how many bytes does a 5 × 5 filter ask for?
 #
 # ### Host and device
 #
@@ -123,9 +123,9 @@ print(record)
 # %% [markdown]
 # - **count** and **bytes** say what the threads asked for.
 # - **requests** count loads and stores of whole *[warps](glossary.md#warp)*. A warp is a group of 32 threads, its *lanes*, that run together. When it executes a load, the addresses of its lanes go to memory as one request. A block of four threads is a warp with four lanes in use.
-# - **sectors** say what was moved. Global memory moves in pieces of 32 bytes. A request moves every sector that one of its lanes touches. Here the floats of each request are neighbours and lie in one sector.
+# - **sectors** say what was moved. A sector is 32 bytes of global memory that move together. A request moves every sector that one of its lanes touches. Here the floats of each request lie in one sector.
 #
-# So a kernel has two costs, the bytes *asked for* and the bytes *moved*. We print both. (A GPU may find a sector in a cache. Our runner has no cache.)
+# So a kernel has two costs, the bytes *asked for* and the bytes *moved*. (A GPU may find a sector in a cache; our runner has none.)
 #
 # ### What breaks: no bounds test
 #
@@ -223,9 +223,9 @@ for name in ("image", "filter", "out"):
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# The predicted bytes are exact. Every pixel has to be read at least once, so the best kernel makes $HW$ pixel reads: nearly $k^2$ times fewer.
+# The predicted bytes are exact. Every pixel must be read at least once, so the best kernel makes $HW$ pixel reads: nearly $k^2$ times fewer.
 #
-# Now compare the last two columns. The 32 lanes of a warp ask for 32 neighbouring pixels, which lie in four or five sectors. But all lanes ask for the *same* weight, which lies in one sector. Weights are half of the bytes asked for, but only a sixth of the bytes moved.
+# Compare the last two columns. The 32 lanes of a warp ask for 32 neighbouring pixels, which lie in four or five sectors. But all lanes ask for the *same* weight, which lies in one sector. Weights are half of the bytes asked for, but only a sixth of the bytes moved.
 #
 # > **Answer.** With one thread for each output, the threads ask for $4HW(2k^2+1)$ bytes less the border: 13.3 MB for an image of 0.26 MB. A kernel needs to read each pixel only once.
 #
@@ -258,7 +258,7 @@ asked_less.answer(less[0])
 moved_less.answer(less[1])
 
 # %% [markdown]
-# Nearly half of the bytes asked for are gone, but only a sixth of the bytes moved: all 32 lanes asked for a weight, but only one sector moved.
+# Nearly half of the bytes asked for are gone, but only a sixth of the bytes moved: a request for a weight asked for 128 bytes and moved 32.
 #
 # ### Exercise 2: the weights move
 #
@@ -341,9 +341,9 @@ tile_animation(tiled, "image", "tile", (6, 6), block=1)
 Code(convolution.module["convolve_tiled"].listing, language="c++")
 
 # %% [markdown]
-# `__syncthreads()` is a *[barrier](glossary.md#barrier)*: no thread passes it before all threads of the block have reached it. Every thread then sees what the others wrote before the barrier. Lesson 3 shows what happens without it.
+# `__shared__` declares the tile; `weights` is the filter in constant memory. `__syncthreads()` is a *[barrier](glossary.md#barrier)*: no thread passes it before all threads of the block have reached it. Every thread then sees what the others wrote before it. Lesson 3 shows what happens without it.
 #
-# > **Predict.** With blocks of 8 rows of 32 threads and a 5 × 5 filter, by what factor does the tile reduce the bytes that threads ask for?
+# > **Predict.** With blocks of 8 rows of 32 threads and a 5 × 5 filter, how many times as many bytes did the first kernel ask of global memory as this one?
 
 # %%
 tile_factor = Prediction("bytes asked for, first kernel ÷ tile", None)  # your number for None
@@ -367,9 +367,9 @@ print(f"the tile asks for {table[0][1] / table[2][1]:.1f} times less than the fi
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# A block loads $12 \cdot 36$ pixels for $8 \cdot 32$ outputs: 1.7 pixels for each output, where the first kernel loads 25. All further reads of pixels go to shared memory; the last column counts them and the writes that fill the tiles. `convolve_tiled` moves more bytes than it asks for, because a tile's rows of 36 pixels begin in the middle of a sector.
+# A block loads $12 \cdot 36$ pixels for $8 \cdot 32$ outputs: 1.7 pixels for each output, where the first kernel loads 25. All further reads of pixels go to shared memory; the last column counts them and the writes that fill the tiles. `convolve_tiled` moves more bytes than it asks for, because every row of a tile, and every request, begins in the middle of a sector.
 #
-# **Is the tile 19 times as fast?** No. On an H200, with 8192 × 8192 pixels, the three kernels took 0.77, 0.73 and 0.43 ms. With a 3 × 3 filter they took 0.32, 0.31 and 0.35 ms: the tile was the slowest. All three moved each byte to or from the GPU's memory about once: its caches keep a pixel that another thread has just read. So the tile saves only requests to the caches, and it costs a barrier. (Times and counts on an H200 come from `make gpu`; `data/gpu/` holds the record.)
+# **Is the tile 19 times as fast?** No, 1.8 times: on an H200, with 8192 × 8192 pixels, the three kernels took 0.77, 0.73 and 0.43 ms. With a 3 × 3 filter they took 0.32, 0.31 and 0.35 ms: the tile was the slowest. All three moved each byte to or from the GPU's memory about once: its caches keep a pixel that another thread has just read. So the tile saves only requests to the caches; for the small filter, its own work took longer. (Times and counts on an H200 come from `make gpu`; `data/gpu/` holds the record.)
 #
 # The *operations per byte moved* are the kernel's [arithmetic intensity](glossary.md#arithmetic-intensity). [Notebook 07](07_roofline.ipynb) shows what it decides.
 #
@@ -407,7 +407,7 @@ Markdown("\n".join(lines))
 check.moving_average(moving_average)
 
 # %% [markdown]
-# Your kernel smooths a noisy sine. In theory, the mean of five independent numbers has $1/\sqrt5 = 0.45$ of their standard deviation. Here it has 0.47, because by chance these numbers are slightly correlated:
+# Your kernel smooths a noisy sine. In theory, the mean of five independent numbers has $1/\sqrt5 = 0.45$ of their standard deviation; here it has 0.47:
 
 # %%
 wave = np.sin(np.linspace(0, 4 * np.pi, 400))
@@ -428,7 +428,7 @@ ax.legend(ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1))
 plt.show()
 
 # %% [markdown]
-# > **Answer.** Nearly all repeated reads: weights go to constant memory, and a block loads each pixel of its tile once, which takes $(T_y+k-1)(T_x+k-1) / (T_yT_x)$ loads for each output. Only the pixels of halos are still read by more than one block.
+# > **Answer.** A block avoids nearly all repeated reads: weights go to constant memory, and the block loads each pixel of its tile once, which takes $(T_y+k-1)(T_x+k-1) / (T_yT_x)$ loads for each output. Only the pixels of halos are still read by more than one block.
 #
 # ## Lesson 3. What does a barrier order?
 #
@@ -500,7 +500,7 @@ for name, source in {"without": without, "as it stands": reverse_blocks.module.s
 half[1, 64](np.arange(64, dtype=np.float32))
 
 # %% [markdown]
-# CUDA leaves undefined what happens then. The block may hang, or the two halves may meet at different barriers and read half a tile. So guard only the load; all threads must reach the *same* barrier. For the same reason `if (i >= n) return;` does not belong above a barrier, and the runner refuses it.
+# CUDA leaves undefined what happens then. The block may hang, or the two halves may meet at different barriers and read half a tile. So guard only the load; all threads must reach the *same* barrier. Nor does `if (i >= n) return;` belong above a barrier: the runner refuses it.
 #
 # ### A race
 #
@@ -530,7 +530,7 @@ except KernelError as error:
     raise
 
 # %% [markdown]
-# Thread 0 ran its whole loop and read `part[1]` before thread 1 had added to it. (An [atomic operation](glossary.md#atomic-operation) would not help: thread 0 only reads it.) Old code left out barriers among the last 32 threads, because all threads of a warp used to execute an instruction together. Since NVIDIA's Volta (2017), threads of a warp may run apart, so these barriers are needed.
+# Thread 0 ran its whole loop and read `part[1]` before thread 1 had added to it. (The [atomic operation](glossary.md#atomic-operation) of the message would not help: thread 0 only reads it.) Old code left out barriers among the last 32 threads, because all threads of a warp used to execute an instruction together. Since NVIDIA's Volta (2017) they may run apart, and need barriers.
 #
 # ### Exercise 5: a sum without a race
 #
@@ -561,7 +561,7 @@ except KernelError as error:
 check.tree_sum(tree_sum)
 
 # %% [markdown]
-# A launch turns every 64 numbers into one. Launched again on its own sums, your kernel adds up the whole photograph, which gives its mean:
+# A launch turns every 64 numbers into one. Launched again on its own sums, your kernel adds up the whole photograph:
 
 # %%
 left = photograph.ravel()

@@ -85,7 +85,7 @@ plt.show()
 # %% [markdown]
 # The C library `libc6` has a single link, to the compiler's run-time library `libgcc-s1`. That library has two links, one of them back to `libc6`. Together they get more than a quarter of all visits.
 #
-# **Look around one package:** zoom, drag, and point at the circles. Packages that `python3-numpy` needs in one or two steps are blue; packages that need it are orange (at most 14 of each, those of highest rank).
+# **Look around one package:** packages that `python3-numpy` needs in one or two steps are blue; packages that need it are orange (at most 14 of each, those of highest rank).
 
 # %%
 draw.neighbourhood(A, debian.names, result.scores, debian.number("python3-numpy"))
@@ -122,7 +122,7 @@ plt.show()
 #
 # ### The same in PyTorch
 #
-# The versions are written in PyTorch, whose **tensors** know the type of their numbers and the device that holds them. Three products are easily confused: `mm` multiplies a matrix by a matrix, `mv` a matrix by a vector, and `*` works element by element.
+# The versions are written in PyTorch, whose **tensors** know the type of their numbers and the device that holds them. `mm` multiplies a matrix by a matrix, `mv` a matrix by a vector, and `*` works element by element.
 
 # %%
 M, z = torch.from_numpy(G), torch.tensor([1.0, 2.0, 3.0, 4.0], dtype=torch.float64)
@@ -150,7 +150,7 @@ print("computed on", (M.to(device) * z.to(device)).device.type)  # both have to 
 # | 3s | a dense matrix | once, element by element | yes |
 # | 4 | [compressed rows](glossary.md#compressed-rows) (CSR), 32-bit indices | once, into the values | yes |
 #
-# Version 0 uses DGL, the Deep Graph Library. In version 0s, `[self.source]` picks each link's share, and `index_add_` adds it at the link's target. With 64-bit indices and a stored share for each link, it moves more bytes than version 0. The other products differ only in `matrix` and in `* self.out`:
+# Version 0 uses DGL, the Deep Graph Library. In version 0s, `[self.source]` picks each link's share, and `index_add_` adds it at the link's target (`weights` is None here). With 64-bit indices and a stored share for each link, it moves more bytes than version 0. The other products differ only in `matrix` and in `* self.out`:
 
 # %%
 for version in (v.MessagePassing, v.SparseInLoop, v.DenseInLoop, v.DenseFolded, v.CSR):
@@ -226,7 +226,7 @@ def csr(N, E):
 check.count_bytes(dense, csr)
 
 # %% [markdown]
-# The first line below shows three ratios, dense ÷ CSR: of the matrix's bytes, of all bytes (vectors too), and of the times. If only bytes counted, the last two would be equal. Then the cell measures how fast this machine reads, in a sum and in version 2. The faster sets the least time, a dashed line. Which versions stand far above it?
+# The first line below shows three ratios, dense ÷ CSR: of the matrix's bytes, of all bytes (vectors too), and of the times. If only bytes counted, the last two would be equal. Then the cell measures how fast this machine reads, in a sum and in version 2. The faster of the two sets the least time, the dashed line. Which version stands farthest above it?
 
 # %%
 if check.count_bytes.passed(dense, csr):
@@ -240,7 +240,8 @@ by_dense = held["dense"].bytes_moved / spent["dense"]
 bandwidth = max(by_sum, by_dense)
 print(f"read by a sum: {by_sum / 1e9:.0f} GB/s, by version 2: {by_dense / 1e9:.0f} GB/s")
 rows = [
-    {"version": one.row, "name": f"{one.row} {name.partition('_')[0]}",
+    {"version": one.row,
+     "name": f"{one.row} {name.partition('_')[0]}".replace("scatter", "messages"),
      "bytes": one.bytes_moved, "seconds": spent[name]}
     for name, one in held.items()
 ]  # fmt: skip
@@ -254,9 +255,9 @@ for row in rows:
     )
 
 # %% [markdown] claims="06-same-bytes 06-csr 06-messages-dense"
-# **Bytes explain the slow dense versions.** A sum does little but read. Better code could gain at most version 2's *ratio*, its time ÷ the least time. Fewer bytes gain more: version 4 moves over 400 times fewer. (If the ratio is below 1, a cache held some bytes, or other programs slowed the sum and version 2.)
+# **Bytes explain the slow dense versions.** A sum does little but read. Better code could gain at most version 2's *ratio*, its time ÷ the least time. Fewer bytes gain more: version 4 moves over 400 times fewer. (If a ratio is below 1, a cache held the bytes, or the machine was busy.)
 #
-# Bytes do not explain version 1. COO moves fewer bytes than 0s (2.2 and 3.7 MB), but in the records, on one core, it takes five to seven times as long. Is the COO format slow? We give the same links to SciPy, in COO with 32-bit indices:
+# **Bytes do not explain version 1**, which in our runs stands farthest above the line. COO moves fewer bytes than 0s (2.2 and 3.7 MB), but in the records, on one core, it takes five to seven times as long. Is the COO format slow? We give the same links to SciPy, in COO with 32-bit indices:
 
 # %%
 same = graph.incoming.tocoo().astype(np.float32)
@@ -289,7 +290,7 @@ print(f"saved by it: {seconds(saved)} an iteration")
 print(f"so it pays after about {float(f'{64 * product / saved:.1g}'):,.0f} iterations")
 
 # %% [markdown] claims="06-scale-columns"
-# Scaling the columns element by element gives the same matrix. The records compare times on one core:
+# Scaling the columns element by element gives the same matrix in under a tenth of the time. The records, on one core:
 
 # %%
 evidence("06-scale-columns")
@@ -313,7 +314,7 @@ for name in {"dense", "dense_scaled"} & set(held):
     del held[name]  # 400 MB each
 
 # %% [markdown]
-# The dense versions gain much, as the source says: a GPU's memory is far faster. Yet in our record of an H200 version 4 is the fastest, and version 1 beats the dense ones. At its bandwidth, an H200 reads version 4's 0.9 MB in under a microsecond; an iteration takes 36 µs, and only 38 µs with a hundred times the links. So launching operations probably limits it, not bytes. **First move fewer bytes, then move them faster.**
+# The dense versions gain much, as the source says: a GPU's memory is far faster. Yet in our record of an H200 version 4 is the fastest, and version 1 beats the dense ones. At its bandwidth, an H200 reads version 4's 0.9 MB in under a microsecond; an iteration takes 36 µs, and only 38 µs with a hundred times the links. So launching operations probably limits version 4, not bytes. **First move fewer bytes, then move them faster.**
 #
 # > **Answer.** The dense version reads over 400 times the bytes of compressed rows, so even its least time is hundreds of times as long. Bytes do not explain the rest: COO is slow in PyTorch, and fast in SciPy and in a compiled loop.
 #
@@ -389,7 +390,7 @@ if check.keep_the_rank.passed(step):  # no link leaves node 3
 # %% [markdown]
 # ### How many iterations?
 #
-# The *change* of an iteration is the L1 distance of the new ranks from the old. The first change is at most $2d$, and each later change is at most $d$ times the one before. So the $k$-th change is at most $2 d^k$. This bound holds on every graph; on many graphs the change shrinks much faster.
+# The *change* of an iteration is the L1 distance of the new ranks from the old. A step passes differences on along the links, which cannot increase their total, and multiplies them by $d$. So each change is at most $d$ times the one before. Two vectors of ranks are at most 2 apart, so the first change is at most $2d$, and the $k$-th at most $2 d^k$.
 #
 # A small change is not yet a small *error*, the L1 distance from the exact ranks. The changes still to come add up to at most $d + d^2 + \dots = d / (1 - d)$ times the last one. So with $d = 0.85$ the error is at most 5.7 times the last change.
 #
@@ -431,7 +432,7 @@ on_random.answer(runs["random"].iterations)
 on_debian.answer(runs["Debian"].iterations)
 
 # %% [markdown]
-# On the source's graph, a tenth of K = 200 is enough. Debian's curve ends parallel to the bound: each late change is 0.85 times the one before, and no graph can be slower. Packages that need only each other can cause this: a walk leaves their cycle only by a restart. Debian has at least two such cycles. The next cell opens them, by removing the links out of one package.
+# On the source's graph, a tenth of K = 200 is enough. Debian's curve ends parallel to the bound: each late change is 0.85 times the one before, and no graph can be slower. Packages that need only each other can cause this: a walk leaves their cycle only by a restart. The next cell opens two such cycles, each by removing the links out of one package.
 
 # %%
 CYCLES = {  # packages that need each other and nothing else
@@ -487,7 +488,7 @@ if mine is not None:
     print("yours takes", seconds(timing.best))
 
 # %% [markdown]
-# > **Answer.** Dangling nodes must give their rank to the others, or it leaks away. Then iterate until the change is small: $10^{-10}$ takes 19 iterations on the source's graph and 83 on Debian. No graph takes more than $\log(\text{tolerance}/2) / \log d$, rounded up. The error is then at most 5.7 times the tolerance.
+# > **Answer.** Let dangling nodes give their rank to all nodes, or scale what is left to sum 1. Iterate until the change is small: $10^{-10}$ takes 19 iterations on the source's graph and 83 on Debian. No graph takes more than $\log(\text{tolerance}/2) / \log d$, rounded up. The error is then at most 5.7 times the tolerance.
 #
 # ## Lesson 3. What must processes exchange?
 #
@@ -503,10 +504,10 @@ draw.small_graph(four, pagerank(csr_array(four.T)).scores, cut=True)
 plt.show()
 
 # %% [markdown]
-# Process 0 lacks only the rank of node 2, process 1 the ranks of nodes 0 and 1. There are two ways to exchange ranks:
+# Process 0 lacks only the rank of node 2, and process 1 lacks the ranks of nodes 0 and 1. There are two ways to exchange ranks:
 #
-# - **allgather**: every process receives the ranks of all nodes that it does not own, 8 bytes each;
-# - **boundary**: every process receives only those of them that its rows need.
+# - **allgather**: every process receives the ranks of all *foreign* nodes, which it does not own, 8 bytes each;
+# - **boundary**: every process receives only the foreign ranks that its rows need.
 #
 # ### Exercise 5: the boundary
 #
@@ -532,7 +533,7 @@ def boundary(columns, first, last):
 check.boundary(boundary)
 
 # %% [markdown]
-# Debian's packages are sorted by name. How much does their order matter? We also shuffle them and, where METIS is installed, group them with it. METIS is a *partitioner*: it looks for parts of nearly equal size with few links between them.
+# Debian's packages are sorted by name. How much does their order matter? We also shuffle them, or group them with METIS, a *partitioner*: it looks for parts of nearly equal size with few links between them.
 #
 # > **Predict.** On four processes, what is the ratio of the bytes, allgather ÷ boundary, for Debian sorted by name? And for the random graph?
 
@@ -605,7 +606,7 @@ one = measure(lambda: pagerank(graphs["Debian, by name"], "csr"), repeats=3, tim
 print("one process:", seconds(one.best))
 
 # %% [markdown]
-# Each process ran this loop (*teleport* means restart):
+# Each process ran this loop. `_sum` adds one number of each process, `swap` exchanges ranks, and *teleport* means restart:
 
 # %%
 from helpers.pagerank import distributed
@@ -613,7 +614,7 @@ from helpers.pagerank import distributed
 print(inspect.getsource(distributed.rank_block).split('"""')[2].partition("    if residual")[0])
 
 # %% [markdown]
-# On one machine, four processes can be far slower than one: they share memory and cores, and in each iteration they wait for one another three times, for two sums and the exchange. Fewer bytes then gain little. But several machines together hold a graph that one cannot.
+# On one machine, four processes can be far slower than one. A likely reason: they share cores, and wait for one another three times in each iteration, at two sums and the exchange. Fewer bytes then gain little. But several machines together hold a graph that one cannot.
 #
 # > **Answer.** A process must receive the rank of every foreign node that links to one of its own. The graph and the order of its nodes decide how many there are. You can count them before you run anything.
 #
@@ -636,7 +637,7 @@ with ThreadPoolExecutor(1) as queue:
         print(f"{steps:4} iterations: without waiting {seconds(wrong)}, with {seconds(right)}")
 
 # %% [markdown]
-# Without waiting, the clock shows only the time of handing the work over. Let a GPU finish before you start the clock, and again before you read it.
+# Let a GPU finish before you start the clock, and again before you read it.
 #
 # ## In practice, and where to read on
 #
@@ -665,7 +666,7 @@ plt.show()
 # - L. Page, S. Brin, R. Motwani, T. Winograd, *The PageRank citation ranking* (1999): the idea and its random surfer.
 # - A. Langville, C. Meyer, *Google's PageRank and Beyond* (2006): convergence, dangling nodes.
 # - D. Gleich, *PageRank beyond the web* (SIAM Review, 2015): other graphs, personalisation.
-# - A. Arasu and others, *PageRank computation and the structure of the web* (2002): the method of Gauss-Seidel, which needs fewer iterations and is harder to run in parallel.
+# - A. Arasu and others, *PageRank computation and the structure of the web* (2002): the method of Gauss-Seidel, which needs fewer iterations.
 #
 # **Next**: [07 Measure what this machine can do, and see what limits your code](07_roofline.ipynb) measures the bandwidth and the peak of this machine, and puts kernels under its roofline.
 

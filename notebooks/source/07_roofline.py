@@ -61,7 +61,7 @@ a, b = (rng.random((P.n, P.n), dtype=np.float32) for _ in range(2))
 products = versions(P.n)  # of two matrices, by name
 
 # %% [markdown]
-# The next cell measures this machine once, in less than a minute, and draws its roofline. The sloped lines are memory's limits, the flat ones arithmetic's (fp32: numbers of 32 bits). Each circle is a *kernel*, a small piece of a program. Further right, a kernel does more operations for each byte; further up, it is faster. `axpy` adds a multiple of one array to another. The other two kernels multiply the same matrices with the same number of operations. If a circle lies above its line, the cell measures circle and line again, and frames a circle that stays above. **Point at a circle** for its figures, and **add a kernel** of your own below the picture. Which kernel could be faster?
+# The next cell measures this machine once, in less than a minute, and draws its roofline. The sloped lines are memory's limits, the flat lines arithmetic's (fp32: numbers of 32 bits). Each circle is a *kernel*, a small piece of a program. Further right, a kernel does more operations for each byte; further up, it is faster. `axpy` adds a multiple of one array to another. The other two kernels multiply the same matrices with the same number of operations. If a circle lies above its line, the cell measures circle and line again, and frames a circle that stays above. **Point at a circle** for its figures, and **add a kernel** of your own below the picture. Which kernel could be faster?
 
 # %%
 machine = ceilings()
@@ -91,7 +91,7 @@ draw.interactive(*machine.lines(), first)
 #
 # Suppose that a core does 100 Gflop/s and reads 20 GB/s. A dot product of floats does 2 operations for every 8 bytes. Memory delivers 20 GB in a second, enough for 5 Gflop. So a dot product reaches at most 5 Gflop/s, a twentieth of the peak, and no better code can change this.
 #
-# Two figures decide: the peak and the bandwidth. We measure both.
+# Two figures decide: the peak and the bandwidth.
 #
 # ### The peak
 #
@@ -142,7 +142,7 @@ draw.latency(machine.latency, ())
 plt.show()
 
 # %% [markdown]
-# Read the curve yourself; then a program does. **At which working set, in KiB, is the first rise steepest? And the second?** (Where a rise has several slopes, take the steepest.)
+# Read the curve yourself; then a program does. **At which working set, in KiB, is the first rise steepest? And the second?**
 
 # %%
 first_ends = Prediction("KiB in L1, read off the curve", None)  # your number for None
@@ -168,7 +168,7 @@ print(f"a line has {machine.line or '?'} bytes; a set of L1 has {machine.ways or
 # %% [markdown]
 # The curve is a staircase: at each step the working set has outgrown a cache. The steps need not stand where the system reports a cache's size: other programs use part of it, and a virtual machine may report a cache that many share. *A slope* marks a level without a flat part; its time says little.
 #
-# The last line of the output has two more properties of a cache. A cache moves whole **[lines](glossary.md#cache-line)**, usually of 64 bytes. So a second access in the same line is nearly free. A cache is also divided into *sets*. The address of a line decides its set, and a set has room for a few lines, its **[ways](glossary.md#associativity)**. The source's L1 has 32 KiB and 8 ways, so it has $32768 / 64 / 8 = 64$ sets. Addresses that are $64 \cdot 64 = 4096$ bytes apart share a set. The ninth line from such addresses evicts the first, even if the rest of the cache is empty.
+# The last line of the output has two more properties. A cache moves whole **[lines](glossary.md#cache-line)**, usually of 64 bytes. So a second access in the same line is nearly free. A cache is also divided into *sets*. The address of a line decides its set, and a set holds as many lines as the cache has **[ways](glossary.md#associativity)**. The source's L1 has 32 KiB and 8 ways, so it has $32768 / 64 / 8 = 64$ sets. Addresses that are $64 \cdot 64 = 4096$ bytes apart share a set. The ninth line from such addresses evicts the first, even if the rest of the cache is empty.
 #
 # ### Bandwidth
 #
@@ -232,7 +232,7 @@ for row in from_memory:
     print(f"{row['kind']:5}  {on:9} {row['rate'] / 1e9:11.1f} {fetched:>12}")
 
 # %% [markdown]
-# With the fetch counted, the triad's bandwidth rises by a third and the copy's by half. The bandwidth of reading stays. **So compare two bandwidths only if the same rule counted their bytes.** From here on, $\beta$ is the highest of the three bandwidths, without the fetch. Where a circle passes memory's roof, this roof is measured again, so a picture may show a higher $\beta$ than this table.
+# With the fetch counted, the triad's bandwidth rises by a third and the copy's by half. The bandwidth of reading stays. **So compare two bandwidths only if the same rule counted their bytes.** From here on, $\beta$ is the highest of the three bandwidths, without the fetch.
 #
 # ### The roof
 #
@@ -240,7 +240,7 @@ for row in from_memory:
 #
 # $$P = \min(\pi, \; \beta I)$$
 #
-# The two limits meet at the **[ridge](glossary.md#ridge-point)**, $I = \pi / \beta$. If a kernel reaches its roof left of the ridge, memory limits it, and only fewer bytes help. If it reaches its roof right of the ridge, only fewer operations help.
+# The two limits meet at the **[ridge](glossary.md#ridge-point)**, $I = \pi / \beta$. If a kernel reaches its roof left of the ridge, memory limits it, and only fewer bytes help. If it reaches its roof right of the ridge, only fewer operations help. A kernel far below its roof, as the three loops in the first picture, has another limit, which better code may remove.
 #
 # ### Exercise 2: predict before you measure
 #
@@ -267,7 +267,7 @@ check.predict_point(least_seconds)
 # %% [markdown]
 # ### Kernels under the roof
 #
-# We counted the operations and bytes of seven kernels by hand. Your `least_seconds` predicts their times. The column *of roof* is performance ÷ roof, for the kernel's number of threads. Three of the kernels compute $\max(s x + z, 0) \cdot w$ in *passes*, each of which reads its inputs once and writes its output once:
+# We counted the operations and bytes of seven kernels by hand. Your `least_seconds` predicts their times. The column *of roof* is performance ÷ roof, for the kernel's number of threads. The picture adds the caches' roofs. Three of the kernels compute $\max(s x + z, 0) \cdot w$ in *passes*, each of which reads its inputs once and writes its output once:
 #
 # - `unfused`: four passes in NumPy, on one thread;
 # - `passes`: the same four passes in C, on all threads;
@@ -305,7 +305,7 @@ draw.interactive(peaks, roofs | machine.cache_roofs(), points)
 # %% [markdown] claims="07-fusion 07-softmax"
 # **Fusion saves bytes, and so it saves time.** In the records, on one thread, four passes take 2.0 to 2.2 times as long as one pass if the arrays lie in memory, and 1.7 to 1.9 times if they lie in L2. Bytes alone predict 2.5.
 #
-# **A circle above memory's roof may come from a cache.** `dot`, `axpy` and `fused` each use 128 MiB of arrays, `passes` 160 MiB. If the L3 that your system reported holds more, it can deliver part of them.
+# **A circle above memory's roof can have two causes.** `dot`, `axpy` and `fused` each use 128 MiB of arrays, `passes` 160 MiB. An L3 of this size can deliver part of them. If your L3 is much smaller, the roof was probably measured too low.
 #
 # **Bytes do not explain a kernel far below memory's roof.** `softmax` moves as many bytes as `x * 2`, and takes 1.5 to 4.3 times as long in the records. One reason may be *exp*: we count it as one operation, but it takes many instructions.
 #
@@ -376,13 +376,13 @@ check.strides(strides, free)
 # %% [markdown]
 # ### Count the misses
 #
-# Here is a cache small enough to watch. It has lines and sets, and evicts the least recently used line of a set. Play the accesses of a product of 8 × 8 matrices, or move the slider. Blue elements are in the cache. A dot marks an access that hits, a cross one that misses. In JupyterLab, compare the misses of `ijk` and `ikj` at the last step. Then set *line* to 32 bytes, so that a line holds a whole row, and compare again.
+# Here is a cache small enough to watch. It has lines and sets, and evicts the least recently used line of a set. Play the accesses of a product of 8 × 8 matrices, or move the slider. Blue elements are in the cache. A dot marks a hit, a cross a miss. In JupyterLab, compare the misses of `ijk` and `ikj` at the last step. Then set *line* to 32 bytes, a whole row, and compare again.
 
 # %%
 from helpers.roofline.cache import Cache, count_misses
 
 
-def look(order="ijk", size=512, line=16, ways=2, step=150):
+def look(order="ijk", size=256, line=16, ways=4, step=150):
     draw.cache_step(order, 8, Cache(size, line, ways), step)
     plt.show()
 
@@ -394,14 +394,14 @@ display(play)
 _ = widgets.interact(
     look,
     order=list(ORDERS),
-    size=widgets.SelectionSlider(options=[256, 512, 1024], value=512, description="bytes"),
+    size=widgets.SelectionSlider(options=[256, 512, 1024], value=256, description="bytes"),
     line=widgets.SelectionSlider(options=[16, 32, 64], value=16),
-    ways=widgets.SelectionSlider(options=[1, 2, 4], value=2),
+    ways=widgets.SelectionSlider(options=[1, 2, 4], value=4),
     step=slider,
 )
 
 # %% [markdown]
-# The next cell counts the misses of 24 × 24 products, in a simulated cache of 1 KiB with lines of 64 bytes and two ways. Where Valgrind's cachegrind is installed, it counts the misses of the compiled program in a cache of the same shape:
+# The next cell counts the misses of 24 × 24 products, in a simulated cache of 1 KiB with lines of 64 bytes and two ways. Valgrind's cachegrind, where it is installed, counts the misses of the compiled program in the same cache:
 
 # %%
 from helpers.roofline import cachegrind
@@ -419,13 +419,13 @@ for order, one in counts.items():
     print()
 
 # %% [markdown]
-# Orders with the same inner loop miss about equally often. With inner loop `j` they miss least: all steps are 0 or 1, so one miss serves a whole line. With inner loop `i` they miss about twice as often as with `k`. Did `jki` also take twice as long as `ijk` above? If not, misses alone do not decide.
+# Orders with the same inner loop miss about equally often. With inner loop `j` they miss least: all steps are 0 or 1, so one miss serves a whole line. With inner loop `i` two matrices jump, with `k` only one: `i` misses about twice as often. Did `jki` also take twice as long as `ijk` above? If not, misses alone do not decide.
 #
-# (In the picture with the slider, `ijk` and `ikj` both miss 221 times if *line* is 32 bytes. Cachegrind also counts a few accesses to the function's own data.)
+# (A jump costs a miss only if its line has left the cache. In the picture with the slider B alone fills the cache: `ijk` misses 380 times and `ikj` 160 times, with lines of 32 bytes 304 and 80 times. With 512 bytes nearly everything fits. Cachegrind also counts a few accesses to the function's own data.)
 #
 # ### Three causes at once
 #
-# Misses are one difference between `ijk` and `ikj`. There are two more.
+# Misses are one of three differences between `ijk` and `ikj`. The others:
 #
 # - **Waiting.** In `ijk` all products of the inner loop go into one sum. Each addition waits about four cycles for the addition before it. In `ikj` each addition goes to another element of C, and none waits.
 # - **Vectors.** The compiler turns the inner loop of `ikj` into vector instructions, which do 4, 8 or 16 additions at a time. It may not do so with the single sum of `ijk`, because another order of additions rounds differently.
@@ -600,7 +600,7 @@ if runs:
 draw.interactive(*machine.lines(1), raced)
 
 # %% [markdown]
-# All products took turns on one thread. The best of seven rounds counts, by processor time. Their operations and bytes are the same, so all circles have the same intensity. Look how far each one is from its roof. At n = 384, B takes 0.6 MB: where it fits a cache, blocks may gain nothing.
+# All products took turns on one thread. The best of seven rounds counts, by processor time. All have the same counted operations and bytes, so all circles have the same intensity. At n = 384, B takes 0.6 MB: where it fits a cache, blocks may gain nothing.
 #
 # > **Answer.** The inner loop of `ikj` takes steps of one element, lets no addition wait, and compiles to vectors. Each of the three gains less without the others. Blocks and register tiles then use each loaded number more often.
 #

@@ -175,7 +175,7 @@ check.ring_allreduce(ring_allreduce, cluster=cluster)
 # | algorithm | what happens | steps |
 # |---|---|---|
 # | chain | the sum passes from rank to rank, and back | $2(N-1)$ |
-# | tree | neighbours pair up: the right one sends its array, the left one adds. The left ones pair up again, until rank 0 has the sum. The sum returns the same way | $2\lceil\log_2 N\rceil$ |
+# | tree | neighbours pair up: the right rank of a pair sends its array, the left rank adds it. The left ranks pair up again, until rank 0 has the sum. The sum returns the same way | $2\lceil\log_2 N\rceil$ |
 # | recursive doubling | partners exchange *whole arrays*, and both add; partners are at distance 1, then 2, then 4, and so on | $\log_2 N$, for $N$ a power of two |
 # | ring | $N$ chains at once, one for each chunk | $2(N-1)$ |
 # | halving and doubling | partners exchange *halves*, then quarters, and so on, until each rank has one complete chunk; then the same way back | $2\log_2 N$, for $N$ a power of two |
@@ -256,11 +256,11 @@ plt.show()
 guess.answer("becomes flat", "bytes")
 
 # %% [markdown]
-# For bytes it is nearly so: each rank sends $K$ bytes if there are two ranks, $1.5K$ if there are four, and never more than $2K$. But the number of steps grows without limit, and each step costs a latency $\alpha$. So the sentence is wrong for the time.
+# For bytes it is nearly so: each rank sends $K$ bytes if there are two ranks, $1.5K$ if there are four, and never more than $2K$. But the number of steps grows without limit, and each step costs a latency $\alpha$. So "independent of N" is wrong for the time.
 #
 # ### Measure α, β and γ
 #
-# Can a ping-pong predict a ring's time? We time a message in two ways. In a *ping-pong* one rank sends at a time, as in notebook 01. In a *ring step* all ranks send to the right at once. To each we fit a line $\alpha + \beta m$. For $\gamma$ all ranks time an addition. Times are the best of several runs, since other programs can only make a run longer. Compare the two lines:
+# Can a ping-pong predict a ring's time? In a *ping-pong* one rank sends at a time, as in notebook 01. In a *ring step* all ranks send to the right at once. To each we fit a line $\alpha + \beta m$ (logarithmic axes bend it). For $\gamma$ all ranks time an addition. We take the best of several runs, since other programs can only lengthen one. Compare the two lines:
 
 # %%
 with Others() as others:
@@ -292,7 +292,7 @@ claims.evidence("08-ping-pong")
 # %% [markdown]
 # ### The race
 #
-# Does the model predict which algorithm is fastest? The four algorithms run in turns, and MPI's own `Allreduce` with them:
+# Does the model predict which algorithm is fastest? The four algorithms run in turns. MPI's own `Allreduce` shows what a library reaches:
 
 # %%
 array_sizes = [4**k for k in range(5, 12)]  # 1 KB to 4 MB
@@ -321,15 +321,17 @@ for name, place in (("1 KB", 0), ("4 MB", -1)):
     print(f"{name}: predicted {' < '.join(map(costs.shown, sorted(said, key=said.get)))}")
     ratios = (f"{costs.shown(way)} ({took[way] / said[way]:.2g})" for way in order)
     print(f"      measured  {' < '.join(ratios)}")
+    own = measured["MPI_Allreduce"][place] / took[order[0]]
+    print(f"      MPI's own Allreduce takes {own:.2g} times as long as the fastest")
     near += sum(0.5 <= took[way] / said[way] <= 2 for way in flat)
     guess.answer(f"fastest at {name}", costs.shown(order[0]))
 print(f"{near} of {2 * len(flat)} ratios are between a half and two")
 others.say()
 
 # %% [markdown]
-# The ratios say how far to trust the predicted times. A ratio between a half and two is good for a model that ignores caches and the change from [eager](glossary.md#eager) to [rendezvous](glossary.md#rendezvous). The ring's ratio says less, since α and β come from ring steps.
+# The model did predict the fastest in a race that we recorded on two cores: few steps won for short arrays, few bytes for long ones. For 4 KB recursive doubling took 0.18 ms, the tree 0.21 and the ring 0.29. For 8 MB the ring took 7.4 ms, recursive doubling 13.8 and the tree 18.0. But the chain, slowest by the model, took only 13.7 ms. (AMD EPYC, 21 November 2026, suite *allreduce* in `data/bench`.)
 #
-# Your order may differ from the predicted one. In a race that we recorded on two cores, few steps won for short arrays and few bytes for long ones, as in the model: for 4 KB recursive doubling took 0.18 ms and the ring 0.29 ms; for 8 MB they took 13.8 and 7.4 ms. But the chain, last in the model, was level with recursive doubling for 8 MB. (AMD EPYC, 21 November 2026, suite *allreduce* in `data/bench`.)
+# Your order may differ. The ratios say how far to trust the predicted times; between a half and two is good for a model that ignores caches and the change from [eager](glossary.md#eager) to [rendezvous](glossary.md#rendezvous). The ring's ratio says less, since α and β come from ring steps.
 #
 # ### Exercise 3: where ring and tree cross
 #
@@ -371,7 +373,7 @@ print("the ring was faster than the tree at", ", ".join(ahead) or "no size", end
 print(f"; by your formula from {written(crossover_size)} on" if crossover_size else "")
 
 # %% [markdown]
-# **Answer.** The tree is faster for short arrays, the ring for long ones. The model says so before a run: time = $\alpha$ × steps + $\beta$ × bytes sent + $\gamma$ × bytes added (what happens at the same time counts once). Your formula says roughly where tree and ring cross. Fit $\alpha$ and $\beta$ while all ranks are at work. *Evidence: the recorded race and the record of ping-pongs; your own race if its picture is not marked as busy.*
+# **Answer.** The tree is faster for short arrays, the ring for long ones. The model says so before a run: time = $\alpha$ × steps + $\beta$ × bytes sent + $\gamma$ × bytes added. Your formula says roughly where tree and ring cross. Fit $\alpha$ and $\beta$ while all ranks are at work. *Evidence: the recorded race and the record of ping-pongs; your own race if its picture is not marked as busy.*
 
 # %% [markdown]
 # ## Lesson 3. What changes between hosts, and with thousands of ranks?
@@ -427,7 +429,7 @@ guess.answer("ms for 1.57 million bytes on one link", least)
 guess.answer("fastest between hosts", costs.shown(min(took, key=took.get)))
 
 # %% [markdown] claims="08-two-levels"
-# Ring and two levels come nearest to the least time, and either may win a run. Two levels send $2(H-1)/H\cdot K = 1.5K$ out of each host, and the ring $2(N-1)/N\cdot K = 1.75K$. By bytes alone, two levels should save 14 % of the ring's time. But bytes alone do not set the time: in our two records for 1 MB, two levels save 3 to 5 % at 100 Mbit/s, and 29 to 39 % at 1 Gbit/s. In the table, *equal* means within 10 %:
+# Ring and two levels come nearest to the least time, as predicted (dots), and either may win a run. Two levels send $2(H-1)/H\cdot K = 1.5K$ out of each host, and the ring $2(N-1)/N\cdot K = 1.75K$. By bytes alone, two levels should save 14 % of the ring's time. But bytes alone do not set the time: in our two records for 1 MB, two levels save 3 to 5 % at 100 Mbit/s, and 29 to 39 % at 1 Gbit/s. (We have not measured why.) In the table, *equal* means within 10 %:
 
 # %%
 claims.evidence("08-two-levels")
@@ -435,7 +437,7 @@ claims.evidence("08-two-levels")
 # %% [markdown]
 # ### Thousands of ranks
 #
-# Now each of $H$ hosts (*nodes*) has $G = 8$ GPUs. A fast link, NVLink, joins the GPUs of a host; **one** port of a fast network, InfiniBand, leads to the other hosts. How does the time grow with $H$, up to 2048 hosts and $N = GH = 16\,384$ GPUs? Here we have the model alone, with β from data sheets and α from a table in NCCL, NVIDIA's library of collectives. It compares four ways:
+# Now each of $H$ hosts (*nodes*) has $G = 8$ GPUs. A fast link, NVLink, joins the GPUs of a host; **one** port of a fast network, InfiniBand, leads to the other hosts. How does the time grow with $H$, up to 2048 hosts and $N = GH = 16\,384$ GPUs? Here we have the model alone, with β from data sheets and α from a table in NCCL, NVIDIA's library of collectives. We compare four ways:
 #
 # - **flat ring** through all GPUs: $2(N-1)$ steps, each as slow as its slowest link;
 # - **tree** inside every host, and a tree over the hosts: $2(\log_2 G + \log_2 H)$ steps of $K$ bytes;
@@ -481,7 +483,7 @@ print("1 MB, 16 384 GPUs:", "; ".join(f"{way} {1e3 * s:.3g} ms" for way, s in la
 guess.answer("fastest for 1 MB on 16 384 GPUs", min(largest, key=largest.get))
 
 # %% [markdown]
-# Two levels with halving are the fastest on 16 384 GPUs, for both sizes: between hosts they take as few steps as the tree and send as few bytes as the ring. The flat ring takes nearly as long for 1 MB as for 102 MB: nearly all of that time is the latency of 32 766 steps. The tree takes few steps, but each carries the whole array.
+# Two levels with halving are the fastest on 16 384 GPUs, for both sizes: between hosts they take as few steps as the tree and send as few bytes as the ring. The flat ring's steps grow with $H$: the latency of 32 766 steps takes nearly all its time, for 1 MB as for 102 MB. The tree's steps grow only with $\log_2 H$, but each carries the whole array.
 #
 # **Answer.** The busiest link sets a least time: let few bytes leave each host. Two levels send fewest; how much time that saves depends on size and link. With thousands of ranks each step's latency counts, too: an algorithm needs few steps *and* few bytes. *Evidence: the bars above and the record of two levels; for thousands of GPUs, the model alone.*
 

@@ -105,7 +105,7 @@ def traced(work):
 #
 # ### Four numbers by hand
 #
-# Start without a library: $y=(wx+b)^2\,x$ at $w=3$, $x=2$, $b=-5$. Take paper. Call $s=wx+b$ and walk back from $y$: first $\partial y/\partial s$, then $\partial y/\partial w$, $\partial y/\partial b$ and $\partial y/\partial x$.
+# Start without a library: $y=(wx+b)^2\,x$ at $w=3$, $x=2$, $b=-5$. Call $s=wx+b$ and walk back from $y$: first $\partial y/\partial s$, then $\partial y/\partial w$, $\partial y/\partial b$ and $\partial y/\partial x$.
 #
 # ### Exercise 1: the chain rule with a pencil
 #
@@ -162,7 +162,7 @@ for attempt in (lambda: B @ A, lambda: A + B, lambda: A + k):
         print(f"{type(error).__name__}: {error}")
 
 # %% [markdown]
-# The size `"rows"` is a *symbol*: the graph reads it off the arrays when it runs, and you can calculate with it. *Maxout* keeps the largest of every $k$ neighbours. A few lines serve every batch size:
+# The size `"rows"` is a *symbol*: the graph reads it off the arrays when it runs, and you can calculate with it. *Maxout* keeps the largest of every $k$ neighbours, so its gradient is 1 there and 0 elsewhere. A few lines serve every batch size:
 
 
 # %%
@@ -250,7 +250,7 @@ read = forward.intersection(v for node in added for v in node.inputs)
 guess.answer("results that the gradient reads", {str(v.maker.operator) for v in read})
 
 # %% [markdown]
-# Each line from `a` to `i` is one operator: the type of its result, its name, and what it reads; `full(1.0)` makes a tensor of ones. Lines `a` to `c` compute $y$. Lines `d` to `i` are the gradient: $g_y\,(1-\tanh^2x)$, where $g_y=\partial y/\partial y=1$ is broadcast to $x$'s shape. The gradient reads one result of the forward pass: the rule of tanh needs the *result* of tanh (`a`), while a sum and a reshape need only shapes. Because of such reads, frameworks keep results until the backward pass has used them (lesson 3).
+# Each line from `a` to `i` is one operator: the type of its result, its name, and what it reads; `full(1.0)` makes a tensor of ones. Lines `a` to `c` compute $y$. Lines `d` to `i` are the gradient: $g_y\,(1-\tanh^2x)$, where $g_y=\partial y/\partial y$, the `1` in line `d`, is broadcast to $x$'s shape. The gradient reads one result of the forward pass: the rule of tanh needs the *result* of tanh (`a`), while a sum and a reshape need only shapes. Because of such reads, frameworks keep results until the backward pass has used them (lesson 3).
 #
 # ### Exercise 3: extend the graph
 #
@@ -488,7 +488,7 @@ for name, over in (("new buffers", {}), ("overwritten", forwarding(order, [u], [
 # %% [markdown]
 # ### The peak is arithmetic
 #
-# If the shapes are known before the run, all these decisions can be made before it. `autodiff.plan` makes them and states the peak. Is the peak right? Take a perceptron with one hidden layer and the gradients of its loss. Python's `tracemalloc` knows nothing of the plan, so it is an independent witness:
+# If the shapes are known before the run, so are these decisions. `autodiff.plan` makes them and states the peak. To check it, take a perceptron with one hidden layer and the gradients of its loss. Python's `tracemalloc` knows nothing of the plan, so it is an independent witness:
 
 # %%
 x, t = autodiff.variable("x", shape=(256, 64)), autodiff.variable("t", shape=(256, 10))
@@ -513,7 +513,7 @@ graph(plan, {h: "h", loss: "loss", wanted[1]: "∂W", wanted[2]: "∂V"}, first=
 #
 # ### What breaks: no guard
 #
-# In $y=\sin(e^x)\,e^x$, the product reads $e^x$ after the sine. With `guard=False` the sine may overwrite it:
+# In $y=\sin(e^x)\,e^x$, the product reads $e^x$ after the sine. With `guard=False` the sine may overwrite $e^x$:
 
 # %%
 x = autodiff.variable("x", shape=(4,))
@@ -526,14 +526,14 @@ for guard in (True, False):
 print("sin² in its place:  ", (np.sin(np.exp(point)) ** 2).round(4))
 
 # %% [markdown]
-# Without the guard the run needs half the memory, and the result is wrong. Its shape and dtype are right; its values are those of $\sin^2(e^x)$.
+# Without the guard the run needs half the memory, and its values are wrong: they are those of $\sin^2(e^x)$, in the right shape and dtype.
 #
 # **Answer.** Three decisions set the peak, all made before the run: the order of the operators, which results share bytes, and which results overwrite an operand that no later operator reads. *Evidence: four sums peak at 2 MB or at 8 MB depending on the order alone, and `tracemalloc` confirms the planned peak.*
 
 # %% [markdown]
 # ## Lesson 3. How much time must we pay for less memory?
 #
-# *40 minutes.* Training keeps the results of the forward pass for the backward pass, and for deep networks these activations are most of the memory. Can we keep fewer?
+# *40 minutes.* Training keeps the results of the forward pass, the *activations*, for the backward pass. Their memory grows with the depth. Can we keep fewer?
 #
 # > **Predict.** A chain of 10 000 convolutions, each with a result of 1.56 MiB, needs 15.3 GiB for its gradients. Tian (2019) reports 173 MiB for a framework that discards results and recomputes them. How many *forward* passes does this cost: 1.1, 2, 10, 100?
 
@@ -547,7 +547,7 @@ guess["forward passes at 173 MiB"] = ...
 #
 # **[Recomputation](glossary.md#recomputation)**: cut the chain into $m$ equal segments and keep only the first result of each. When the backward pass reaches a segment, run the segment forward again from its first result. At most the $m$ kept results and the $n/m-1$ others of one segment are alive. This sum is smallest at $m=\sqrt n$, where it is $2\sqrt n-1$, and every step runs forward at most twice.
 #
-# The widget below runs such a schedule for $n=36$. Look at the results held and the forward steps. Move the slider to both ends: why is one segment as bad as 36?
+# The widget below runs such a schedule for $n=36$. Move the slider to both ends: why is one segment as bad as 36?
 
 # %%
 n = 36
@@ -633,11 +633,11 @@ for name, schedule in schedules.items():
           f"{cost.forwards / n:.2f} times; same gradient: {np.array_equal(gradient, reference)}")  # fmt: skip
 
 # %% [markdown]
-# The measured peak exceeds the predicted number of results by about the same amount in every row. That constant is the workspace of the running step and the gradient itself.
+# The measured peak exceeds the predicted number of results by about the same amount in every row. That constant is what a step needs under any schedule: its workspace and the gradient.
 #
 # ### The best schedule, and 10 000 convolutions
 #
-# Suppose that we keep at most $c$ results and run each step forward at most $r$ times. Then the longest chain that we can differentiate has $\binom{c+r}{c}$ steps (Griewank and Walther 2000). The best schedule first keeps *one* result, at the best place. It then treats the part to the right in the same way, with $c-1$ kept results, and last the part to the left, with $c$. While a step runs, two more results exist: the one it reads and the one it makes. So the peak is $c+2$.
+# Suppose that we keep at most $c$ results, $x_0$ included, and run each step forward at most $r$ times. The best schedule (Griewank and Walther 2000) runs forward to one place and keeps the result there. It treats the part to the right in the same way, with $c-1$ kept results, then the part to the left, with $c$ but only $r-1$ more times. The longest chain has $\binom{c+r-1}{c-1}$ steps at the right and $\binom{c+r-1}{c}$ at the left, by Pascal's rule $\binom{c+r}{c}$ in all. A running step adds the result that it reads and the one that it makes, so the peak is $c+2$. For 10 000 steps:
 
 # %%
 N, MiB = P.chain, P.unit
@@ -670,13 +670,13 @@ guess.answer("forward passes at 173 MiB", forward)
 # %% [markdown] claims="09-segments-time"
 # ### The clock
 #
-# The backward pass of a convolution computes two gradients, each about as expensive as its forward pass. With everything kept, a training step costs as much as three forward passes. If each step runs forward twice, it costs as much as four: a third more. Both recorded chains need less than that: 32 × 32 images 4 to 9 % more time, 16 × 16 images 18 to 23 %. Our margin is a tenth:
+# Count two forward passes for the backward pass of a convolution, since it computes two gradients. With everything kept, a training step then costs three forward passes. If each step runs forward twice, it costs four: a third more. Both recorded chains need less than that: 32 × 32 images 4 to 9 % more time, 16 × 16 images 18 to 23 %. (We did not measure why; less than a tenth counts as *equal*.)
 
 # %%
 claims.evidence("09-segments-time")
 
 # %% [markdown]
-# **Answer.** To hold $2\sqrt n$ results instead of $n$ costs less than one more forward pass. With the best places, 110 results are enough for 10 000 steps, at 2.4 forward passes. *Evidence: predicted and measured peaks agree up to a constant workspace, with equal gradients.*
+# **Answer.** To hold $2\sqrt n$ results instead of $n$ costs less than one more forward pass: on our chains, 4 to 23 % more time. With the best places, 110 results are enough for 10 000 steps, at 2.4 forward passes. *Evidence: predicted and measured peaks agree up to a constant workspace, with equal gradients.*
 
 # %% [markdown]
 # ## Lesson 4. What may a compiler change, and what must it keep?
@@ -685,7 +685,7 @@ claims.evidence("09-segments-time")
 #
 # ### Same mathematics, other numbers
 #
-# The pass `collect_terms` simplifies sums. Each line below lists a graph's operators in order; `full(2.0)` is the constant 2:
+# The pass `collect_terms` simplifies sums. Each line below lists a graph's operators in order; `full(2.0)` is the constant 2, and `reshape` and `broadcast` fit a number to a matrix:
 
 # %%
 x = autodiff.variable("x", shape=("size",))
@@ -696,7 +696,7 @@ for text, y in (("x + 1 - 2 + x", x + 1 - 2 + x), ("X + a + Y + b", X + a + Y + 
         print(f"{what:14}", *(node.operator for node in autodiff.topological(each)))
 
 # %% [markdown]
-# $x+1-2+x$ became $2x-1$. In the second sum the numbers $a$ and $b$ are added first, which leaves two additions of matrices instead of three. In floating point, the values can change: as written, $x+10^{20}-10^{20}$ is 0 at $x=1$; collected, it is 1. That is why this pass is in `passes.fast_math`, and why GCC does the same only under `-ffast-math`.
+# $x+1-2+x$ became $2x-1$. In the second sum, one of three additions of matrices became the addition of the numbers $a$ and $b$. In floating point, the values can change: as written, $x+10^{20}-10^{20}$ is 0 at $x=1$; collected, it is 1. That is why this pass is in `passes.fast_math`, and why GCC does the same only under `-ffast-math`.
 #
 # > **Predict.** $A$ and $B$ are 1000 × 1000, $v$ is 1000 × 1. How many times as many multiplications does $(AB)v$ need as $A(Bv)$?
 
@@ -731,7 +731,7 @@ others.say()
 #
 # ### Same numbers, fewer bytes: fusion
 #
-# Each elementwise operator reads its operands from memory and writes its result there. In one [fused](glossary.md#fusion) loop, intermediate values stay in registers, and every element gets the same operations in the same order. The pass `fuse` writes C:
+# Each elementwise operator reads its operands from memory and writes its result there. In one [fused](glossary.md#fusion) loop, intermediate values stay in registers, and every element gets the same operations in the same order: the same bits for sums and products, perhaps another last digit where C's `exp` replaces NumPy's. The pass `fuse` writes C:
 
 # %%
 COEFFICIENTS = (0.5, -1.0, 2.0, 0.25)
@@ -775,14 +775,17 @@ for count in (1, 400, 40_000, P.numbers):
         "blocks": lambda v, room=room: in_blocks(v, room),
     }
     with others:
-        took = [1e6 * measure(lambda w=w, v=values: w(v), repeats=20).best for w in ways.values()]
+        often = 20 if count > 1000 else 2000  # short calls need many: the first ones are slow
+        took = [
+            1e6 * measure(lambda w=w, v=values: w(v), repeats=often).best for w in ways.values()
+        ]
     print("{:9,} {:7.0f} {:10.0f} {:7.0f}".format(count, *took), "  same bits" if same else "")
 others.say()
 
 # %% [markdown]
 # - *400 numbers*: the fused loop loses. The row for one number shows why: most of the time is the call's.
-# - *40 000 numbers*, which fit into a cache: blocks gain nothing over one array.
-# - *Two million*, which do not fit: blocks gain, because they save traffic with main memory. The fused loop is faster still, although both move the same bytes to and from main memory. NumPy also writes seven intermediate results to the cache and reads them again, and makes nine calls for each block; we did not separate these two costs.
+# - *40 000 numbers* fit into a cache: blocks have no traffic to save.
+# - *Two million* do not fit: blocks save traffic with main memory. The fused loop is faster still, although both move the same bytes to and from main memory. NumPy also writes seven intermediate results to the cache and reads them again, and makes nine calls for each block; we did not separate these two costs.
 #
 # Ten recorded runs compare loop and blocks:
 
@@ -836,7 +839,7 @@ def my_momentum(w, v, g, rate):
 check_runs.momentum(my_momentum)
 
 # %% [markdown]
-# A whole training step is now one graph: a network with a hidden layer of 16, its loss, its gradients, your updates, and the dependencies between them. It learns to tell a ring of points from the cloud around it.
+# A whole training step is now one graph: a network, its loss, its gradients, your updates, and the dependencies between them. It learns to tell a ring of points from the cloud around it.
 
 
 # %%
@@ -866,9 +869,9 @@ print(f"loss {losses[0]:.3f} -> {losses[-1]:.3f}; {right.mean():.1%} of the poin
       f"{max(labels.mean(), 1 - labels.mean()):.1%} by always saying the same")  # fmt: skip
 
 # %% [markdown]
-# Our graphs have no loops. The [appendix](A5_more_of_graphs.ipynb) adds loops and differentiates them, shows FlashAttention as fusion plus recomputation, and runs a graph on several ranks.
+# The [appendix](A5_more_of_graphs.ipynb) differentiates loops, shows FlashAttention as fusion plus recomputation, and runs a graph on several ranks.
 #
-# **Answer.** A compiler may make any change that keeps each value bit for bit: fusion does, and so do planned buffers. A change that is exact only in mathematics needs your consent. The order of updates must be *in* the graph, or the compiler cannot respect it. *Evidence: equal bits after fusion, different bits after reordering a product, 20 in place of 10 without a control dependency.*
+# **Answer.** A compiler may make any change that keeps each value bit for bit: fusing sums and products does, and so do planned buffers. A change that is exact only in mathematics needs your consent. The order of updates must be *in* the graph, or the compiler cannot respect it. *Evidence: equal bits after fusion, different bits after reordering a product, 20 in place of 10 without a control dependency.*
 
 # %% [markdown]
 # <details><summary><b>What the sources say, what we measured</b></summary>
@@ -879,8 +882,8 @@ print(f"loss {losses[0]:.3f} -> {losses[-1]:.3f}; {right.mean():.1%} of the poin
 # | a bipartite graph of variables (dtype, shape) and operators; types are inferred | lesson 1: an impossible application is refused, with both shapes, before anything runs |
 # | extend the graph by gradient operators; then gradients of gradients, and changed gradients, are possible | lesson 1: a Hessian-vector product to rounding, clipping, reversal; with a gradient in NumPy the second derivative is silently zero |
 # | reference counts, read-only and writable forwarding, caution when a reader remains | lesson 2: planned peak confirmed by `tracemalloc`; without caution, other numbers |
-# | blocks of $\sqrt n$: $O(\sqrt n)$ memory for $O(n)$ time; 10 000 convolutions 15 624 → 173 MiB | lesson 3: equal segments end at 311 MiB and 1.98 forward passes; 173 MiB takes the best places and 2.39 |
-# | $x+1-2+x\Rightarrow2x-1$; $x+a+y+b\Rightarrow a+b+x+y$; fused multiply-add | lesson 4: all of them; the first two change values in floating point |
+# | blocks of $\sqrt n$: $O(\sqrt n)$ memory for $O(n)$ time; 10 000 convolutions 15 624 → 173 MiB | lesson 3: equal segments need 311 MiB and 1.98 forward passes; 173 MiB takes the best places and 2.39 |
+# | $x+1-2+x\Rightarrow2x-1$; $x+a+y+b\Rightarrow a+b+x+y$; fused multiply-add | lesson 4: the first two change values in floating point; a fused product and sum still round twice |
 # | updates share storage with what they update; readers must have finished | lesson 4: without the control dependency a read returns 20 instead of 10 |
 # | symbolic shapes; a loop operator; with both, a graph computes whatever can be computed | lesson 1: Maxout for every batch; [appendix](A5_more_of_graphs.ipynb): a recurrent network for every length |
 # | eager evaluation with recording differentiates a `while`; hard to optimize, bound to the code | [appendix](A5_more_of_graphs.ipynb): the inverse by Newton; replayed for another matrix it is wrong |

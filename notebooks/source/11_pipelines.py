@@ -62,7 +62,7 @@ draw.lanes(*lines.values(), label="What each rank does when, in two orders of th
 plt.show()
 
 # %% [markdown]
-# Each row is a rank. Each box is a forward or backward pass of one piece (a *micro-batch*), with its number if it fits. *Paced* means that a rank does its real arithmetic and then sleeps until its stated time has passed: your machine may have fewer cores than ranks. *3 of 64 took longer* in a title means that 3 of the 64 boxes are too long: their arithmetic alone took more than the stated time. Messages, waiting and order are real.
+# Each row is a rank. Each box is a forward or backward pass of one piece (a *micro-batch*), with its number if it fits. *Paced* means that a rank does its real arithmetic and then sleeps until its stated time has passed: your machine may have fewer cores than ranks. *3 of 64 took longer* in a title means that the arithmetic of 3 boxes alone took more than the stated time. Messages, waiting and order are real.
 #
 # **You will be able to**
 #
@@ -108,7 +108,7 @@ guess["what 1F1B needs less of"] = ...
 # The model is $y = w_2\,(w_1 x)$ with $w_1 = 3$, $w_2 = 2$. The loss is $\frac12 (y - t)^2$; the data are $x = 0.5$, $t = 4$. Rank 0 has $w_1$ and $x$, rank 1 has $w_2$ and $t$. The *activation* $h = w_1 x$ travels forward, and its *gradient* $\partial L/\partial h$ travels backward. The weights never travel.
 
 # %%
-# %%ranks --trace by_hand
+# %%ranks
 if rank == 0:
     w1, x = 3.0, 0.5
     h = w1 * x
@@ -170,7 +170,7 @@ guess.answer("idle share, one piece", predicted["4 ranks"][0])  # by the formula
 guess.answer("idle share, 16 micro-batches", predicted["4 ranks"][4])
 
 # %% [markdown] claims="11-bubble"
-# More pieces mean less idle time. But smaller pieces have a price, which paced stages hide: on most machines a matrix product of few rows takes longer for each row ([07](07_roofline.ipynb)). Over several runs, the recorded shares agree with the formula:
+# More pieces mean less idle time. But smaller pieces have a price, which paced stages hide: a layer reads all its weights for each piece, however few its rows ([A4](A4_more_of_roofline.ipynb)). Over several runs, the recorded shares agree with the formula:
 
 # %%
 claims.evidence("11-bubble")
@@ -255,7 +255,7 @@ plt.show()
 # %% [markdown]
 # ### What is kept
 #
-# A rank keeps a micro-batch's activations from the forward pass until the backward pass. Under GPipe it keeps those of all $m$ micro-batches. Under 1F1B, each forward pass after the first few is followed by a backward pass, which frees the activations of one.
+# A rank keeps a micro-batch's activations from the forward pass until the backward pass. Under GPipe it keeps those of all $m$ micro-batches. Under 1F1B, each forward pass after the first few is followed by a backward pass, which frees one micro-batch's activations.
 #
 # > **Predict.** Of 8 micro-batches, how many does rank 0 keep at most under 1F1B on four ranks?
 
@@ -292,7 +292,7 @@ def kept_at_most(rank, p, m):
 check_answer.kept_at_most(kept_at_most)
 
 # %% [markdown]
-# Now we count bytes. Autograd reports every tensor that it saves for the backward pass (`torch.autograd.graph.saved_tensors_hooks`). We add up those that are alive, without the weights. **[Recomputation](glossary.md#recomputation)** keeps only the input of each stage, and repeats the forward pass before the backward pass. The table is for rank 1 and 16 micro-batches. The prediction is the bytes of one micro-batch times the number kept. With recomputation, one micro-batch at a time takes these bytes; each other takes only the bytes of its input:
+# Now we count bytes: those of all live tensors that autograd saves for the backward pass (`torch.autograd.graph.saved_tensors_hooks`), without the weights. **[Recomputation](glossary.md#recomputation)** keeps only the input of each stage, and repeats the forward pass before the backward pass. The table is for rank 1 and 16 micro-batches. We predict the bytes of one micro-batch times the number kept. With recomputation, only the micro-batch in its backward pass takes these bytes; every other one takes those of its input:
 
 # %%
 config, micro, r = runs.SMALL, 16, 1
@@ -309,14 +309,14 @@ for name, again in (("GPipe", False), ("1F1B", False), ("GPipe", True), ("1F1B",
 Markdown("\n".join(rows))
 
 # %% [markdown]
-# Recomputation costs one more forward pass for each micro-batch: with $i + w = 2f$, it takes $4f$ instead of $3f$.
+# With recomputation, GPipe keeps 16 micro-batches in fewer bytes than 1F1B keeps 3 without. The price is one more forward pass for each micro-batch: with $i + w = 2f$, it takes $4f$ instead of $3f$.
 #
 # **Answer.** Cut the batch into $m$ micro-batches: then each rank waits only for the time of $p - 1$ forward and $p - 1$ backward passes. 1F1B is as idle as GPipe, but rank $r$ keeps at most $p - r$ micro-batches instead of all $m$. *Evidence: recorded shares lie on the formula; bytes counted by autograd.*
 
 # %% [markdown]
 # ## Lesson 2. What makes a step shorter, and what does it cost?
 #
-# *78 minutes, of which the project takes 50.* With eight micro-batches on four ranks, GPipe and 1F1B are idle for 27 % by the formula. Can the same eight pieces be ordered so that ranks wait less?
+# *78 minutes, of which the project takes 50.* With eight micro-batches, four ranks are idle for 27 % of the time under GPipe and 1F1B (by the formula). Can the same eight pieces be ordered so that ranks wait less?
 #
 # > **Predict.** A backward pass has two halves, I (gradient of the inputs) and W (gradient of the weights). No other rank waits for W. If a rank may do W whenever it likes, to what idle share can 27 % fall? Which rank must then keep more micro-batches than under 1F1B: the "first" or the "last"?
 
@@ -336,11 +336,11 @@ guess["who keeps more"] = ...
 # - I: $\partial L/\partial x = (\partial L/\partial y)\,A$. The rank before waits for it.
 # - W: $\partial L/\partial A = (\partial L/\partial y)^\top x$. No rank waits for it.
 #
-# So a rank does I at once, and W when it would be idle. But no W is ready while a rank waits for its first F or its first I. If F, I and W take equally long and $m \ge p$, these two waits together last $p - 1$ forward passes, while the rank works for $3m$ of them:
+# So a rank does I at once, and W when it would be idle. But no W is ready while a rank waits for its first F or its first I. If F, I and W take equally long and $m \ge p$, rank $r$ waits $r$ forward passes for its first F and $p - 1 - r$ for its first I. That makes $p - 1$ on every rank, beside $3m$ of work:
 #
 # $$\text{idle share} = \frac{p - 1}{3\,m + p - 1}$$
 #
-# Compare the gaps with those of 1F1B. A thick line at the bottom of a box marks a rank's second chunk:
+# Compare the gaps with those of 1F1B:
 
 # %%
 for name in ("interleaved", "zero-bubble"):
@@ -358,7 +358,7 @@ guess.answer("idle share with W put off", formula)
 display(claims.evidence("11-interleaved"), claims.evidence("11-zero-bubble"))
 
 # %% [markdown]
-# A longer W does not shorten a rank's first two waits; a shorter W leaves more gaps (simulated, $f = i = 1$):
+# A longer W does not shorten the waits for the first F and I; a shorter W leaves more gaps (simulated, $f = i = 1$):
 
 # %%
 for w in (0.5, 1, 2):
@@ -368,7 +368,7 @@ for w in (0.5, 1, 2):
 # %% [markdown]
 # ### What it costs: memory
 #
-# Under zero-bubble, a rank keeps a micro-batch until its W. The table compares each schedule with its formula, and says how many micro-batches each rank keeps at most. A micro-batch kept in one of two chunks counts as half:
+# Under zero-bubble, a rank keeps a micro-batch until its W. The table compares each schedule with its formula; its last column is what each rank keeps at most. A micro-batch kept in one of two chunks counts as half:
 
 # %%
 rows = ["| schedule | idle: formula | recorded | step: formula (ms) | recorded (ms) "
@@ -418,11 +418,11 @@ def steps(message=0.0):
 _ = interact(steps, message=FloatSlider(0.0, min=0, max=2, step=0.25, description="message"))
 
 # %% [markdown]
-# With free messages, GPipe and 1F1B take longest. If a message takes a quarter of a forward pass, GPipe is already faster than 1F1B. If it takes a whole one, GPipe is the fastest of the four. It waits for messages only while it fills and empties; the other orders wait in between, too. Interleaving, with twice the messages, suffers most.
+# With free messages, GPipe and 1F1B take longest. If a message takes a quarter of a forward pass, GPipe is already faster than 1F1B. If a message takes a whole one, GPipe is the fastest of the four: it waits for messages only while the pipeline fills and empties. The other orders wait in between, too. Interleaving, with 7 boundaries between stages instead of 3, suffers most.
 #
 # ### Layers that are not alike
 #
-# In the long run a pipeline is as fast as its slowest stage. Below, later layers cost more. In the upper half, compare rank 3 with rank 0:
+# Below, later layers cost more. In the upper half, compare rank 3 with rank 0:
 
 # %%
 from helpers.pipeline import partition
@@ -439,6 +439,8 @@ draw.lanes(*cuts, label="Equal costs, not equal numbers of layers, make the step
 plt.show()
 
 # %% [markdown]
+# A step is never shorter than the slowest stage's work: $8 \cdot 120 = 960$ ms on rank 3 with equal numbers of layers, $8 \cdot 60 = 480$ ms with equal costs.
+#
 # ### Exercise 3, the project: far apart, and little room
 #
 # *Difficulty ●●●, 50 minutes.* Your ranks are far apart: a message takes as long as a forward pass. Memory is short: a rank has room for `room` micro-batches, and each takes up room from its F until its W (or B). With $f = i = w = 1$, four ranks, eight micro-batches and room for six, GPipe does not fit; 1F1B takes 49 (in forward passes) and zero-bubble 41. Write a schedule that fits and takes at most 35. Use "I0" and "W0" in place of "B0" where you like; each rank has one chunk.
@@ -495,6 +497,22 @@ if check_answer.own_schedule.passed(my_schedule, cluster=cluster):
 # %% [markdown]
 # ## What breaks
 #
+# **The wrong micro-batch.** Our messages carry the number of their micro-batch as a [tag](glossary.md#tag). Without tags, a rank that wants micro-batch 1 first gets micro-batch 0's input:
+
+# %%
+# %%ranks
+if rank == 0:
+    for i in (0, 1, 0, 1):
+        comm.send(f"the input of {i}", dest=1, tag=i)
+if rank == 1:
+    for i in (1, 0):
+        print(f"with tags, the target of {i} meets", comm.recv(source=0, tag=i))
+    for i in (1, 0):
+        print(f"without, the target of {i} meets", comm.recv(source=0))
+
+# %% [markdown]
+# Nothing fails, and the loss is wrong.
+#
 # **Sends that wait.** The runner's sends do not wait (`Isend`). With blocking sends of long messages, 1F1B deadlocks: rank 0 sends the output of F1 while rank 1 sends the gradient of B0, and neither receives. `check` finds it:
 
 # %%
@@ -504,7 +522,7 @@ except ScheduleError as error:
     print(error)
 
 # %% [markdown]
-# Here it happens, with `ssend`, which returns only once the other side receives. After 3 seconds the cell shows who waits for whom:
+# Here it happens, with `ssend`, which returns only once the other side receives:
 
 # %% tags=["raises-exception"]
 # %%ranks --timeout 3
@@ -520,8 +538,6 @@ elif rank == 1:
 # %% [markdown]
 # GPipe has no such pair: first all activations go right, then all gradients go left.
 #
-# **The wrong micro-batch.** Our messages carry the number of their micro-batch as a [tag](glossary.md#tag). Without tags, a rank takes whatever comes first. If it wants micro-batch 1 first, it then trains on micro-batch 0's input and micro-batch 1's target. Nothing fails, and the loss is wrong.
-#
 # **Never empty.** PipeDream removes the bubble by not emptying the pipeline: each "micro-batch" is a batch of its own, and a rank updates its weights (U) after each backward pass, while other batches are under way. Now the pipeline fills and empties once in the whole training. With eight batches, that is still a quarter of the time; with many, next to nothing:
 
 # %%
@@ -534,7 +550,7 @@ for m in (8, 80, 800):
     print(f"  m = {m}: {formulas.bubble('PipeDream', P.ranks, m, costs=pace):.1%}", end="")
 
 # %% [markdown]
-# But a gradient comes back [stale](glossary.md#staleness): on rank $r$ it has missed $p - 1 - r$ updates. With **[weight stashing](glossary.md#weight-stashing)** a rank keeps, for each batch under way, the weights of its forward pass, and its backward pass reads the same weights. Without stashing, the backward pass combines the newest weights with activations of older ones. Is the result still the gradient of some model? We compute the gradient of every mix of old and new stages; the last column gives the distance to the nearest:
+# But a gradient comes back [stale](glossary.md#staleness): rank $r$ has made $p - 1 - r$ updates since the batch's forward pass. With **[weight stashing](glossary.md#weight-stashing)** a rank keeps, for each batch under way, the weights of its forward pass for its backward pass. Without stashing, the backward pass combines the newest weights with activations of older ones. Is the result still the gradient of some model? We compute the gradient of every combination of old and new stages. The last column is the distance from PipeDream's gradient to the nearest:
 
 # %%
 from helpers.pipeline import following
@@ -553,7 +569,7 @@ with Cluster(n=2, preload=("torch",)) as pair:
 Markdown("\n".join(rows))
 
 # %% [markdown]
-# With stashing the distance is zero up to rounding: the result is the gradient of one model. Without, on four ranks, it is the gradient of none. Two ranks need no stashing here: the last stage updates nothing between its F and its B. The first stage is one layer and sends no gradient on, so its B reads no weights; with two layers it would need stashing.
+# With stashing the distance is zero up to rounding: the result is the gradient of one model. Without stashing, on four ranks, it is the gradient of none. Two ranks need no stashing here: the last stage updates nothing between its F and its B, and the first stage, a single layer, sends no gradient on, so its B reads no weights.
 #
 # <details><summary><b>What the sources say, what we measured</b></summary>
 #
@@ -563,12 +579,12 @@ Markdown("\n".join(rows))
 # | one can pipeline batches through the model: as soon as batch 0 clears the first device, push batch 1 | lesson 1: the idle share falls as the formula says, and the results equal those of one process |
 # | accumulate the set of batches at the end | lesson 1: every micro-batch's loss is divided by $m$, and gradients add up |
 # | back-propagation pushes back up the pipeline; after a start-up there is work for every slot | *Never empty*: yes, and the price is staleness: $p - 1 - r$ updates on rank $r$, counted |
-# | care must be taken that the model is consistent | *Never empty*: with stashing the gradient belongs to one model; without, from three ranks on, to none |
+# | care must be taken that the model is consistent | *Never empty*: with stashing the gradient belongs to one model; without, on four ranks, to none |
 # | data against model parallelism | lesson 1: bytes of a gradient against bytes of activations, for four sizes |
 #
 # </details>
 #
-# **In practice**: `torch.distributed.pipelining` offers GPipe, 1F1B, interleaved and zero-bubble; Megatron-LM and DeepSpeed have pipelines, too. Newer schedules place a rank's two chunks in a V (ZB-V, DualPipe); `Schedule(..., places=...)` can express them.
+# **In practice**: `torch.distributed.pipelining` offers GPipe, 1F1B, interleaved and zero-bubble; Megatron-LM and DeepSpeed have pipelines, too. Newer schedules place a rank's two chunks in a V (ZB-V, DualPipe); `Schedule(..., places=...)` expresses such places.
 #
 # **References**
 # - Huang et al. (2019), *GPipe*: micro-batches, recomputation.

@@ -58,7 +58,7 @@ def multiplied(module, name, high, wide, side=16):
 # %% [markdown]
 # The 32 threads of a [warp](glossary.md#warp) execute a load together. Their 32 addresses go to memory as one *request*. What it costs depends on the memory:
 #
-# - **Global memory** moves *sectors* of 32 bytes, which are 8 words of 4 bytes. The request moves every sector that one of its lanes touches.
+# - **Global memory** moves *sectors* of 32 bytes, which are 8 words of 4 bytes. The request moves every sector that any of its lanes touches.
 # - **Shared memory** consists of 32 *banks*. Word $i$ lies in bank $i \bmod 32$, and a request is served in rounds: in each round, a *wavefront*, every bank serves one word. If lanes want different words of one bank, the request needs several wavefronts: a *[bank conflict](glossary.md#bank-conflict)*. Lanes that want the *same* word share a wavefront.
 #
 # The picture shows memory in rows of 32 words: a column is a bank, and 8 neighbouring words of a row are a sector. Here the lanes read words that lie 36 apart. **Press |◀, then ▶|** for words 1, 2, 4, … apart. **Click a bank** to see which lanes want its words.
@@ -96,7 +96,7 @@ wasted.answer(moved["copy_along_columns"] / moved["copy_along_rows"])
 # %% [markdown]
 # Along rows, the 128 bytes of a warp fill 4 sectors: the access is *[coalesced](glossary.md#coalescing)*. Along columns, each lane touches a sector of its own and uses 4 of its 32 bytes.
 #
-# On an H200, with 8192 × 8192 floats, the copy along rows took 0.22 ms, and the copy along columns 0.97 ms: 4.5 times as long, not eight. Eight times as many sectors moved between threads and caches. But a cache keeps a sector until other requests use the rest of it, so the memory behind the caches moved equally many bytes (counted: equal within 3 %). (Times and counts on an H200 come from `make gpu`; `data/gpu/` holds the record.)
+# On an H200, with 8192 × 8192 floats, the copy along rows took 0.22 ms, and the copy along columns 0.97 ms: 4.5 times as long, not eight. Eight times as many sectors moved between threads and caches. But a cache keeps a sector until other requests use the rest of it, so the memory behind the caches moved nearly as few bytes (counted: 3 % more). (Times and counts on an H200 come from `make gpu`; `data/gpu/` holds the record.)
 #
 # ### Exercise 1: repair an access
 #
@@ -151,7 +151,7 @@ shifted[1, 8](np.arange(64, dtype=np.float32), np.zeros((8, 4), np.float32))
 #
 # ### Transpose: coalesced on both sides
 #
-# A transposition reads rows and writes columns. A tile in shared memory makes both accesses coalesced: a block fills it row by row, then reads it by columns. Compare what lane $l$ of a warp touches. **Where `l` stands in the last brackets, an access to global memory is coalesced:**
+# A transposition reads rows and writes columns. A tile in shared memory makes both accesses coalesced: a block fills it row by row, then reads it by columns. Compare what lane $l$ of a warp touches; all its lanes share the other indices. **Where `l` stands in the last brackets, an access to global memory is coalesced:**
 #
 # | kernel | reads | through the tile | writes |
 # |---|---|---|---|
@@ -206,13 +206,13 @@ for pad in (0, 1, 2, 8):
         said.answer(reads.wavefronts / reads.requests)
 
 # %% [markdown]
-# One column of padding spreads a column of the tile over all 32 banks. Eight columns do not: 40 and 32 share the factor 8, so eight lanes still meet in each bank that is used. Padding removes every conflict if it makes the row's length odd. On an H200, a transposition of 8192 × 8192 floats took 0.39 ms without padding and 0.20 ms with one column. (The copy along rows, with one load a thread instead of four, took 0.22 ms: it probably has fewer loads in flight. PyTorch's copy took 0.13 ms.)
+# One column of padding spreads a column of the tile over all 32 banks. Eight columns do not: 40 and 32 share the factor 8, so eight lanes still meet in each bank that is used. Padding removes every conflict if it makes the row's length odd. On an H200, a transposition of 8192 × 8192 floats took 0.39 ms without padding and 0.20 ms with one column. (The copy along rows took longer, 0.22 ms: its threads load one float each, not four, so probably fewer loads are in flight. PyTorch's copy took 0.13 ms.)
 #
 # > **Answer.** A request moves whole sectors, not single floats. If neighbouring lanes take neighbouring addresses, a request uses all bytes of its sectors. If they take neighbouring rows, it uses 4 of each 32 bytes. An algorithm that needs columns reads rows into a padded tile of shared memory and takes the columns from there.
 #
 # ## Lesson 2. What does a tile save in a matrix product?
 #
-# *55 minutes.* **The question:** in $C = AB$ every number of $A$ is needed $n$ times. How often must it be read?
+# *55 minutes.* **The question:** in $C = AB$ every number of $A$ is needed $n$ times. How often must it come from global memory?
 #
 # ### The direct product, and a tile by hand
 #
@@ -297,7 +297,7 @@ for m, k, n in ((64, 64, 64), (50, 70, 90)):
 # %% [markdown]
 # Each step needs two barriers: one between loading the tiles and reading them, one between reading them and loading the next tiles.
 #
-# The bytes asked for are as predicted, at the edges too. Now look at the bytes *moved*. At 64 × 64 × 64, the direct kernel asks for fourteen times as much as the tiled one, but moves only seven times as much. In each load, the 32 lanes of a warp want just 2 different numbers of $A$ or 16 of $B$, and lanes that want the same number share its sector. At 50 × 70 × 90 the tile moves more than it asks for, because most rows of 70 or 90 floats do not begin where a sector does.
+# The bytes asked for are as predicted, at the edges too. Now look at the bytes *moved*. At 64 × 64 × 64, the direct kernel asks for fourteen times as much as the tiled one, but moves only seven times as much. In each load, the 32 lanes of a warp want just 2 different numbers of $A$ or 16 of $B$, and lanes that want the same number share its sector. At 50 × 70 × 90 the tiled kernel moves more than it asks for, because most rows of 70 or 90 floats do not begin where a sector does.
 #
 # ### Several outputs for each thread
 #
@@ -390,7 +390,7 @@ plt.show()
 Code(products["register_product<2>"].listing, language="c++")
 
 # %% [markdown]
-# > **Predict.** All sides are 64. The plain tile `square_product<32>` has 1024 threads with one output each, `register_product<2>` 256 threads with 2 × 2 outputs each. How many times as many bytes does the plain tile ask for, and how many times as many wavefronts?
+# > **Predict.** All sides are 64. The plain tile `square_product<32>` has 1024 threads with one output each, `register_product<2>` has 256 threads with 2 × 2 outputs each. How many times as many bytes does the plain tile ask for, and how many times as many wavefronts?
 
 # %%
 bytes_ratio = Prediction("bytes, plain 32 × 32 ÷ register_product<2>", None)  # your number
@@ -419,7 +419,7 @@ Markdown("\n".join(lines))
 # - **Bytes of global memory** depend only on the shape of the block's outputs. With 32 × 32 outputs, `square_product<32>` and `register_product<2>` ask for 82 kB; with 16 × 64 outputs, `coarse_product<4>` asks for 98 kB.
 # - **Wavefronts of shared memory** depend on the shape of a *thread's* outputs. With one output, each multiply-add needs two reads; with 4 × 4 outputs, half a read. (The rest of the last column fills the tiles.)
 #
-# How many wavefronts are too many? A *multiprocessor* is the part of a GPU that runs a block. In one clock, a multiprocessor of an H200 can start 128 multiply-adds, and its shared memory can serve one wavefront. So a kernel waits for its banks if it needs more than a quarter of a wavefront for 32 multiply-adds. All five do: even `register_product<4>` needed 0.42 on an H200, where NVIDIA's compiler merges some reads. **So the fewer wavefronts, the faster the kernel.** Recorded on an H200, with all sides 4096 (cuBLAS: 2.7 ms):
+# How many wavefronts are too many? A *multiprocessor* is the part of a GPU that runs a block. In one clock, a multiprocessor of an H200 can start $4 \cdot 32 = 128$ multiply-adds, and its shared memory can serve one wavefront. So a kernel waits for its banks if it needs more than a quarter of a wavefront for 32 multiply-adds. All five do: even `register_product<4>` needed 0.42 on an H200, where NVIDIA's compiler merges some reads. **So the fewer wavefronts, the faster the kernel.** Recorded on an H200, with all sides 4096 (cuBLAS: 2.7 ms):
 #
 # | kernel | wavefronts, as counted above | ms |
 # |---|---|---|
@@ -486,7 +486,7 @@ Markdown("\n".join(lines))
 #
 # ### How many warps hide a load?
 #
-# A load from global memory takes several hundred clocks. Meanwhile other warps can work, if there are enough. A multiprocessor has four *schedulers*, each with a quarter of the resident warps. In each clock, a scheduler can start one request of a warp that is ready. The recorder lists a warp's requests in order, so we can replay them on one scheduler with any number of warps. The scheduler stays with a warp until the warp reaches the barrier after its loads. There it waits until 500 clocks after its last load. (The replay leaves out arithmetic, waiting for other warps, and the banks, which the four schedulers share. It shows only how well warps hide loads.)
+# A load from global memory takes several hundred clocks. Meanwhile other warps can work, if there are enough. A multiprocessor has four *schedulers*, each with a quarter of the resident warps. In each clock, a scheduler can start one request of a warp that is ready. The recorder lists a warp's requests in order, so we can replay them on one scheduler with any number of warps. The scheduler stays with a warp until the warp reaches the barrier after its loads. There the warp waits until 500 clocks after its last load. (The replay leaves out arithmetic, waiting for other warps, and the banks, which the four schedulers share. It shows only how well warps hide loads.)
 #
 # > **Predict.** Between two waits, a warp of `square_product<16>` starts 2 loads, 2 stores and 32 reads of the tiles. A scheduler has 8 such warps, half of what it can hold. In what percentage of the clocks does it start a request?
 
@@ -507,9 +507,9 @@ for name in ("square_product<16>", "register_product<2>", "register_product<4>")
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# By hand, 8 warps start $8 \cdot 36 = 288$ requests in about $500 + 36$ clocks: 54 %. Twice the warps start twice the requests, until the scheduler is busy. Between two waits, a warp of `register_product<4>` starts 128 reads of the tiles, four times as many, so fewer warps hide the same wait: 8, all that the registers allow, keep the scheduler busy.
+# By hand, 8 warps start $8 \cdot 36 = 288$ requests in about $500 + 36$ clocks: 54 %. Twice the warps start twice the requests, until the scheduler is busy. Between two waits, a warp of `register_product<4>` starts 128 reads of the tiles, four times as many, so fewer warps hide the same wait: 8 a scheduler, all that the registers allow, keep it busy.
 #
-# Is it so on a GPU? We gave each block shared memory that it does not use, so that fewer blocks fit, and timed the products on an H200 (all sides 4096, ms; an H100 differed by 5 % at most):
+# Is it so on a GPU? We gave each block shared memory that it does not use, so that fewer blocks fit, and timed the products again on an H200 (all sides 4096, ms; an H100 differed by 5 % at most):
 #
 # | resident warps (of a scheduler) | 8 (2) | 16 (4) | 32 (8) | 64 (16) |
 # |---|---|---|---|---|
@@ -517,7 +517,7 @@ Markdown("\n".join(lines))
 # | register_product<2> | 28.3 | 14.6 | 9.37 | 8.57 |
 # | register_product<4> | 9.83 | 5.88 | 4.95 | no room |
 #
-# There, too, work for each thread takes the place of warps: with 16 resident warps, `register_product<4>` reaches 84 % of its best speed, and `square_product<16>` only 40 %. With 8, `register_product<4>` is even faster than `square_product<16>` with 64, but there its fewer wavefronts help as well.
+# There, too, work for each thread takes the place of warps: with 16 resident warps, `register_product<4>` reaches 84 % of its best speed, and `square_product<16>` only 40 %.
 #
 # > **Answer.** The square block moves fewer bytes: it loads $h + w$ numbers for $hw$ multiply-adds, and the square has the smallest $h + w$. A thread that makes a square of outputs saves reads of shared memory in the same way. The price is registers: they limit how many warps are resident. But if each thread makes more outputs, fewer warps hide the loads.
 #

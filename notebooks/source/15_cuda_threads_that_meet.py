@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Let threads meet: warps, scans, histograms, attention
 #
-# In this notebook you write kernels whose threads exchange what they compute. The last one computes attention as FlashAttention does, without storing a score.
+# In this notebook you write kernels whose threads exchange what they compute. The last one computes attention without storing a score, as FlashAttention does.
 
 # %% [markdown]
 # **You will be able to**
@@ -18,7 +18,7 @@
 # |---|---|
 # | $n$ | numbers of an array or of a row; in attention, positions |
 # | $s$ | lessons 1 and 2: a step's distance, 1, 2, 4, …; lesson 3: the unfinished output |
-# | $d$ | distance between the numbers of two lanes |
+# | $d$ | difference of the numbers of two lanes |
 # | $m$, $l$ | of numbers $x_j$: the maximum, and the sum of $e^{x_j - m}$ |
 # | $q_i$, $k_j$, $v_j$, $o_i$ | query, key, value and output of attention, $D$ numbers each |
 #
@@ -48,7 +48,7 @@ rng = np.random.default_rng(15)
 photograph = load_sample_image("china.jpg").mean(axis=2).astype(np.float32) / 255
 
 # %% [markdown]
-# A *[scan](glossary.md#scan)* computes, for each number of an array, the sum of all numbers before it. For 256 numbers, a single thread makes 254 additions, one after another; a tree of threads takes $2 \log_2 n = 16$ steps. The picture, which lesson 2 explains, shows the tree, recorded on eight numbers: three steps up, then the last number becomes zero, then three steps down. **Press |◀, then ▶|** to follow it. A frame is a write, and `t2` in it is the thread; lines are reads. The menu has another scan, in which each number is part of its own sum.
+# A *[scan](glossary.md#scan)* computes, for each number of an array, the sum of all numbers before it. For 256 numbers, a single thread makes 254 additions, one after another; a tree of threads takes $2 \log_2 n = 16$ steps. The picture, which lesson 2 explains, shows the tree, recorded on eight numbers: three steps up, then the last number becomes zero, then three steps down. **Press |◀, then ▶|** to follow it. A coloured frame marks a write, with its thread (`t2`); lines are reads. The menu has another scan.
 
 # %%
 eight, scans = np.array([3, 1, 7, 0, 4, 1, 6, 3], np.float32), {}
@@ -85,11 +85,11 @@ scan_picture(scans, eight)
 #
 # <details><summary>What a pass is, and what it is not</summary>
 #
-# Lanes that diverge continue together where the branches end. The `if` and the loops' tests are not counted. On a GPU, the compiler may turn a short branch into instructions that all lanes execute and some ignore. Since Volta (2017), the lanes may also come together later. Passes count what the source asks for, not clock cycles of a GPU.
+# Lanes that diverge continue together where the branches end. The `if` and the loops' tests are not counted. On a GPU, the compiler may turn a short branch into instructions that all lanes execute and some ignore. Passes count what the source asks for, not clock cycles of a GPU.
 #
 # </details>
 #
-# > **Predict.** With `group` 1, neighbouring lanes take different branches. With `group` 32, all lanes of a warp take the same branch. Divide the passes through both loops for `group` 1 by those for `group` 32: what is the ratio? And for `group` 8 ÷ `group` 32?
+# > **Predict.** With `group` 1, neighbouring lanes take different branches. With `group` 32, all lanes of a warp take the same branch. How many times as many passes through the two loops does `group` 1 take as `group` 32? And `group` 8?
 
 # %%
 by_lane = Prediction("passes with group 1 ÷ with group 32", None)  # your number for None
@@ -118,14 +118,14 @@ plt.show()
 #
 # ### Who does which addition
 #
-# This kernel sums 256 numbers: it adds neighbours, then neighbouring sums, in steps $s = 1, 2, 4, \dots, 128$. In step $s$, each thread $t$ that is a multiple of $2s$ adds element $t + s$ to element $t$.
+# This kernel sums 256 numbers: it adds neighbours, then neighbouring sums, in steps $s = 1, 2, 4, \dots, 128$. In step $s$, each thread $t$ that is a multiple of $2s$ adds element $t + s$ to its own element.
 
 # %%
 sums = Module("sums.cu", device="cpu")
 Code(sums["interleaved_sum"].listing, language="c++")
 
 # %% [markdown]
-# At $s = 1$, half of the lanes of each warp are idle. From $s = 16$ on, a warp makes at most one addition, and 31 of its lanes are idle. A *packed* sum makes the same additions in other threads: it numbers the additions of a step from 0, and thread $t$ makes addition $t$. The additions of a step then lie in as few warps as possible.
+# At $s = 1$, half of the lanes of each warp are idle. From $s = 16$ on, a warp makes at most one addition, and 31 of its lanes are idle. A *packed* sum makes the same additions in other threads: it numbers the additions of a step from 0, and thread $t$ makes addition $t$.
 #
 # > **Predict.** A warp makes a pass in each step in which at least one of its lanes adds. 256 threads are 8 warps, and there are eight steps. How many passes do the additions of the interleaved sum take, and those of the packed sum?
 
@@ -136,7 +136,7 @@ packed_passes = Prediction("passes of the packed sum", None)
 # %% [markdown]
 # ### Shuffles: lanes that read each other's registers
 #
-# Inside a warp, threads can exchange values without shared memory. `__shfl_down_sync(mask, v, d)` returns the `v` of the lane whose number is larger by `d`; `mask` has a bit for each lane that takes part, here all 32. After five shuffles, lane 0 holds the sum of its warp:
+# Inside a warp, threads can exchange values without shared memory. `__shfl_down_sync(mask, v, d)` returns the `v` of the lane whose number is larger by `d` (the lane's own `v` if there is none); `mask` has a bit for each lane that takes part, here all 32. After five shuffles, lane 0 holds the sum of its warp:
 
 # %% language="cuda"
 # __global__ void shuffled_sum(const float *x, float *total) {
@@ -173,11 +173,11 @@ packed_passes.answer(found["packed"])
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# The interleaved sum makes 47 passes: 8 in each of the first five steps, then 4, 2 and 1. The packed sum makes the same additions in 12: 4, then 2, then 1 in each of six steps. But it needs as many wavefronts as the interleaved sum: its active lanes read words $2s$ apart, so several lanes want words of one bank. The halved sum reads neighbouring words, and needs few passes and few wavefronts. The sum by shuffles makes 5 passes in each of 8 warps, and then 7 in one thread: 47. But it needs a third of the halved sum's wavefronts, and a single barrier.
+# The interleaved sum makes 47 passes: 8 in each of the first five steps, then 4, 2 and 1. The packed sum makes the same additions in 12: 4, then 2, then 1 in each of six steps. But its lanes read words $2s$ apart, so several want words of one bank: its fewer requests need as many wavefronts. The halved sum reads neighbouring words, and needs few passes and few wavefronts. The sum by shuffles makes 5 passes in each of 8 warps and 7 in one thread: 47. But it needs a third of the halved sum's wavefronts, and a single barrier.
 #
-# An H200 summed 134 million numbers in blocks of 256: interleaved in 0.58 ms, packed in 0.74 ms, halved in 0.56 ms, by shuffles in 0.37 ms. So passes alone do not decide the time: packed, with 12, was the slowest, and the sum by shuffles, with 47, the fastest. (Times on an H200 come from `make gpu`; `data/gpu/` holds the record.)
+# An H200 summed 134 million numbers in blocks of 256: interleaved in 0.58 ms, packed in 0.74 ms, halved in 0.56 ms, by shuffles in 0.37 ms. So passes do not decide the time. The sum by shuffles, with the fewest wavefronts and barriers, was the fastest. But the packed sum was slower than the interleaved one, with fewer passes, as many wavefronts and barriers: counts do not tell why. (Times on an H200 come from `make gpu`; `data/gpu/` holds the record.)
 #
-# > **Answer.** A warp executes every branch that at least one of its lanes takes. If all of its lanes agree, an `if` costs no further pass. So give the work of a step to neighbouring threads, and let them use neighbouring words.
+# > **Answer.** A warp executes every branch that at least one of its lanes takes. If all of its lanes agree, an `if` costs no further pass. Work for neighbouring threads takes fewer passes, on neighbouring words fewer wavefronts. On the H200, both together made the halved sum only 3 % faster than the interleaved one.
 
 # %% [markdown]
 # ## Lesson 2. Where does each thread put its result?
@@ -273,7 +273,7 @@ worst_request.answer(found["scan_tree", 0][1])
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# The tree makes fewer than half of the accesses and still needs *twice* the wavefronts. (An H200 counted 1.7 times the wavefronts.) In the tree, neighbouring lanes read words 2, 4, 8, … apart: words 8 apart lie in four banks, eight in each. Skipping one word in every 32 (*padding*) removes all conflicts here; only then does the tree need fewer wavefronts. The tree also needs twice the barriers, and one more before the result is read. On an H200, scanning 134 million numbers in blocks of 256 took 0.62 ms in steps, 1.16 ms by the tree, and 0.55 ms by the padded tree. **Fewer operations help only if operations are the bottleneck.**
+# The tree makes fewer than half of the accesses and still needs *twice* the wavefronts (1.7 times on an H200). In the tree, neighbouring lanes read words 2, 4, 8, … apart: words 8 apart lie in four banks, eight in each. Skipping one word in every 32 (*padding*) removes all conflicts here; only then does the tree need fewer wavefronts. The tree also needs twice the barriers, and one more before the result is read. On an H200, scanning 134 million numbers in blocks of 256 took 0.62 ms in steps, 1.16 ms by the tree, and 0.55 ms by the padded tree. **Fewer additions alone do not make a kernel faster.**
 #
 # ### Histogram: many threads, one bin
 #
@@ -294,7 +294,7 @@ Code(histogram["own_histogram"].listing, language="c++")
 # %% [markdown]
 # Without the first barrier, a thread could count in a bin that another thread then sets to zero. Without the second, a thread could add up a bin in which others still count.
 #
-# If lanes of a warp want one bin, we count their atomics as made in sequence. The table's last column counts the lanes that want a warp's most wanted bin, and averages over the warps: 1 if all bytes differ, 32 if all are equal.
+# If lanes of a warp want one bin, we count their atomics as made in sequence. A warp counts 32 bytes at once; the table's last column says how many of its lanes want the most wanted bin, on average: 1 if all bytes differ, 32 if all are equal.
 #
 # > **Predict.** 8 blocks count 32 768 bytes. By what factor do their own bins reduce the atomics on global memory?
 
@@ -320,7 +320,7 @@ Markdown("\n".join(lines))
 #
 # *Within* a warp, privatization changes nothing: as many atomics are in sequence as before. For equal bytes, the H200 took 196 ms with bins in global memory, nearly three times as long as for random bytes. With bins in shared memory it took 0.37 ms for both: counts do not tell why.
 #
-# In counts, a photograph lies between: neighbouring pixels are alike, so more lanes want one bin than with random bytes. The record below counts random pieces of two photographs; a piece has 256 groups of 32 bytes. For `china.jpg` it has 887, so 3.5 for 32 bytes. The table above has 7.7, because its rows include the sky; no piece in the record reaches that high.
+# In counts, a photograph lies between: neighbouring pixels are alike, so more lanes want one bin than with random bytes. The record below counts random pieces of two photographs, of 256 times 32 bytes each: 887 for `china.jpg` means 3.5 for 32 bytes. The table above has 7.7: it takes rows of all of `china.jpg`, whose pieces differ widely.
 
 # %%
 evidence("15-histogram")
@@ -330,13 +330,13 @@ evidence("15-histogram")
 #
 # ## Lesson 3. Can attention be computed without storing its scores?
 #
-# *70 minutes, of which the project takes 25.* **The question:** attention over $n$ positions has $n^2$ scores. Must they travel through global memory?
+# *70 minutes, of which the project takes 25.* **The question:** [attention](glossary.md#attention) compares each of $n$ queries with each of $n$ keys, which gives $n^2$ scores. Must they travel through global memory?
 #
 # ### Softmax reads its row three times
 #
 # The [softmax](glossary.md#softmax) of numbers $x_1, \dots, x_n$ is $p_i = e^{x_i - m} / l$, with the maximum $m$ and $l = \sum_j e^{x_j - m}$. (Without $m$, a `float` $e^{x}$ overflows for $x > 88$.) A simple kernel reads the row for the maximum, again for the sum, and a third time for the result.
 #
-# One reading gives both: keep $m$ and $l$ of the numbers so far. If a new number $x$ raises the maximum to $M$, every term of the sum must shrink by the same factor $e^{m - M}$:
+# One reading gives maximum and sum: keep $m$ and $l$ of the numbers so far. If a new number $x$ raises the maximum to $M$, every term of the sum must shrink by the same factor $e^{m - M}$:
 #
 # $$ M = \max(m, x) \qquad L = l\, e^{m - M} + e^{x - M} $$
 #
@@ -382,7 +382,7 @@ check_attention.online_softmax(online_softmax)
 # %% [markdown]
 # ### Attention in three kernels
 #
-# [Attention](glossary.md#attention) takes $n$ queries $q_i$, keys $k_j$ and values $v_j$ of $D$ numbers each, and returns
+# Attention takes $n$ queries $q_i$, keys $k_j$ and values $v_j$ of $D$ numbers each, and returns
 #
 # $$ o_i = \sum_j p_{ij} v_j, \qquad p_{i\cdot} = \operatorname{softmax}_j \left( q_i \cdot k_j / \sqrt D \right). $$
 #
@@ -483,13 +483,13 @@ lines += [f"| {name} | {' | '.join(f'{x:.0f}' for x in row)} |"
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# By the last column, the three kernels move $4n^2 + 4nD$ numbers. The single kernel moves about $4nD$: no score, no weight. The ratio, $1 + n/D$, grows with $n$: 5 here, and 129 for $n = 4096$.
+# By the last column, the three kernels move $4n^2 + 4nD$ numbers. The single kernel moves $4nD$ and the $n$ numbers of `logs` (below): no score, no weight. The ratio, nearly $1 + n/D$, grows with $n$: 5 here, and 129 for $n = 4096$.
 #
 # In the first column the ratio is smaller: in the single kernel, each block of queries reads all keys and values again. Your blocks have 32 queries, ours 16, so yours read keys and values half as often. Your kernel moves more in sectors than it asks for, because of two lines that we gave you: lane $t$ loads row $t$ of `q` and stores row $t$ of `o`, so lanes access words 128 bytes apart.
 #
 # ### The same softmax, on a ring of ranks
 #
-# `attention` also returns `logs`, $m_i + \ln l_i$ of each query. With them, outputs over *different* keys can be merged. Below, one launch sees the first 50 keys and another the last 78; `merge` joins their results. [Notebook 13](13_sharding.ipynb#Cut-the-sequence:-ring-attention) calls the same function for pieces that travel round a ring of ranks.
+# `attention` also returns `logs`, for each query $m_i + \ln l_i = \ln \sum_j e^{x_j}$. With them, outputs over *different* keys can be merged. Below, one launch sees the first 50 keys and another the last 78; `merge` joins their results. [Notebook 13](13_sharding.ipynb#Cut-the-sequence:-ring-attention) calls the same function for pieces that travel round a ring of ranks.
 
 # %%
 pieces = []
@@ -502,11 +502,11 @@ merged, _ = merge(*pieces)
 print(f"two pieces merged: largest difference from PyTorch {(merged - reference).abs().max():.0e}")
 
 # %% [markdown]
-# > **Answer.** No. A running maximum, a running sum and an unfinished output replace the stored scores. A tile of scores stays inside its block, and is gone when the next tile comes. The same rule merges lanes of a warp, tiles of a block, and ranks of a ring.
+# > **Answer.** No. A running maximum, a running sum and an unfinished output replace the stored scores. A tile of scores stays inside its block. The same rule merges lanes of a warp, tiles of a block, and ranks of a ring.
 #
 # ## In practice, and where to read on
 #
-# CUB and Thrust offer sums, scans and histograms. PyTorch's `scaled_dot_product_attention` uses FlashAttention where the GPU and the shapes allow it. For its backward pass, FlashAttention stores these `logs` instead of the scores and computes the scores again, as checkpointing does in [notebook 09](09_computation_graphs.ipynb).
+# CUB and Thrust offer sums, scans and histograms. PyTorch's `scaled_dot_product_attention` uses FlashAttention where the GPU and the shapes allow it. For the gradient, FlashAttention stores these `logs` and computes the scores again, as checkpointing does in [notebook 09](09_computation_graphs.ipynb).
 #
 # <details><summary>The tile of scores in Triton (not run here: Triton needs a GPU)</summary>
 #
