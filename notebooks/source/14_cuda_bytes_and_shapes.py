@@ -420,15 +420,23 @@ Markdown("\n".join(lines))
 # - **Wavefronts of shared memory** depend on the shape of a *thread's* outputs. With one output, each multiply-add needs two reads; with 4 × 4 outputs, half a read. (The rest of the last column fills the tiles.)
 #
 # How many wavefronts are too many? A *multiprocessor* is the part of a GPU that runs a block. In one clock, a multiprocessor of an H200 can start $4 \cdot 32 = 128$ multiply-adds, and its shared memory can serve one wavefront. So a kernel waits for its banks if it needs more than a quarter of a wavefront for 32 multiply-adds. All five do: even `register_product<4>` needed 0.42 on an H200, where NVIDIA's compiler merges some reads. **So the fewer wavefronts, the faster the kernel.** Recorded on an H200, with all sides 4096 (cuBLAS: 2.7 ms):
-#
-# | kernel | wavefronts, as counted above | ms |
-# |---|---|---|
-# | square_product<16> | 2.12 | 16.9 |
-# | square_product<32> | 2.06 | 15.4 |
-# | coarse_product<4> | 1.39 | 12.4 |
-# | register_product<2> | 1.09 | 8.5 |
-# | register_product<4> | 0.55 | 4.9 |
-#
+
+# %%
+from helpers import records
+from helpers.paths import GPU_RECORDS
+
+h200 = records.newest(GPU_RECORDS, "kernels", lambda one, rows: "H200" in one.gpu and rows)
+ms = {row.name: row.value / 1e3 for row in h200}
+figure, ax = plt.subplots(figsize=(9, 4.6))
+figure.set_label("Products of 4096 × 4096 numbers on an H200: fewer wavefronts, less time")
+for name, (_, served) in seen.items():
+    ax.plot(served, ms[name], "o", markersize=12)
+    style.note(ax, f"{name}, {ms[name]:.3g} ms", (served, ms[name]), (-10, 6), ha="right")
+ax.set(xlabel="wavefronts for 32 multiply-adds, as counted above", ylabel="time [ms]")
+ax.set(xlim=(-0.4, 2.3), ylim=(0, 19))
+plt.show()
+
+# %% [markdown]
 # Fast matrix products on GPUs are built this way: a tile of $C$ for each block, a smaller tile for each warp, and a tile in the registers of each thread. [Notebook 07](07_roofline.ipynb) does the same on a CPU.
 #
 # ### The price: registers, and resident warps
@@ -509,14 +517,23 @@ Markdown("\n".join(lines))
 # %% [markdown]
 # By hand, 8 warps start $8 \cdot 36 = 288$ requests in about $500 + 36$ clocks: 54 %. Twice the warps start twice the requests, until the scheduler is busy. Between two waits, a warp of `register_product<4>` starts 128 reads of the tiles, four times as many, so fewer warps hide the same wait: 8 a scheduler, all that the registers allow, keep it busy.
 #
-# Is it so on a GPU? We gave each block shared memory that it does not use, so that fewer blocks fit, and timed the products again on an H200 (all sides 4096, ms; an H100 differed by 5 % at most):
-#
-# | resident warps (of a scheduler) | 8 (2) | 16 (4) | 32 (8) | 64 (16) |
-# |---|---|---|---|---|
-# | square_product<16> | 81.7 | 42.8 | 22.2 | 17.0 |
-# | register_product<2> | 28.3 | 14.6 | 9.37 | 8.57 |
-# | register_product<4> | 9.83 | 5.88 | 4.95 | no room |
-#
+# Is it so on a GPU? We gave each block shared memory that it does not use, so that fewer blocks fit, and timed the products again on an H200 (an H100 differed by 5 % at most). Four schedulers share the warps:
+
+# %%
+figure, ax = plt.subplots(figsize=(9, 4.8))
+figure.set_label("The same products with fewer resident warps, on an H200")
+for name in ("square_product<16>", "register_product<2>", "register_product<4>"):
+    few = {int(of.split()[1]): took for of, took in ms.items() if of.startswith(f"{name}, ")}
+    ax.loglog(few.keys(), few.values(), label=name)
+    for warps, took in few.items():
+        style.note(ax, f"{took:.3g}", (warps, took), (0, 9), ha="center")
+ax.set(xlabel="resident warps of a multiprocessor", ylabel="time [ms]", ylim=(3, 150))
+ax.set_xticks((8, 16, 32, 64), ("8", "16", "32", "64"))
+ax.minorticks_off()
+ax.legend()
+plt.show()
+
+# %% [markdown]
 # There, too, work for each thread takes the place of warps: with 16 resident warps, `register_product<4>` reaches 84 % of its best speed, and `square_product<16>` only 40 %.
 #
 # > **Answer.** The square block moves fewer bytes: it loads $h + w$ numbers for $hw$ multiply-adds, and the square has the smallest $h + w$. A thread that makes a square of outputs saves reads of shared memory in the same way. The price is registers: they limit how many warps are resident. But if each thread makes more outputs, fewer warps hide the loads.
