@@ -86,16 +86,17 @@ def deletion(curves: Mapping[str, Sequence[float]], counts: Sequence[int]) -> Ax
     return ax
 
 
-def differences(pairs: Mapping[str, Sequence[Sequence[float]]], margin: float) -> Axes:
+def differences(pairs: Mapping[str, Sequence[Sequence[float]]], margins: Sequence[float]) -> Axes:
     """Draw by how many percentage points hierarchical attention is ahead: every pair, the mean,
     and its interval at 95 %.
 
     ``pairs`` has (ours, rival) under what was compared, such as two accuracies on the same split.
-    Differences up to ``margin``, on both sides of 0, are shaded: they count as none.
+    Differences up to a row's margin, on both sides of 0, are shaded: they count as none.
     """
     ax = style.ensure_axes(figsize=(10, 1.8 + 0.5 * len(pairs)))
-    margin *= 100
-    ax.axvspan(-margin, margin, color=style.GREY, alpha=0.25, lw=0)
+    wide = [200 * margin for margin in margins]
+    left = [-100 * margin for margin in margins]
+    ax.barh(range(len(pairs)), wide, height=1, left=left, color=style.GREY, alpha=0.25)
     ax.axvline(0, color=style.BLACK, lw=1.6)
     for row, values in enumerate(pairs.values()):
         apart = [100 * (ours - rival) for ours, rival in values]

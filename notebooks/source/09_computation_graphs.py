@@ -864,9 +864,22 @@ for p, g in zip(weights, autodiff.gradients(loss, weights), strict=True):
 # %%
 train = autodiff.function([x, t], [loss, *updates], passes=[passes.order_updates])
 losses = [float(train(points, labels)[0]) for _ in range(1500)]
-right = (autodiff.function([x], [score])(points)[0] > 0) == labels
+answer = autodiff.function([x], [score])
+right = (answer(points)[0] > 0) == labels
 print(f"loss {losses[0]:.3f} -> {losses[-1]:.3f}; {right.mean():.1%} of the points on the right side, "
       f"{max(labels.mean(), 1 - labels.mean()):.1%} by always saying the same")  # fmt: skip
+ticks = np.linspace(-3, 3, 121)
+grid = np.stack(np.meshgrid(ticks, ticks), axis=-1).reshape(-1, 2)
+figure, ax = plt.subplots(figsize=(7, 6))
+figure.set_label("What the trained network calls ring (shaded), and the points it learned from")
+shades = {"levels": (0, np.inf), "colors": style.BLUE, "alpha": 0.2}
+ax.contourf(ticks, ticks, answer(grid)[0].reshape(121, 121), **shades)
+for which, look in enumerate(("x", "o")):
+    shown = points[labels[:, 0] == which].T
+    ax.plot(*shown, look, color=style.colour(1 - which), label=("cloud", "ring")[which])
+ax.set(aspect="equal", xlim=(-3, 3), ylim=(-3, 3), xlabel="$x_1$", ylabel="$x_2$")
+ax.legend(loc="upper left", bbox_to_anchor=(1, 1))
+plt.show()
 
 # %% [markdown]
 # The [appendix](A5_more_of_graphs.ipynb) differentiates loops, shows FlashAttention as fusion plus recomputation, and runs a graph on several ranks.

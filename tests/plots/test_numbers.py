@@ -66,7 +66,7 @@ CURVE = {"segments": [(10, 1.5), (5, 2.0)]}
           "Bars: rank 1 0. Bars: rank 2 1. Bars: rank 3 2."]),
         (lambda: attention.deletion({"random": [1.0, 0.9], "most": [1.0, 0.5]}, (0, 8)),
          ['Line "random": from 1 at 0 to 0.9 at 8. Line "most": from 1 at 0 to 0.5 at 8.']),
-        (lambda: attention.differences({"a": [(0.9, 0.7), (0.8, 0.8)]}, 0.01),
+        (lambda: attention.differences({"a": [(0.9, 0.7), (0.8, 0.8)]}, [0.01]),
          ["Line: from 0 at -117 to 0 at 137. Line: 0 at 10. Line: from 0 at 20 to 0 at 0."]),
         (lambda: recurrent.against_the_gru({"copy: one gate": (-0.06, -0.26, 0.14)}),
          ["Line: from 0 at -26 to 0 at 14. Line: 0 at -6."]),
