@@ -962,8 +962,9 @@ rows = [
     ("how does a ring allreduce work?", f"{ring_steps} messages and {ring_bytes:,} bytes from each rank, counted"),
     ("does asynchronous training have epochs?", f"no; what ended the run: {free.ended}"),
 ]  # fmt: skip
-lines = ["| the sources say or ask | here |", "|---|---|"]
-Markdown("\n".join(lines + [f"| {said} | {found} |" for said, found in rows]))
+lines = ["<details><summary><b>Row by row</b></summary>\n", "| the sources say or ask | here |",
+         "|---|---|", *(f"| {said} | {found} |" for said, found in rows), "\n</details>"]  # fmt: skip
+Markdown("\n".join(lines))
 
 # %% [markdown]
 # **In practice**: `torch.nn.parallel.DistributedDataParallel` averages gradients in buckets during the backward pass, over NCCL on GPUs, with `DistributedSampler` for the data. `torch.distributed.fsdp` also shards the parameters. Recommendation models once kept their huge sparse tables on parameter servers; TorchRec shards them over all ranks.
