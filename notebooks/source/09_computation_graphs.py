@@ -783,7 +783,7 @@ for count in (1, 400, 40_000, P.numbers):
 others.say()
 
 # %% [markdown]
-# - *400 numbers*: the fused loop loses. The row for one number shows why: most of the time is the call's.
+# - *400 numbers*: the fused loop loses. The row for one number shows why: most of its time is the call's. (NumPy may take longer for one number than for 400; we do not know why.)
 # - *40 000 numbers* fit into a cache: blocks have no traffic to save.
 # - *Two million* do not fit: blocks save traffic with main memory. The fused loop is faster still, although both move the same bytes to and from main memory. NumPy also writes seven intermediate results to the cache and reads them again, and makes nine calls for each block; we did not separate these two costs.
 #
