@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import heapq
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from helpers.cuda.errors import CudaError, LaunchError
 from helpers.cuda.record import AccessRecord
+
+if TYPE_CHECKING:
+    from helpers.records import Row
 
 REGISTERS = 65_536  # per multiprocessor, all of these
 REGISTER_UNIT = 256  # registers are given to a warp in multiples of this
@@ -131,3 +137,12 @@ def busy(record: AccessRecord, warps: int, latency: int) -> float:
         if at + 1 < len(parts):
             heapq.heappush(waiting, (max(clock, begin + parts[at][1]), warp, at + 1))
     return warps * len(loads) / clock
+
+
+def by_resident_warps(rows: Iterable[Row]) -> dict[str, dict[int, Row]]:
+    """Return each kernel's rows "KERNEL, N resident warps" by N, as ``make gpu`` names them."""
+    found: dict[str, dict[int, Row]] = {}
+    for row in rows:
+        if said := re.fullmatch(r"(\S+), (\d+) resident warps", row.name):
+            found.setdefault(said[1], {})[int(said[2])] = row
+    return found

@@ -104,6 +104,32 @@ def tree_sum(answer):
 
 
 @kernel_exercise
+def packed_sum(answer):
+    """packed_sum(x, total): the sums of blocks of 256, as a tree, in as few passes as can be."""
+    with compiled(answer) as module:
+        for blocks in (1, 3):
+            x = np.random.default_rng(blocks).random(256 * blocks, np.float32)
+            total = np.full(blocks, np.nan, np.float32)
+            record = run(module, "packed_sum", blocks, 256, x, total, record=True)
+            what = f"total of {blocks} block{'s' * (blocks > 1)}"
+            close(total, x.reshape(blocks, 256).sum(axis=1), what, rtol=1e-5)
+            reads = record.picked(array="part", kind="read")
+            most = most_by_one(reads)
+            if most > 17:  # two for each addition, and the result
+                wrong(
+                    f"the sums are right, but one thread reads part {most} times: in each step a "
+                    "thread makes one addition at most"
+                )
+            warps = np.stack([reads["block"], reads["interval"], reads["thread"] // 32])
+            passes = np.unique(warps, axis=1).shape[1] // blocks
+            if passes > 12:  # 128 additions in 4 warps, then half as many until one is left
+                wrong(
+                    f"the sums are right, but the warps of a block make {passes} passes to add: "
+                    "in each step, the threads that add can be neighbours"
+                )
+
+
+@kernel_exercise
 def my_convolution(answer):
     """my_convolution(image, filter, out, height, width): 5 × 5, zeros outside, through a tile."""
     from scipy.ndimage import correlate

@@ -60,6 +60,11 @@ class Version:
         """The version's row in a table: its number, with "d" in double precision."""
         return self.number + "d" * (self.real == 8)
 
+    @property
+    def label(self) -> str:
+        """Its row and how it stores the links: a name for a point in a picture."""
+        return f"{self.row} {self.title.partition(',')[0]}"
+
     def prepare(self, graph: Links) -> None:
         """Store the graph's matrix as this version has it, and count ``bytes_moved``."""
         raise NotImplementedError
@@ -72,7 +77,7 @@ class Version:
 class MessagePassingDGL(Version):
     """Version 0: DGL sends each node's share along its out-edges and sums what arrives."""
 
-    number, title = "0", "DGL message passing"
+    number, title = "0", "DGL, messages"
     devices = ("cpu",)  # PyPI's wheels are built without CUDA
 
     def prepare(self, graph):
@@ -98,7 +103,7 @@ class MessagePassingDGL(Version):
 class MessagePassing(Version):
     """Version 0 without DGL: gather the shares along the edges, scatter-add them at the targets."""
 
-    number, title = "0s", "message passing, torch scatter"
+    number, title = "0s", "messages, in plain PyTorch"
 
     def prepare(self, graph):
         self.source, self.target, self.weights = self._edges(graph)
@@ -116,7 +121,7 @@ class MessagePassing(Version):
 class SparseInLoop(Version):
     """Version 1: a sparse COO matrix; Out multiplied in at each iteration."""
 
-    number, title = "1", "sparse COO, product in the loop"
+    number, title = "1", "sparse COO, Out in the loop"
 
     def prepare(self, graph):
         source, target, weights = self._edges(graph)
@@ -133,7 +138,7 @@ class SparseInLoop(Version):
 class DenseInLoop(Version):
     """Version 2: a dense matrix; Out multiplied in at each iteration."""
 
-    number, title = "2", "dense, product in the loop"
+    number, title = "2", "dense, Out in the loop"
 
     def prepare(self, graph):
         self.matrix = self.dense(graph)
@@ -274,6 +279,6 @@ def import_dgl():
     except Exception as error:  # a DGL built for another torch fails with OSError and others
         raise ImportError(
             "version 0 needs DGL, whose last wheel for current PyTorch is 1.1.3, for Python 3.11; "
-            f"'scatter' computes the same without it ({type(error).__name__}: {error})"
+            f"version 0s computes the same without it ({type(error).__name__}: {error})"
         ) from error
     return dgl

@@ -118,7 +118,8 @@ def links(rows: Sequence[Row], sent: Mapping[str, float], title: str, ax=None):
 
     ``rows`` are those of compress_training or compress_text, ``sent`` the bytes of each scheme's
     step. Predicted are the steps that the row says, each of its pace and those bytes at the link's
-    rate. A scheme that did not get there is left out. Returns the axes.
+    rate. The measured seconds stand above each mark. A scheme that did not get there is left out.
+    Returns the axes.
     """
     ax = ensure_axes(ax, figsize=(9, 5))
     names = list(dict.fromkeys(row.parameters["scheme"] for row in rows))
@@ -135,6 +136,8 @@ def links(rows: Sequence[Row], sent: Mapping[str, float], title: str, ax=None):
         shade = VERMILION if name == "float32" else colour(i - 1)
         look = {"color": shade, "marker": marker(i), "markersize": 13, "markeredgecolor": "white"}
         ax.plot(at, [row.value for row in mine], linestyle="none", label=name, **look)
+        for x, row in zip(at, mine, strict=True):
+            note(ax, f"{row.value:.2g}", (x, row.value), (0, 11), ha="center")
     ax.plot([], [], "_", color=BLACK, markersize=22, markeredgewidth=3, label="predicted")
     for between in range(1, len(ticks)):
         ax.axvline(between - 0.5, color="#DDDDDD", linewidth=1)

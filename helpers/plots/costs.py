@@ -19,6 +19,7 @@ from helpers.plots.style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+GAP = 1.1  # ratio of the places of two marks of one size
 FEW = 6  # numbers of ranks that have room below an axis
 PLACES = {  # in the palette: an algorithm looks the same in every picture
     "chain": 0,
@@ -113,12 +114,14 @@ def times_by_size(
 ) -> Axes:
     """Draw seconds over bytes, both logarithmic: markers measured, dashed lines predicted.
 
-    A name that is in both keeps its colour. ``at`` are the sizes of ``predicted``, unless they are
+    A name that is in both keeps its colour. Beside lines, marks of one size stand side by side, so
+    that each is seen where times are equal. ``at`` are the sizes of ``predicted``, unless they are
     ``sizes``: between few sizes a curve has corners that no model has, and :func:`fine` returns
     many. ``lines`` says in the legend what they are.
     """
     ax = ensure_axes(ax)
-    _times(ax, sizes, measured, predicted, sizes if at is None else at, lines, beside=True)
+    gap = GAP if predicted else 1
+    _times(ax, sizes, measured, predicted, sizes if at is None else at, lines, gap, beside=True)
     ax.set(xscale="log", yscale="log", xlabel="size of the array, K [bytes]", ylabel="time [s]")
     few_decades(ax.yaxis)
     return ax
@@ -151,10 +154,14 @@ def _times(
     predicted: Mapping[str, Sequence[float]] | None,
     at: Sequence[float],
     lines: str = "predicted",
+    gap: float = 1,
     *,
     beside: bool,
 ) -> None:
-    """Draw a line or markers for each name, in the algorithm's look, and the legend."""
+    """Draw a line or markers for each name, in the algorithm's look, and the legend.
+
+    Where there are lines, markers of the same x stand apart, each ``gap`` times further right.
+    """
     entries, known = {}, {name: _place(name) for name in [*measured, *(predicted or {})]}
     free = itertools.cycle(place for place in range(len(DASHES)) if place not in known.values())
     for name, place in known.items():
@@ -169,8 +176,12 @@ def _times(
             ax.plot(at, predicted[name], label=None if name in measured else shown(name), **line)
         if name in measured:
             marks = entry if predicted is None else entry | {"linestyle": "none"}
-            ax.plot(xs, measured[name], label=shown(name), zorder=3, **marks)
-    _legend(ax, entries, f"marks: measured\nlines: {lines}" if predicted else None, beside)
+            aside = gap ** (list(measured).index(name) - (len(measured) - 1) / 2)
+            at_x = [x * aside for x in xs]
+            ax.plot(at_x, measured[name], label=shown(name), zorder=3, **marks)
+    how = ", side by side" if gap > 1 else ""
+    title = f"marks: measured{how}\nlines: {lines}" if predicted else None
+    _legend(ax, entries, title, beside)
 
 
 def bars(

@@ -73,7 +73,7 @@ def staleness(history):
         look = {"color": colour(i), "hatch": _HATCHES[i % len(_HATCHES)], "edgecolor": "white"}
         left.bar(bins[:-1], counts, 0.8, bottom=bottom, label=label, **look)
         bars = right.bar([label], mine.mean(), 0.7, **look)
-        right.bar_label(bars, [f"{mine.mean():.2f}\n{len(mine)} gradients"], fontsize=11)
+        right.bar_label(bars, [f"{mine.mean():.2f}\n{len(mine)} gradients"], fontsize=13)
         bottom += counts
     left.axvline(stale.mean(), color=BLACK, linestyle="--", linewidth=1.8)
     left.set_ylim(0, 1.18 * bottom.max())
@@ -93,9 +93,11 @@ def crossing(points, cores: int, predicted: float | None = None):
     ``points`` are :class:`helpers.data_parallel.theory.time_model.Point` of several batch sizes,
     ranks and names. Beyond ``cores`` ranks the model's assumption of a core for each fails: those
     are drawn open.
-    ``predicted`` (samples) is a batch to be marked on the left.
+    ``predicted`` (samples) is a batch to be marked on the left, where rings mark what was measured.
     """
-    axes = panels(2, figsize=(11, 5.4))
+    from helpers.data_parallel.theory.time_model import crossing_batch
+
+    axes, crossings = panels(2, figsize=(11, 5.4)), []
     for i, (name, ranks) in enumerate(sorted({(point.name, point.ranks) for point in points})):
         chosen = sorted(
             (p for p in points if (p.name, p.ranks) == (name, ranks)), key=lambda p: p.batch
@@ -105,6 +107,7 @@ def crossing(points, cores: int, predicted: float | None = None):
         look = {"color": colour(i), "markerfacecolor": face, "marker": "os^Dv"[i % 5]}
         ratio = [p.synchronize / p.alone / (ranks - 1) for p in chosen]
         axes[0].plot(batch, ratio, label=f"{name}, R = {ranks}", **look)
+        crossings.append((crossing_batch(batch, ratio, 2), colour(i)))
         axes[1].plot(batch, [p.measured for p in chosen], label="measured", **look)
         look |= {"linestyle": "--", "marker": ""}
         axes[1].plot(batch, [p.predicted for p in chosen], label="predicted", **look)
@@ -113,6 +116,13 @@ def crossing(points, cores: int, predicted: float | None = None):
         at, inside = (predicted, 0.93), 1 if predicted < 8 else -1  # of the panel
         note(axes[0], f"your B = {predicted:g}", at, (5 * inside, 0),
              xycoords=("data", "axes fraction"), ha="left" if inside > 0 else "right")  # fmt: skip
+    for at, shade in crossings:
+        if at is not None:
+            ring = {"markersize": 17, "markerfacecolor": "none", "markeredgewidth": 2}
+            axes[0].plot(at, 1, "o", color=BLACK, zorder=4, **ring)
+            place = {"ha": "left" if at < 8 else "right", "color": legible(shade)}
+            place["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 1}
+            note(axes[0], f"measured B = {at:.0f}", (at, 1), (12 if at < 8 else -12, -22), **place)
     batches = sorted({point.batch for point in points})
     for ax in axes:
         ax.axhline(1.0, color=GREY, linewidth=1.6)
@@ -120,6 +130,7 @@ def crossing(points, cores: int, predicted: float | None = None):
         ax.set_xticks(batches, batches)
         ax.set_xlabel("batch B of one replica [samples]")
     axes[0].set_yscale("log")
+    axes[0].set_ylim(top=2 * axes[0].get_ylim()[1])  # room for the batch that was predicted
     axes[0].yaxis.set_major_formatter("{x:g}")
     few_decades(axes[0].yaxis)
     axes[0].set_ylabel(r"$T_\mathrm{sync} \,/\, T_\mathrm{comp} \,/\, (R - 1)$")

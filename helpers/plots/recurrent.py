@@ -100,6 +100,7 @@ def accuracy_by_rate(
                 line.set(markersize=12, fillstyle="none")
         ax.axhline(guessing, color=style.GREY, ls=":", label="guessing", marker="")
         ax.set(xlabel="learning rate", title=f"{steps} steps")
+        ax.xaxis.set_major_formatter("{x:g}")  # a power's exponent would be too small to read
     axes[0].set_ylabel("mean accuracy")
     axes[-1].legend(loc="center left", bbox_to_anchor=(1, 0.5))
     return axes

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Start here: see what your machine can do
 #
-# In 25 minutes you will have tested your machine, seen how four processes share its cores, and solved the first exercises.
+# In 25 minutes you test your machine, see how four processes share its cores, and solve the first exercises.
 #
-# The next cell starts four processes, called ranks. They pass a ball, which is a message, around a ring: each rank waits for it, then sends it to the next rank.
+# The next cell starts four processes, called *ranks*. They pass a ball (a message) around a ring: each rank waits for it, then sends it on.
 
 # %% tags=["parameters"]
 from dataclasses import dataclass
@@ -25,24 +25,22 @@ cluster = Cluster(n=P.ranks)
 ring(cluster.run(pass_round, 3))
 
 # %% [markdown]
-# Four processes on your machine have just passed the ball; the picture repeats it in slow motion. The line above it has the measured times. If the cell failed, go on to *Test everything* below: it says what is missing.
+# The picture repeats in slow motion what your four processes did. The line above it has the measured times. If the cell failed, go on to *Test everything*: it says what is missing.
 
 # %% [markdown]
 # **You will be able to**
 #
 # - say how many cores and how much memory your machine has;
-# - run a cell on four processes at once, and read what each of them prints;
-# - see ranks take turns, and explain why four ranks on two cores take at least twice as long as one;
+# - run a cell on four processes at once, and read what each prints;
+# - explain why four ranks on two cores take at least twice as long as one;
 # - solve an exercise, check it, and get a fresh copy of a notebook.
 #
-# **You need** some Python; nothing else. *Time:* 25 minutes, of which your machine works for less than two. *Cores:* any number. *GPU:* none.
+# **You need** some Python. *Time:* 25 minutes, of which your machine works less than two. *Cores:* any number. *GPU:* none.
 #
 # The [glossary](glossary.md) explains new words. Run a cell with <kbd>Shift</kbd>+<kbd>Enter</kbd>; run them all with *Run → Run All Cells*.
 
 # %% [markdown]
 # ## What this machine has
-#
-# The course measures on your machine: see what it has.
 
 # %%
 from IPython.display import Markdown
@@ -53,9 +51,9 @@ from helpers.exercises import start_here as check
 Markdown(describe())
 
 # %% [markdown]
-# A [core](glossary.md#core) executes one stream of instructions at a time. (Many processors show each core as two. Both use the same arithmetic units, so together they do less than two real cores.) The table counts the cores that this Python may use: a container or a batch system often gives you fewer than the machine has. The [memory](glossary.md#memory) is for all processes together.
+# A [core](glossary.md#core) executes one stream of instructions at a time. (Many processors show each core as two, which share arithmetic units and do less than two real cores.) The table counts the cores that this Python may use: a container or a batch system often allows fewer than the machine has. All processes share the [memory](glossary.md#memory).
 #
-# Some measurements depend on the versions that are installed:
+# Some measurements depend on the installed versions:
 
 # %%
 Markdown(installed())
@@ -67,7 +65,7 @@ Markdown(installed())
 #
 # <details><summary>Hint</summary>
 #
-# It is in the third row. The check counts the cores again, on your machine.
+# It is in the third row.
 #
 # </details>
 
@@ -96,14 +94,14 @@ from helpers.checkup import report
 findings = report()
 
 # %% [markdown]
-# Later notebooks use *several hosts*. A *host* is a machine in a network. Linux can divide one machine into several hosts, joined at a speed that you choose. If your system forbids it, the row *several hosts* says how to allow it.
+# A *host* is a machine in a network. For later notebooks, Linux divides your machine into several hosts, joined at a speed that you choose. If your system forbids this, the row *several hosts* says how to allow it.
 
 # %% [markdown]
 # ## Four processes in a notebook
 #
 # This notebook is one process: the *kernel*, which executes the cells. At the top, `Cluster` started four more: the [ranks](glossary.md#rank), which send messages to each other by [MPI](glossary.md#mpi).
 #
-# A cell that begins with `%%ranks` runs on every rank instead of in the kernel. There `rank` is the rank's own number, from 0, and `size` is the number of ranks. Below the cell you see what each rank prints, with its number in front. A line that several ranks print appears once, with all their numbers, such as `[0-3]`.
+# A cell that begins with `%%ranks` runs on every rank instead of in the kernel. There `rank` is the rank's number, from 0, and `size` is the number of ranks. Each printed line has its rank's number in front. A line that several ranks print appears once, with all their numbers, such as `[0-3]`.
 
 # %%
 # %%ranks
@@ -113,7 +111,7 @@ print(f"I am rank {rank} of {size}, process {os.getpid()} of this machine")
 rank**2
 
 # %% [markdown]
-# The last line of the cell, `rank**2`, has a value on each rank, and each value is shown. Variables stay on the rank that made them: every rank has its own `x` below, and the kernel has none.
+# The last line, `rank**2`, has a value on each rank; all are shown. Variables stay on the rank that made them: every rank has its own `x` below, and the kernel has none.
 
 # %%
 # %%ranks
@@ -123,7 +121,7 @@ comm.allreduce(x)  # the sum over all ranks, on each of them
 # %% [markdown]
 # `comm` is the group of all ranks. `allreduce` adds up one number from each rank and gives every rank the sum; notebook 08 shows how.
 #
-# From the kernel, `cluster.run` calls a function on all ranks and returns a list with one result for each rank. The function sees the variables of the rank that runs it, and its `rank`, `size` and `comm`:
+# From the kernel, `cluster.run` calls a function on all ranks and returns a list with one result for each rank. The function sees the variables of its rank, `rank`, `size` and `comm` included:
 
 # %%
 cluster.run(lambda: x + 1)
@@ -135,7 +133,7 @@ cluster.run(lambda: x + 1)
 #
 # <details><summary>Hint</summary>
 #
-# The cell runs on all ranks, and `rank` is different on each. One line is enough for all of them.
+# The cell runs on all ranks, and `rank` differs. One line is enough.
 #
 # </details>
 
@@ -152,7 +150,7 @@ check.squares(cluster.run(lambda: mine))
 # %% [markdown]
 # ## Do they really run at the same time?
 #
-# First one process adds numbers in a loop. Then four ranks run the same loop at the same time. In the loop a process reads two clocks: the wall clock, which never stops, and the process clock, which stops while the process has no core. Where they differ, the process had no core.
+# First one process adds numbers in a loop. Then four ranks run the same loop at the same time. In the loop each process reads two clocks: the wall clock, which never stops, and the process clock, which stops while the process has no core. So their difference is the time without a core.
 #
 # > **Predict:** what is the time of four ranks ÷ the time of one process? Replace the dots by a number.
 
@@ -192,6 +190,9 @@ with Others() as others:
 alone, together = (min(each, key=seconds) for each in zip(*rounds, strict=True))
 single = sum(end - begin for begin, end in alone[0])  # without waiting for a core
 
+# %% [markdown]
+# Each lane is a rank. On a coloured bar the rank has a core; on the grey line between two bars it waits for one. The second picture shows 30 ms of the first.
+
 # %%
 import matplotlib.pyplot as plt
 
@@ -215,18 +216,16 @@ print(f"cores {usable_cores()}, ranks {P.ranks}")
 guess.answer("time of four ranks ÷ time of one process", seconds(together) / single)
 
 # %% [markdown]
-# Each lane is a process. A bar is a stretch of time in which it ran; on the grey line between two bars it waited for a core. The second picture shows 30 ms of the first: any vertical line in it meets at most as many bars as you have cores. With two cores the four ranks *take turns*, and need at least twice the time of one process. With four cores or more each lane is one bar, which ends near the dashed line. Other programs take turns, too. (Each time is the best of five.)
-#
-# More processes than cores do not finish the work sooner. The course often starts more anyway: any machine can show who sends what to whom.
+# In the second picture, any vertical line meets at most as many bars as you have cores. On two cores the four ranks *take turns*, and need at least twice the time of one process. On four cores or more each lane is one bar, which ends near the dashed line. Other programs take turns, too. (Each time is the best of five.)
 
 # %% [markdown]
 # ### Exercise 3: how long at least?
 #
-# *Difficulty ●○○, 3 minutes.* Each of `ranks` ranks has work that takes `alone` seconds on a core of its own. The ranks share `cores` cores and take turns, which are short and cost no time. After how many seconds, at the earliest, is all the work done?
+# *Difficulty ●○○, 3 minutes.* Each of `ranks` ranks has work that takes `alone` seconds on a core of its own. The ranks share `cores` cores and take short turns; a change of turns costs no time. After how many seconds, at the earliest, is all the work done?
 #
 # <details><summary>Hint</summary>
 #
-# How many core-seconds do all ranks need together, and how many do the cores give in one second? Can a rank be done sooner than it would be alone?
+# How many core-seconds do all ranks need together, and how many do the cores give in one second? Can a rank be done sooner than alone?
 #
 # </details>
 
@@ -265,7 +264,7 @@ guess["one process ÷ four ranks that share its work"] = ...
 # %% [markdown]
 # ### Exercise 4: share the work
 #
-# *Difficulty ●○○, 5 minutes.* Four ranks share ten items of work: who does how many? Write a function that returns the list of these numbers, for any `items` and `ranks`; the shares may differ by one item at most. Most parallel programs have such a function, and mistakes hide in the remainder.
+# *Difficulty ●○○, 5 minutes.* Four ranks share ten items of work: how many does each do? Return the list of these numbers, for any `items` and `ranks`. Shares may differ by one item at most. Most parallel programs have such a function, and mistakes hide in the remainder.
 #
 # <details><summary>Hint</summary>
 #
@@ -300,7 +299,7 @@ if check.shares.passed(shares):
     guess.answer("one process ÷ four ranks that share its work", single / seconds(shared))
 
 # %% [markdown]
-# By your bound of Exercise 3, four ranks with a quarter each are at most four times as fast as one process, with two cores twice. Later notebooks look for what makes ranks slower than this bound: a rank that starts late, a rank with more to do, and, in the next notebook, messages.
+# By your bound of Exercise 3, four ranks with a quarter each are at most four times as fast as one process, and on two cores at most twice. Ranks beyond the number of cores gain no time. The course often starts more anyway: any machine can show who sends what to whom. Later notebooks look for what makes ranks slower than the bound: a late start, unequal shares, and, in the next notebook, messages.
 
 # %% [markdown]
 # ## How the course works
@@ -314,7 +313,7 @@ if check.shares.passed(shares):
 # | read the code behind a call | `report??` in a cell |
 # | read the course without running it | `make html` executes the notebooks and writes pages to `build/html` |
 #
-# Your notebooks are copies in the folder `work`. An update of the course does not touch them. What you predicted and solved is kept beside them, and never leaves your machine, unless you send it to your class's board. The next cell shows it; so does the file `progress.md`.
+# Your notebooks are copies in the folder `work`, which no update touches. Your predictions and solved exercises are kept beside them, and leave your machine only if you send them to your class's board. The next cell shows them; so does the file `progress.md`.
 
 # %%
 from helpers import progress
@@ -324,7 +323,7 @@ progress.show()
 # %% [markdown]
 # ## What breaks
 #
-# An error on one rank does not stop the others. Here rank 2 divides by zero while the other ranks go on. The error names the rank and the line. What the other ranks printed is kept, and so are all variables.
+# An error on one rank does not stop the others. Here rank 2 divides by zero. The error names the rank and the line. The other ranks' output and all variables are kept.
 
 # %% tags=["raises-exception"]
 # %%ranks
@@ -332,7 +331,7 @@ x = 1 / (rank - 2)
 print(f"x is {x:+.2f}")
 
 # %% [markdown]
-# The ranks still know `mine`:
+# The ranks still have `mine`:
 
 # %%
 # %%ranks
@@ -346,7 +345,7 @@ print(f"mine is {mine}, and x is {x:+.2f}")
 #
 # - The first table says what your machine has. When something fails later, run the test again.
 # - `%%ranks` runs a cell on every rank; `cluster.run` calls a function on every rank. Each rank is a process with its own variables.
-# - Ranks share the cores: at any moment each core runs at most one rank, and the other ranks wait for their turn.
+# - Ranks share the cores: each core runs at most one rank at a time, and the other ranks wait.
 # - A check says what is wrong; `make reset NB=00` gives you a fresh copy.
 #
 # **In practice** ranks are started by `mpiexec` or by a batch system (Slurm's `srun`), one for each core or GPU, on many machines. The code on the ranks is the same.

@@ -60,7 +60,7 @@ arrived_last = cluster.run(lambda: number if rank else None)[-1]
 timeline_html(first)
 
 # %% [markdown]
-# **Point at a box or an arrow.** Each lane is a rank, each box an [MPI](glossary.md#mpi) call, each arrow a message. While a box is hatched, the other rank has not made the matching call yet. (A rank that begins late had no core.) This happened just now on your machine; `--trace first` recorded it in `first`.
+# **Point at a box or an arrow.** Each lane is a rank, each box an [MPI](glossary.md#mpi) call, each arrow a message. While a box is hatched, the other rank has not made the matching call yet. `--trace first` recorded this in `first`, just now on your machine.
 #
 # **You will be able to**
 #
@@ -69,7 +69,7 @@ timeline_html(first)
 # - build broadcast, scatter, gather, reduce, allgather and allreduce from sends and receives;
 # - predict how long a message takes, and how much time more ranks save.
 #
-# **You need** notebook [00](00_start_here.ipynb) and some NumPy. *Time:* 150 minutes: 6 for this opening, 44, 46 and 24 for three lessons with their exercises, 5 for what breaks, and a project of 25 minutes. Each lesson, and *What breaks*, runs after the set-up alone; the last table needs lessons 1 and 2. *Cores:* any number; one core shows no speed-up in lesson 3. *GPU:* none.
+# **You need** notebook [00](00_start_here.ipynb) and some NumPy. *Time:* 150 minutes: three lessons of 44, 46 and 24, and a project of 25. Each lesson and *What breaks* need only the set-up; the last table needs lessons 1 and 2. *Cores:* any number; one core shows no speed-up in lesson 3. *GPU:* none.
 #
 # | symbol | meaning |
 # |---|---|
@@ -88,7 +88,7 @@ timeline_html(first)
 #
 # ### One program, many processes
 #
-# All ranks run **the same program**. They differ only in their number: `rank` is a rank's own number, and `size` is the number of ranks. Both come from a [communicator](glossary.md#communicator), a group of ranks that can send messages to each other. `comm` is the communicator of all ranks, `MPI.COMM_WORLD`.
+# All ranks run **the same program**. They differ only in `rank`, a rank's own number; `size` is the number of ranks. Both come from a [communicator](glossary.md#communicator), a group of ranks that can send messages to each other. `comm` is the communicator of all ranks, `MPI.COMM_WORLD`.
 #
 # > **Predict.** Below, only rank 0 gives `x` another value. What is `x` on rank 3? Type your prediction (text in quotes) in place of the dots.
 
@@ -120,7 +120,7 @@ print(script)
 print(run_script(script, n=4))
 
 # %% [markdown]
-# Four new processes printed these lines, in an order that may change from run to run. `%%ranks` sorts its output by rank.
+# The order of these lines may change from run to run; `%%ranks` sorts its output by rank.
 #
 # ### Send and receive
 #
@@ -171,17 +171,6 @@ def hand_over(value, comm):
 check.hand_over(hand_over, cluster=cluster)
 
 # %% [markdown]
-# Your function hands over rank 0's process number:
-
-# %%
-if check.hand_over.passed(hand_over, cluster=cluster):
-    received = cluster.run(lambda f: (os.getpid(), f(os.getpid(), comm)), hand_over)
-    for which, (own, came) in enumerate(received):
-        print(f"rank {which} is process {own}; your function returned {came}")
-else:
-    print("Exercise 1 first")
-
-# %% [markdown]
 # ### Blocking and non-blocking
 #
 # `send` and `recv` are **[blocking](glossary.md#blocking)**: they return when *your side* is done. A receive is done when the message is there. A send is done when you may overwrite what you sent, even if the message has not arrived. **[Non-blocking](glossary.md#non-blocking)** calls, `isend` and `irecv`, return at once with a [request](glossary.md#request). Later, `request.wait()` blocks until your side is done.
@@ -225,7 +214,7 @@ ax.figure.set_label("Send of 8 B, Send of 4 MB and Isend of 4 MB to a rank that 
 plt.show()
 
 # %% [markdown] claims="01-send-waits 01-isend-returns"
-# `Send` of 8 B returned long before rank 1 received: the library copied the bytes, and rank 0 could go on. This is an **[eager](glossary.md#eager)** send. `Send` of 4 MB waited (hatched) until rank 1 called `Recv`, and only then moved the bytes. This is a **[rendezvous](glossary.md#rendezvous)**. `Isend` of 4 MB returned at once, and `Wait` waited (hatched).
+# `Send` of 8 B returned long before rank 1 received: the library copied the bytes. This is an **[eager](glossary.md#eager)** send. `Send` of 4 MB waited (hatched) until rank 1 called `Recv`, and only then moved the bytes. This is a **[rendezvous](glossary.md#rendezvous)**. `Isend` of 4 MB returned at once, and `Wait` waited (hatched).
 #
 # Eight recorded runs of each size agree. The *effect* is the second column ÷ the third; in brackets is its 95 % interval, from which the [verdict](glossary.md#verdict) follows. *Equal*: the whole interval lies between 1/1.25 and 1.25.
 
@@ -234,7 +223,7 @@ for name in ("01-send-waits", "01-isend-returns"):
     display(claims.evidence(name))
 
 # %% [markdown]
-# `Send` of 4 MB took as long as the receiver was busy. `Send` of 8 B did not wait, so the first claim fails for it. `Isend` never waited.
+# The first claim fails for 8 B, because `Send` did not wait there.
 #
 # ### Where does eager end?
 #
@@ -275,7 +264,7 @@ ax.legend()
 plt.show()
 
 # %% [markdown]
-# Left of the band `Send` returns without waiting. Right of it `Send` waits the whole 15 ms. A program that relies on an eager send works until somebody uses more data or another library.
+# Left of the band `Send` returns at once; right of it, `Send` waits the whole 15 ms.
 #
 # ### Exercise 2: which statements hold?
 #
@@ -347,11 +336,11 @@ plt.show()
 print(f"messages: {len(ring.messages)}, steps: {ring.steps()}")
 
 # %% [markdown]
-# All messages travel in one step. No rank has to finish its send before it starts to receive, so there is no circle. A `Sendrecv` is hatched until the rank that it *receives from* has made its call.
+# All messages travel in one step: no rank has to finish its send before it receives. A `Sendrecv` is hatched until the rank that it *receives from* has made its call.
 #
 # ### Exercise 3: shift around the ring
 #
-# *Difficulty ●●○, 8 minutes.* Write the ring yourself, with requests and without `sendrecv`: send `value` to the right neighbour, and return the value that the left neighbour sent. `comm` may have any number of ranks, one included; `value` may be any Python object, of any size.
+# *Difficulty ●●○, 8 minutes.* Write the ring yourself, with requests and without `sendrecv`: send `value` to the right neighbour, and return the value that the left neighbour sent. `comm` may have any number of ranks, even one; `value` may be any Python object, of any size.
 #
 # <details><summary>Hint</summary>
 #
@@ -381,7 +370,7 @@ check.shift(shift, cluster=cluster)
 # %% [markdown]
 # ## Lesson 2. How do all ranks get a result, and what does that cost?
 #
-# *46 minutes.* In training, every rank needs the sum of arrays that all ranks computed. Which messages bring the sum to every rank, how many steps do they take, and how long does one message take?
+# *46 minutes.* In training, every rank needs the sum of arrays that all ranks computed. Which messages bring it there, in how many steps, and how long does one message take?
 #
 # ### Six collectives by hand
 #
@@ -516,11 +505,11 @@ guess.answer("steps to 1024 ranks, one by one", 1024 - 1)
 guess.answer("steps to 1024 ranks, all help", int(np.log2(1024)))
 
 # %% [markdown]
-# One by one, a broadcast takes $N-1$ steps. In a **tree** every rank that has the value sends it on, so the number of ranks that have it doubles with each step: it takes $\lceil\log_2 N\rceil$ steps. Notebook [08](08_allreduce_animation.ipynb) measures seconds.
+# One by one, a broadcast takes $N-1$ steps. In a **tree** every rank that has the value sends it on, so the number of ranks that have it doubles with each step: it takes $\lceil\log_2 N\rceil$ steps.
 #
 # ### Exercise 4: broadcast as a tree
 #
-# *Difficulty ●●○, 15 minutes.* Broadcast rank 0's `value` on any communicator as a tree, with `send` and `recv`: $N - 1$ messages in $\lceil\log_2 N\rceil$ steps. Every rank returns rank 0's value; on the other ranks `value` may be anything and does not count.
+# *Difficulty ●●○, 15 minutes.* Broadcast rank 0's `value` on any communicator as a tree, with `send` and `recv`: $N - 1$ messages in $\lceil\log_2 N\rceil$ steps. Every rank returns rank 0's value; ignore the other ranks' `value`.
 #
 # <details><summary>Hint</summary>
 #
@@ -548,7 +537,7 @@ def tree_broadcast(value, comm):
 check.tree_broadcast(tree_broadcast, cluster=cluster)
 
 # %% [markdown]
-# Your tree on the ranks. An arrow is a message; a rank's line is blue once the rank has the value. Count the blue lines after each step: the tree doubles them.
+# An arrow is a message; a rank's line is blue once it has the value. Count the blue lines after each step: your tree doubles them.
 
 # %%
 right_tree = check.tree_broadcast.passed(tree_broadcast, cluster=cluster)
@@ -591,11 +580,11 @@ print(f"I am rank {group.Get_rank()} of {group.Get_size()} in my group")
 group.allreduce(rank)
 
 # %% [markdown]
-# A message in one communicator is never taken for a message in another. In training, ranks with the same part of a model average its gradients in one group; ranks with different parts exchange results in another.
+# A message in one communicator is never taken for a message in another. In training, ranks with the same part of a model average its gradients in one group.
 #
 # ### Exercise 5: rows and columns
 #
-# *Difficulty ●●○, 8 minutes.* Place the ranks of `comm` on a grid with two columns, row by row: ranks 0 and 1 in the first row, 2 and 3 in the second. `comm` may have any even number of ranks. Return the sum of `value` over the ranks of your row, and the sum over the ranks of your column.
+# *Difficulty ●●○, 8 minutes.* Place the ranks of `comm` on a grid with two columns, row by row: ranks 0 and 1 in the first row, 2 and 3 in the second. `comm` may have any even number of ranks. Return the sums of `value` over the ranks of your row and of your column.
 #
 # <details><summary>Hint</summary>
 #
@@ -667,7 +656,7 @@ plt.show()
 offer("a message", **{"α [µs]": 1e6 * link.alpha, "1/β [GB/s]": 1e-9 * link.bandwidth})
 
 # %% [markdown]
-# On the left the line is nearly flat: a message costs $\alpha$, whatever its size. On the right the time rises in proportion to the bytes. At the dashed line, $m = \alpha/\beta$, latency and bytes take equal time. On a quiet machine, points off the fitted line show what the model ignores, such as the change from eager to rendezvous.
+# On the left the line is nearly flat: a message costs $\alpha$, whatever its size. On the right the time rises in proportion to the bytes. At the dashed line, $m = \alpha/\beta$, latency and bytes take equal time. On a quiet machine, points off the line show what the model ignores, such as the change to rendezvous.
 #
 # ### Exercise 6: a line through two points
 #
@@ -701,7 +690,7 @@ else:
     print("Exercise 6 first")
 
 # %% [markdown] claims="01-pickling"
-# The upper-case calls send an array's bytes as they are. In the record, an object of the same size takes longer, since it is pickled:
+# In the record, an object takes longer than an array of the same size, since it is pickled:
 
 # %%
 claims.evidence("01-pickling")
@@ -716,7 +705,7 @@ claims.evidence("01-pickling")
 #
 # ### A picture in rows
 #
-# We compute a picture of the Mandelbrot set. Rank $r$ computes the rows $r, r + N, r + 2N, \dots$, and rank 0 gathers all rows. Then rank 0 alone smooths the picture and spreads its shades evenly. Every row takes 60 rounds, so the shares are equal. (Where tasks differ, a queue keeps ranks busy: [A1](A1_more_of_mpi.ipynb).)
+# We compute a picture of the Mandelbrot set. Rank $r$ computes the rows $r, r + N, r + 2N, \dots$, and rank 0 gathers all rows. Then rank 0 alone smooths the picture and spreads its shades evenly. Every row takes 60 rounds, so the shares are equal.
 
 
 # %%
@@ -755,7 +744,7 @@ def finish(image):
 
 
 # %% [markdown]
-# `render` times the picture on the first $n$ ranks, a group made by `comm.Split`. The other ranks `doze`: they wait without keeping a core busy. `render` also returns the serial part of rank 0's time. Its clock for that, `process_time`, stands still while other programs have the core.
+# `render` times the picture on the first $n$ ranks; the others `doze`, which keeps no core busy. It also returns the serial part of rank 0's time, by a clock (`process_time`) that stands still while other programs have the core.
 
 
 # %%
@@ -837,7 +826,7 @@ for n in counts[1:]:
     print(f"N={n} on {cores} cores: {speed_up[n]:.2f}, by the law {law:.2f} ({tested})")
 
 # %% [markdown]
-# With two cores, no point can test the solid line at four ranks. If a point lies more than a tenth below its line, your two cores may be one core shown as two ([00](00_start_here.ipynb)), or messages and memory, which the law ignores, took the time.
+# With two cores, no point can test the solid line at four ranks. If a point lies more than a tenth below its line, your two cores may be one core shown as two ([00](00_start_here.ipynb)), or messages and memory, which the law ignores, took time.
 
 # %%
 rendered = cluster.run(lambda: picture if rank == 0 else None)[0]
@@ -893,7 +882,7 @@ _ = interact(laws, s=slider)
 #
 # <details><summary>Hint</summary>
 #
-# Solve $1 / (s + (1-s)/N) \ge S$ for $N$, and round up. When is the denominator that you divide by zero or negative?
+# Solve $1 / (s + (1-s)/N) \ge S$ for $N$, and round up. When is the divisor zero or negative?
 #
 # </details>
 
@@ -926,7 +915,7 @@ else:
     print("Exercise 7 first")
 
 # %% [markdown]
-# **Answer.** No. With serial fraction $s$, four ranks with a core each are $1/(s + (1-s)/4)$ times as fast; with fewer cores, the number of cores takes the place of 4. They are four times as fast only if $s = 0$, each has a core, and the shares are equal. If the work grows with $N$ and $s'$ stays the same, the speed-up has no ceiling. *Evidence: the measured points beside Amdahl's law. On a busy machine only $s$ is measured; no run here tests Gustafson's law.*
+# **Answer.** No. With serial fraction $s$, four ranks with a core each are $1/(s + (1-s)/4)$ times as fast. They are four times as fast only if $s = 0$, each has a core, and the shares are equal. If the work grows with $N$ and $s'$ stays the same, the speed-up has no ceiling. *Evidence: the measured points beside Amdahl's law. On a busy machine only $s$ is measured; no run here tests Gustafson's law.*
 
 # %% [markdown]
 # ## What breaks
@@ -938,7 +927,7 @@ guess["the ring works with 8 MB"] = ...
 guess["per cent of −1"] = ...
 
 # %% [markdown]
-# **Send first, then receive.** With small messages and this library the ring works:
+# **Send first, then receive.** With 800 B the ring works:
 
 # %%
 # %%ranks
@@ -965,9 +954,9 @@ comm.Recv(box, source=left)
 guess.answer("the ring works with 8 MB", "no")
 
 # %% [markdown]
-# The program was wrong from the beginning, and eager sends hid it (lesson 1). To find such places, replace `Send` by `Ssend` and `Isend` by `Issend`, which are never eager: what still runs relies on no eager send.
+# The program was always wrong; eager sends hid it (lesson 1). To find such places, replace `Send` by `Ssend` and `Isend` by `Issend`, which are never eager.
 #
-# **Overwrite too early.** `Isend` may return before MPI has read the array. Rank 0 changes the array at once, and rank 1 receives the wrong numbers.
+# **Overwrite too early.** `Isend` may return before MPI has read the array. Rank 0 changes the array at once:
 
 # %%
 # %%ranks --only 0,1
@@ -987,7 +976,7 @@ arrived = cluster.run(lambda: weights if rank == 1 else None)[1]
 guess.answer("per cent of −1", float(100 * np.mean(arrived == -1)))
 
 # %% [markdown] claims="01-overwritten"
-# MPI gives no error and no warning. Between `Isend` and the end of `Wait` the array belongs to MPI. With this library a test with small arrays hides the fault: in ten recorded runs of each size, 8 MB always arrived wrong and 800 B never.
+# MPI gives no warning. Between `Isend` and the end of `Wait` the array belongs to MPI. A test with small arrays may hide the fault: in ten recorded runs of each size, 8 MB always arrived wrong and 800 B never.
 
 # %%
 claims.evidence("01-overwritten")
@@ -1093,7 +1082,7 @@ Markdown("\n".join(lines + [f"| {said} | {found} |" for said, found in rows]))
 # %% [markdown]
 # The appendix [A1](A1_more_of_mpi.ipynb) starts ranks by hand, hands tasks to whoever is free, compares MPI with MapReduce, and computes while messages travel.
 #
-# **In practice** you call MPI's collectives, or for GPUs those of NVIDIA's NCCL through `torch.distributed` ([notebook 02](02_sgd_sync_async.ipynb)), and write sends and receives by hand only where the pattern is your own. On a cluster `srun` or `mpirun` starts the ranks; `Cluster(n, start=Slurm())` does it from the notebook. For large traces, `helpers.tracing.save_chrome(trace, "trace.json")` writes a file for [ui.perfetto.dev](https://ui.perfetto.dev).
+# **In practice** you call MPI's collectives, or for GPUs those of NVIDIA's NCCL through `torch.distributed` ([notebook 02](02_sgd_sync_async.ipynb)), and write sends and receives by hand only where the pattern is your own. On a cluster `srun` or `mpirun` starts the ranks; `Cluster(n, start=Slurm())` does it from the notebook.
 #
 # **References**
 #

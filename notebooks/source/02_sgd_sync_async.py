@@ -77,7 +77,7 @@ style.use()
 guess = Predictions()
 
 # %% [markdown]
-# The next cell records two short trainings. Each bar is one gradient being computed; in the gaps, ranks wait. A gradient takes at least 30 ms, on rank 3 (long bars) 120 ms. Above, all ranks wait for each other in every step. Below, ranks 1 to 3 are *workers*: they send each gradient to rank 0, the *server*, which answers at once. **Click *play*.** Which part computes more gradients? Whose gradients are most out of date when they arrive? (The last picture of lesson 3 answers.)
+# The next cell records two short trainings. Each bar is one gradient being computed; in the gaps, ranks wait. A gradient takes about 30 ms, on rank 3 (long bars) 120 ms. Above, all ranks wait for each other in every step. Below, ranks 1 to 3 are *workers*: they send each gradient to rank 0, the *server*, which answers at once. **Click *play*.** Which training computes more gradients in the same time? Whose gradients are most out of date when they arrive? (The last picture of lesson 3 answers.)
 
 # %%
 from helpers.plots.data_parallel import waiting
@@ -101,7 +101,7 @@ waiting(recorded, late=3)
 #
 # $$v \leftarrow \mu\, v + g, \qquad \theta \leftarrow \theta - \lambda\, v, \qquad g = \nabla_\theta \frac{1}{B} \sum_{i \in D} \mathrm{loss}(x_i, y_i; \theta)$$
 #
-# The velocity $v$ remembers earlier gradients: in the end a gradient moves $\theta$ $1 + \mu + \mu^2 + \dots$ times as far as with $\mu = 0$, ten times with $\mu = 0.9$. Here are eight digits, and 100 batches of training:
+# The velocity $v$ remembers earlier gradients. With $\mu = 0.9$, a gradient counts once in its own step, 0.9 times in the next, $0.9^2$ times in the one after: over all steps, ten times. Here are eight digits, and 100 batches of training:
 
 # %%
 figure, axes = plt.subplots(1, 8, figsize=(10, 1.7))
@@ -487,7 +487,7 @@ style.doubt(ax.figure, others)
 plt.show()
 
 # %% [markdown]
-# Left: the answer for the perceptron is where its measured curve falls below 1. Your $B$ (dotted) comes from the fitted line, so it may differ. Right: where a solid line is above 1, the replicas did pay. Open marks have more ranks than cores.
+# In the left panel, a ring marks where a measured curve falls below 1. Your $B$ (dotted) comes from the fitted line, so it may differ. In the right panel, replicas paid where a solid line is above 1. Open marks have more ranks than cores.
 
 # %%
 points = lenet2 + lenet4 + wide
@@ -495,10 +495,11 @@ others.say()
 right = sum((p.synchronize / p.alone < p.ranks - 1) == (p.measured > 1) for p in points)
 print(f"the inequality was right at {right} of {len(points)} points, {usable_cores()} cores")
 together = np.median([p.compute / p.alone for p in lenet4])
-print(f"four ranks together need {together:.1f} times T_comp of one alone (median)")
+print(f"four ranks together need {together:.2f} times T_comp of one alone (median):")
+print(f"sharing cores alone limits their speed-up to 4 / {together:.2f} = {4 / together:.1f}")
 
 # %% [markdown]
-# The formula assumes that $T_\text{comp}$ is the same alone and together. Where ranks share cores, $T_\text{comp}$ grows (last line), and the predicted speed-up is out of reach.
+# The formula assumes that a rank computes as fast beside others as alone. Where ranks share cores it does not. The last line shows the speed-up that four ranks could reach on your cores if messages were free.
 #
 # ### A core for each rank, and a link between them
 #
@@ -529,7 +530,7 @@ guess.answer("T_sync/T_comp at 10 Mbit/s", ratio)  # of the last link
 on_links.say()
 
 # %% [markdown] claims="02-link-speed"
-# (Packet headers raise the ratio from 5.2 to 5.5.) $R - 1$ is 1 here, so two ranks should lose on the slowest link and win on the other two. The record compares the measured speed-up with the predicted $R/(1 + T_\text{sync}/T_\text{comp})$; *equal* means within 15 %. Look for *fails*: eight replicas miss the prediction on the two faster links, where two cores compute and send for eight ranks. The formula has no term for shared cores. At 80 ms for each batch (last two rows), eight replicas come within 12 % of it.
+# (Packet headers raise the ratio from 5.2 to 5.5.) Two ranks should lose on the slowest link, where the ratio is above $R - 1 = 1$, and win on the other two. The record compares the measured speed-up with the predicted $R/(1 + T_\text{sync}/T_\text{comp})$; *equal* means within 15 %. The prediction *fails* for eight replicas on the two faster links: they share two cores, for which the formula has no term. At 80 ms for each batch (last two rows), they come within 12 % of it.
 
 # %%
 claims.evidence("02-link-speed")
@@ -783,25 +784,27 @@ _ = plots.losses([single, together, free])
 plt.show()
 
 # %% [markdown]
-# Each curve is a moving mean over 60 gradients. Right: compare one process with the asynchronous server, update by update. Left: the time that you wait. One process has a core to itself, and four ranks share yours, so one process may be the fastest. The table says how long it takes until the loss is 1:
+# Each curve is a moving mean over 60 gradients. In the right panel, compare one process with the asynchronous server: both make equally many updates. The left panel shows the same losses by time. The table lists the seconds until the loss is 1, and its last line names the scheme that is first. It may be one process, which has a core to itself:
 
 # %%
 print(f"{'scheme':18s}{'updates/s':>10s}{'seconds to loss 1':>19s}{'loss at the end':>17s}")
+times = {}
 for run in (single, together, free):
     smooth = run.smooth(60 * run.updates // run.gradients)
     reached = np.flatnonzero(smooth <= 1.0)
-    when = f"{run.seconds[reached[0]]:.1f}" if reached.size else "not reached"
+    if reached.size:
+        times[run.scheme] = run.seconds[reached[0]]
+    when = f"{times[run.scheme]:.1f}" if reached.size else "not reached"
     print(f"{run.scheme:18s}{run.updates / run.seconds[-1]:10.0f}{when:>19s}{smooth[-1]:17.2f}")
+print("first at loss 1:", min(times, key=times.get, default="none of them"))
 
 # %% [markdown] claims="02-stale-update 02-mean-staleness"
-# The mean staleness is $W - 1$: each update makes the $W - 1$ other workers' gradients one update staler. After 200 updates at $\lambda = 0.05$, the best of five rates for both, the recorded loss is 1.3 to 1.6 (on three processors) with stale gradients, and 0.8 with fresh ones. At $\lambda = 0.02$ five seeds do not decide:
+# The mean staleness is $W - 1$: each update makes the $W - 1$ other workers' gradients one update staler. The record compares losses after 200 updates. At $\lambda = 0.05$, the best of five rates for both, the loss is 0.8 with fresh gradients, and 1.3 to 1.6 with stale ones (on three processors). At $\lambda = 0.02$ five seeds do not decide:
 
 # %%
 display(claims.evidence("02-stale-update"), claims.evidence("02-mean-staleness"))
 
 # %% [markdown]
-# (Asynchronous training has no epochs: each worker goes through its data at its own pace. It ends after a number of updates or seconds, or at a loss.)
-#
 # ### A straggler
 #
 # Now rank 3 becomes a *[straggler](glossary.md#straggler)*, $k$ times slower. All ranks are [paced](glossary.md#paced), like devices of their own: a gradient takes 30 ms, on rank 3 $30\,k$ ms.
@@ -870,8 +873,6 @@ else:
 # A synchronous step takes as long as the straggler; the factor is below 4, since only `compute` is slower. (Your function uses the `rest` measured at $k = 1$.) The mean staleness (picture) is still about $W - 1 = 2$, but rank 3's few gradients are much staler, and other workers' gradients are fresher.
 #
 # > **Answer.** Without waiting, a straggler slows down only its own contribution. The price is a mean staleness of $W - 1$: after 200 updates at the rate that is best for both, the loss is 1.3 to 1.6 instead of 0.8. *Evidence: the measured rates and losses of this lesson, and the two records.*
-#
-# Notebook [12](12_large_batches_and_compression.ipynb) shows no gain from two proposed cures: a rate divided by $\tau$, and elastic averaging.
 
 # %% [markdown]
 # ## What breaks

@@ -124,7 +124,7 @@ apart.answer(balance(deposits.flip(0)) - balance(deposits))
 #
 # $$h_t = \tanh(W x_t + b + U h_{t-1} + c).$$
 #
-# (The savings have the identity in place of tanh, no biases, and $U=W=1.05$.) One step is a single line of PyTorch. Our layer repeats it; we compare the layer with `nn.RNN`:
+# One step is a single line of PyTorch. Our layer repeats it; we compare the layer with `nn.RNN`:
 
 # %%
 display(Code(inspect.getsource(steps.rnn_step), language="python"))
@@ -209,7 +209,7 @@ gradients.three_checks(
 )
 
 # %% [markdown]
-# Each column is a witness: autograd, finite differences, `torch.nn`. Each number is its largest difference from the gradient by hand. Autograd and `torch.nn` agree to about $10^{-15}$, the rounding of float64. Finite differences agree to a few $10^{-9}$.
+# Each column is a witness; each number is its largest difference from the gradient by hand. Autograd and `torch.nn` agree to about $10^{-15}$, the rounding of float64. Finite differences agree to a few $10^{-9}$.
 #
 # ### What is left after 60 steps?
 #
@@ -248,9 +248,9 @@ for said, end in ((small_inputs, ends[3]), (large_inputs, ends[4])):
     said.answer("explodes" if end > 10 else "vanishes" if end < 0.1 else "stays")
 
 # %% [markdown] claims="03-norm-above-one 03-input-tames"
-# Each curve is the median over random matrices. On the left only the radius differs; a dashed line bounds the curve of its colour. At $\rho=0.5$ the gradient vanishes, along a straight line, because the $k$ factors are nearly equal. At $\rho=1$ it does not explode, although $\lVert U\rVert$ is above 1 and the bound climbs: a high power of a matrix follows its spectral *radius*, not its norm.
+# Each curve is the median over random matrices. In the left panel only the radius differs; a dashed line bounds the curve of its colour. At $\rho=0.5$ the gradient vanishes, along a straight line, because the $k$ factors are nearly equal. At $\rho=1$ it does not explode, although $\lVert U\rVert$ is above 1 and the bound climbs: a high power of a matrix follows its spectral *radius*, not its norm.
 #
-# On the right only the input differs. Without input the state stays at 0, where the slope of tanh is 1, and the gradient explodes like $U^k$. Inputs of size 0.1 slow the explosion. Inputs of size 2 drive the states into *saturation*, towards ±1, where tanh is flat: the gradient vanishes. Two records over 50 matrices follow. In the second, *fails* means an explosion. At $\rho=3$ it explodes even with inputs of size 2.
+# In the right panel only the input differs. Without input the state stays at 0, where the slope of tanh is 1, and the gradient explodes like $U^k$. Inputs of size 0.1 slow the explosion. Inputs of size 2 drive the states into *saturation*, towards ±1, where tanh is flat: the gradient vanishes. Two records over 50 matrices follow. In the second, *fails* means that the gradient explodes, and at $\rho=3$ it does even with inputs of size 2.
 
 # %%
 for name in ("03-norm-above-one", "03-input-tames"):
@@ -469,7 +469,21 @@ gradients.three_checks(
 # %% [markdown]
 # ### What the copy does to the gradient
 #
-# Repeat lesson 1's study, with a GRU beside the RNN. The bias of the update gate decides how much is copied: a bias of 0 makes $z\approx\tfrac12$, a bias of 4 makes $z\approx0.98$. Move its slider and watch the green curve.
+# Repeat lesson 1's study, with a GRU beside the RNN. The bias of the update gate decides how much is copied: a bias of 0 makes $z\approx\tfrac12$, a bias of 4 makes $z\approx0.98$.
+#
+# > **Predict.** All matrices $U$ have radius 0.8, and the GRU's bias is 0. After 60 steps, which network has more of the gradient left, the GRU or the RNN?
+
+# %%
+keeps_more = Prediction("bias 0: more of the gradient is left in the", None)  # "GRU" or "RNN"
+
+# %%
+left = {"RNN": jacobians.random_rnn(0.8)[0][-1], "GRU": jacobians.random_gru(0.8, bias=0)[-1]}
+for name, norm in left.items():
+    print(f"{name}: {norm:.0e} of the gradient is left after 60 steps")
+keeps_more.answer(max(left, key=left.get))
+
+# %% [markdown]
+# At $z\approx\tfrac12$ each step halves the copy. (In the notebook's first picture, at radius 0.6, the RNN forgets sooner.) Now move the slider of the bias, and watch the green curve:
 
 
 # %%
@@ -492,7 +506,7 @@ _ = interact(
 claims.evidence("03-open-gate")
 
 # %% [markdown]
-# With a bias of 4, the GRU's curve is almost flat, and the RNN's falls by many powers of ten. With a bias of 0, each step halves the copy: at radius 0.8 this GRU loses the gradient even sooner than the RNN. (In the notebook's first picture, at radius 0.6, the RNN forgets sooner.) What helps is not the gate, but a gate near 1.
+# With a bias of 4, the GRU's curve is almost flat. What helps is not the gate, but a gate near 1.
 #
 # ### Exercise 4: a half-life for the state
 #
@@ -552,7 +566,7 @@ else:
 above = Prediction("above 0.9 at the best rate, 120 steps", None)
 
 # %% [markdown]
-# The winner depends on the learning rate. So the record holds a *map*: every network at every rate, with two budgets of steps and five seeds (`make bench SUITE=gates` runs it again):
+# The winner depends on the learning rate. So the record holds a *map*: every network at every rate, with two budgets of steps and five seeds:
 
 # %%
 NETWORKS = ("RNN", "orthogonal RNN", "GRU", "half-life GRU")
@@ -577,7 +591,7 @@ for (name, budget), found in by_rate.items():
 above.answer({name for name in NETWORKS if best[name, 120] > 0.9})
 
 # %% [markdown]
-# The half-life GRU learns at the most rates: from 0.01 up in 120 steps, from 0.003 up in 360. The *same GRU* without this bias learns only at the largest rates. The orthogonal RNN has no gate, and copies with some seeds only. The RNN's mean never reaches 0.9.
+# The half-life GRU learns at more rates than the others: from 0.01 up in 120 steps, from 0.003 up in 360. The *same GRU* without this bias learns only at the largest rates. The orthogonal RNN copies with some seeds only. The RNN's mean never reaches 0.9.
 #
 # How much of the gradient survives all 40 steps *before training*? Measure lesson 1's product for each network:
 
@@ -587,7 +601,7 @@ for name in NETWORKS:
     print(f"{name:14} of five seeds: smallest {min(norms):.1g}, largest {max(norms):.1g}")
 
 # %% [markdown]
-# The half-life GRU and the orthogonal RNN keep more than 1 %: in the map, both copy at the rate 0.01, the orthogonal RNN with some seeds. The GRU and the RNN keep about $10^{-6}$ or less, and neither copies at this rate. If you tried only 0.01, you would think that a GRU needs the bias. At 0.1 it learns without the bias, although its gradient had vanished at the start.
+# The half-life GRU and the orthogonal RNN keep more than 1 %. In the map, both copy at the rate 0.01 (the orthogonal RNN with some seeds). The GRU and the RNN keep about $10^{-6}$ or less, and do not copy at this rate. So at 0.01 a GRU seems to need the bias. At 0.1 it learns without the bias, although its gradient had vanished at the start.
 #
 # ### Exercise 5: an ablation of your own
 #
@@ -667,7 +681,7 @@ plt.show()
 #
 # $$h_t = a_t\circ h_{t-1} + b_t,\qquad a_t=z_t,\quad b_t=(1-z_t)\circ n_t .$$
 #
-# Two steps in a row are one step of the same form, since $a_2(a_1h+b_1)+b_2=(a_2a_1)\,h+(a_2b_1+b_2)$. So we may combine the steps in any grouping: a parallel [scan](glossary.md#scan). In round 1, each position joins the position before it, in round 2 the position 2 before it, in round 3 the position 4 before it. After $\lceil\log_2T\rceil$ rounds each position holds all steps up to its own, and its $b$ is $h_t$ (with $h_0=0$). The picture has $T=8$ and all $a_t=1$, so $h_t$ is a running sum. Its row `x` is $b$, and its steps are rounds. **Press |◀, then ▶|:**
+# Two steps in a row are one step of the same form, since $a_2(a_1h+b_1)+b_2=(a_2a_1)\,h+(a_2b_1+b_2)$. So we may combine the steps in any grouping: a parallel [scan](glossary.md#scan). In round 1, each position joins the position before it, in round 2 the position 2 before it, in round 3 the position 4 before it. After $\lceil\log_2T\rceil$ rounds each position holds all steps up to its own, and its $b$ is $h_t$ (with $h_0=0$). The picture has $T=8$ and all $a_t=1$, so $h_t$ is a running sum. The row `x` holds $b$, and each step of the picture is a round. **Press |◀, then ▶|:**
 
 # %%
 from helpers.cuda import Module
@@ -709,7 +723,7 @@ def scan(a, b):
 for T, width in ((1024, 1024), (4096, 16)):
     a, b = torch.rand(T, width), torch.randn(T, width)
     h, rounds = scan(a, b)
-    ms = [1e3 * measure(lambda f=f, a=a, b=b: f(a, b), repeats=5).best for f in (loop, scan)]
+    ms = [1e3 * measure(lambda f=f, a=a, b=b: f(a, b), repeats=15).best for f in (loop, scan)]
     print(f"{T:4} steps of {width:4} numbers: loop {ms[0]:5.1f} ms, scan {ms[1]:5.1f} ms; "
           f"largest difference {(h - loop(a, b)).abs().max():.0e}")  # fmt: skip
 rounds_needed.answer(rounds)
@@ -717,7 +731,7 @@ rounds_needed.answer(rounds)
 # %% [markdown]
 # In our runs, on one core, the scan was faster with 16 numbers a step, and the loop with 1 024. The loop makes a call for every step, and multiplies each number once. The scan makes few, large calls, but multiplies each number twice in every round.
 #
-# Split the steps over $P$ [ranks](glossary.md#rank), processes that exchange messages. Each rank first joins the steps of its own block in a loop. Then `comm.exscan`, a scan over ranks, joins all steps before its block to one, in $\log_2P$ rounds of messages. `n` counts the joins that had to wait for one another.
+# Split the steps over $P$ [ranks](glossary.md#rank), processes that exchange messages. Each rank joins the steps of its own block in a loop. Then `comm.exscan`, a scan over ranks, gives each rank the join of all earlier blocks, in $\log_2P$ rounds of messages. A join starts when both of its parts are ready; `n` counts the joins that ran one after another.
 
 # %%
 # %load_ext helpers.cluster
@@ -753,7 +767,7 @@ steps_in_sequence = max(n[-1], before[2]) + 1
 # %%
 a, b = cluster.run(lambda: (a, b))[0]
 blocks, depths, taken = zip(*cluster.run(lambda: (h, steps_in_sequence, seconds)), strict=True)
-alone = measure(lambda: loop(a, b), repeats=3).best
+alone = measure(lambda: loop(a, b), repeats=15).best
 print(f"loop:    {len(a)} steps in sequence, {1e3 * alone:.1f} ms")
 print(f"4 ranks: {max(depths)} steps in sequence, {1e3 * max(taken):.1f} ms; "
       f"largest difference {(torch.cat(blocks) - loop(a, b)).abs().max():.0e}")  # fmt: skip
@@ -788,7 +802,7 @@ print(f"{record.events['interval'].max()} barriers for 256 steps; "
 # %% [markdown]
 # A [barrier](glossary.md#barrier) precedes each round: 8 rounds replace 256 steps. (A CPU imitates the threads: we measure no time.)
 #
-# **Answer.** Do not leave out both gates: the RNN's mean never reached 0.9, and even an orthogonal $U$ copied with some seeds only, but both GRUs copied with every seed at their best rate. With one gate for both, we detected no loss (four seeds, the better of two rates). The cell whose gate and candidate read the input alone copied, but lost accuracy on *forget on cue*. Its recurrence is linear, so a scan computes it in $\log_2T$ rounds. *Evidence: the map, your ablation, and three scans equal to the loop.*
+# **Answer.** Do not leave out both gates. At their best rates, both GRUs copied with every seed, the orthogonal RNN with some, and the RNN's mean never reached 0.9. With one gate for both, we detected no loss (four seeds, the better of two rates). The cell whose gate and candidate read the input alone copied, but lost accuracy on *forget on cue*. Its recurrence is linear, so a scan computes it in $\log_2T$ rounds. *Evidence: the map, your ablation, and three scans equal to the loop.*
 
 # %% [markdown]
 # <details><summary><b>What the sources say, what we measured</b></summary>

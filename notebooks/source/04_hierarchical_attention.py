@@ -59,6 +59,7 @@ import numpy as np
 import torch
 from IPython.display import HTML, Code, display
 from ipywidgets import Dropdown, IntProgress, Label, VBox, interact
+from scipy.stats import binomtest
 
 from helpers import claims
 from helpers.attention import batching, counting, documents, explain, model, training
@@ -164,6 +165,17 @@ def hold_out(sources, share):
 # %% check="hold-out" points=1
 check.held_out_sources(hold_out)
 
+# %%
+sources = [d.source for d in train]
+if check.held_out_sources.passed(hold_out):
+    sides = {out: [s for s, o in zip(sources, hold_out(sources, 0.1), strict=True) if o is out]
+             for out in (True, False)}  # fmt: skip
+    for out, side in sides.items():
+        print("held out" if out else "learned from", len(side), "from", len(set(side)), "sources")
+    print("sources on both sides:", len(set(sides[True]) & set(sides[False])))
+else:
+    print("Exercise 1 first")
+
 # %% [markdown]
 # ### A strong baseline
 #
@@ -194,7 +206,7 @@ found
 #
 # <details><summary>Hint</summary>
 #
-# `scipy.stats.binomtest(a, a + b).pvalue`. The inputs are NumPy arrays of bool: `mine & ~theirs`.
+# `binomtest(a, a + b).pvalue` (SciPy's, imported above). The inputs are NumPy arrays of bool: `mine & ~theirs`.
 #
 # </details>
 
@@ -203,8 +215,6 @@ found
 def paired(mine, theirs):
     """Return (only mine, only theirs, p) from two arrays of bool (documents)."""
     # BEGIN SOLUTION
-    from scipy.stats import binomtest
-
     a, b = int((mine & ~theirs).sum()), int((theirs & ~mine).sum())
     return a, b, binomtest(a, a + b).pvalue
     # END SOLUTION
@@ -506,7 +516,7 @@ for name, layer in (("attention", attention), ("the layer below it", below)):
 #
 # The word vectors were pretrained, without labels, on descriptions of other source packages, none of them among our documents; the training changes them further. Three things work against *overfitting*, learning the training documents by heart: *dropout* sets some numbers of every vector to 0, *word dropout* reads some words as unknown, and *smoothed labels* put a probability of 0.9 on the true section and spread the rest over all eight.
 #
-# You train for two epochs at the learning rate 0.008; the records below used up to five, and several rates. The loss under the bar includes dropout and smoothed labels; the validation loss has neither.
+# You train for two epochs; the records below used up to five. The learning rate rises to 0.008 and falls back to 0: wherever we name a rate, it is this highest one. The loss under the bar includes dropout and smoothed labels; the validation loss has neither.
 #
 # > **Predict.** What accuracy does the network reach on the held-out documents after two epochs?
 
@@ -520,8 +530,9 @@ net_right = answers.numpy() == np.array(y_test)
 words_right = counted(counting.KINDS[0])
 print(f"trained in {done.seconds:.0f} s; loss on the validation documents after each epoch:",
       *(f"{loss:.3f}" for loss in done.losses), f"- epoch {done.kept} is kept")  # fmt: skip
+only = int((net_right & ~words_right).sum()), int((words_right & ~net_right).sum())
 print(f"network {net_right.mean():.3f}, counted words {words_right.mean():.3f}; only one is right: "
-      f"{(net_right & ~words_right).sum()} against {(words_right & ~net_right).sum()}")  # fmt: skip
+      f"{only[0]} against {only[1]}, p = {binomtest(only[0], sum(only)).pvalue:.2f}")  # fmt: skip
 reached.answer(float(net_right.mean()))
 
 # %% [markdown]
@@ -689,15 +700,15 @@ lost = {name: curve[0] - curve[hidden.index(4)] for name, curve in curves.items(
 by_weight.answer(lost["most attended"])
 by_slope.answer("more" if lost["gradient × input"] > lost["most attended"] else "less")
 
-# %% [markdown] claims="04-attention-points 04-gradient-explains"
+# %% [markdown] claims="04-attention-points 04-gradient-explains 04-sign-matters 04-attention-unsigned"
 # The lower a curve, the better the ranking finds the words that decide. The gap between random and attention shows how much attention says about the decision. The gap between attention and the lowest curve shows how much attention misses. The records have five splits, with 200 documents of each:
 
 # %%
-for name in ("04-attention-points", "04-gradient-explains"):
-    display(claims.evidence(name))
+for name in ("attention-points", "gradient-explains", "sign-matters", "attention-unsigned"):
+    display(claims.evidence(f"04-{name}"))
 
 # %% [markdown]
-# Attention has no *sign*, but hiding a word that speaks against the answer raises the answer's probability. Is the sign the reason for the lead? If so, |gradient × input|, which drops the sign, is not ahead of attention: look in your run.
+# Why is gradient × input ahead of attention? It has a *sign*: hiding a word that speaks against the answer raises the answer's probability. The last two records show what the sign is worth. Without it, |gradient × input| falls behind attention.
 #
 # (A weakness of all such tests: the model was trained on few unknown words, and here reads many.)
 #

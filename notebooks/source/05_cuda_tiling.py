@@ -62,7 +62,7 @@ three = Convolution(np.full((3, 3), 1 / 9), "zero", tile=(4, 4), device="cpu")
 thread_picture(three.record(small, "global"), "image", "out")
 
 # %% [markdown]
-# Nine threads read a pixel in the middle of the image, and each of them asks memory for it. This notebook counts the bytes that threads ask for, then removes most of them.
+# Nine threads read a pixel in the middle of the image; each asks memory for it. This notebook counts the bytes that threads ask for, then removes most of them.
 #
 # ## Lesson 1. Which thread computes what, and what does it read?
 #
@@ -235,7 +235,7 @@ Markdown("\n".join(lines))
 #
 # ### Weights: constant memory
 #
-# *[Constant memory](glossary.md#constant-memory)* holds 64 KiB that kernels may only read. Its cache hands one value to all lanes of a warp at once, and a filter is read in exactly this way. The array is declared outside the kernel with `__constant__`, and the host fills it.
+# *[Constant memory](glossary.md#constant-memory)* holds 64 KiB that kernels may only read. Its cache hands one value to all lanes of a warp at once, and all lanes want the same weight. The array is declared outside the kernel with `__constant__`, and the host fills it.
 #
 # > **Predict.** The weights leave global memory. By how many percent do the bytes *asked for* fall, and the bytes *moved*?
 
@@ -266,7 +266,7 @@ moved_less.answer(less[1])
 #
 # <details><summary>Hint</summary>
 #
-# `__constant__ float taps[25];` stands before the kernel, outside of it. A copy of `from_global` then changes in its name, in one parameter and in one place of the sum.
+# `__constant__ float taps[25];` stands before the kernel, outside of it. Below it, copy `from_global`, and change its name, its parameters and one place of the sum.
 #
 # </details>
 
@@ -314,7 +314,7 @@ for name, inputs in given.items():
 # %% [markdown]
 # ### Pixels: a tile with its halo in shared memory
 #
-# *[Shared memory](glossary.md#shared-memory)* belongs to a block: all of its threads can read and write it. It is small (48 KiB by default) and lies on the GPU's chip. A block can load each pixel that it needs once, and then compute from shared memory. These pixels are the block's *[tile](glossary.md#tile)*: the pixels at its $T_y \times T_x$ outputs, and a *[halo](glossary.md#halo)* of $r$ pixels on each side:
+# *[Shared memory](glossary.md#shared-memory)* belongs to a block: all of its threads can read and write it. It is small (48 KiB by default) and lies on the GPU's chip. The pixels that a block needs are its *[tile](glossary.md#tile)*: the pixels at its $T_y \times T_x$ outputs, and a *[halo](glossary.md#halo)* of $r$ pixels on each side. The block can load each of them once, and then compute from shared memory:
 #
 # $$ (T_y + k - 1)(T_x + k - 1) \text{ loads for } T_y T_x \text{ outputs} $$
 #
@@ -367,9 +367,9 @@ print(f"the tile asks for {table[0][1] / table[2][1]:.1f} times less than the fi
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# A block loads $12 \cdot 36$ pixels for $8 \cdot 32$ outputs: 1.7 pixels for each output, where the first kernel loads 25. All further reads of pixels go to shared memory; the last column counts them and the writes that fill the tiles. `convolve_tiled` moves more bytes than it asks for, because every row of a tile, and every request, begins in the middle of a sector.
+# A block loads $12 \cdot 36$ pixels for $8 \cdot 32$ outputs: 1.7 pixels for each output, where the first kernel loads 25. All further reads of pixels go to shared memory; the last column counts them and the writes that fill the tiles. Every row of a tile begins in the middle of a sector, and so does every request: `convolve_tiled` moves more bytes than it asks for.
 #
-# **Is the tile 19 times as fast?** No, 1.8 times: on an H200, with 8192 × 8192 pixels, the three kernels took 0.77, 0.73 and 0.43 ms. With a 3 × 3 filter they took 0.32, 0.31 and 0.35 ms: the tile was the slowest. All three moved each byte to or from the GPU's memory about once: its caches keep a pixel that another thread has just read. So the tile saves only requests to the caches; for the small filter, its own work took longer. (Times and counts on an H200 come from `make gpu`; `data/gpu/` holds the record.)
+# **Is the tile 19 times as fast?** No, 1.8 times: on an H200, with 8192 × 8192 pixels, the three kernels took 0.77, 0.73 and 0.43 ms. With a 3 × 3 filter they took 0.32, 0.31 and 0.35 ms: the tile was the slowest. All three moved each byte to or from the GPU's memory about once: its caches keep a pixel that another thread has just read. So the tile can save only requests to the caches, and for the small filter this did not pay. (Times and counts on an H200 come from `make gpu`; `data/gpu/` holds the record.)
 #
 # The *operations per byte moved* are the kernel's [arithmetic intensity](glossary.md#arithmetic-intensity). [Notebook 07](07_roofline.ipynb) shows what it decides.
 #
@@ -530,7 +530,7 @@ except KernelError as error:
     raise
 
 # %% [markdown]
-# Thread 0 ran its whole loop and read `part[1]` before thread 1 had added to it. (The [atomic operation](glossary.md#atomic-operation) of the message would not help: thread 0 only reads it.) Old code left out barriers among the last 32 threads, because all threads of a warp used to execute an instruction together. Since NVIDIA's Volta (2017) they may run apart, and need barriers.
+# Thread 0 ran its whole loop and read `part[1]` before thread 1 had added to it. (The message suggests an [atomic operation](glossary.md#atomic-operation). It would not help: thread 0 only reads `part[1]`.) Old code left out barriers among the last 32 threads, because all threads of a warp used to execute an instruction together. Since NVIDIA's Volta (2017) they may run apart, and the barriers are needed.
 #
 # ### Exercise 5: a sum without a race
 #

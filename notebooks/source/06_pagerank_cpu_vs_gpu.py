@@ -85,7 +85,7 @@ plt.show()
 # %% [markdown]
 # The C library `libc6` has a single link, to the compiler's run-time library `libgcc-s1`. That library has two links, one of them back to `libc6`. Together they get more than a quarter of all visits.
 #
-# **Look around one package:** packages that `python3-numpy` needs in one or two steps are blue; packages that need it are orange (at most 14 of each, those of highest rank).
+# **Look around one package:** packages that `python3-numpy` needs in one or two steps are blue; packages that need it are orange. Each colour shows at most 14, those of highest rank.
 
 # %%
 draw.neighbourhood(A, debian.names, result.scores, debian.number("python3-numpy"))
@@ -150,7 +150,7 @@ print("computed on", (M.to(device) * z.to(device)).device.type)  # both have to 
 # | 3s | a dense matrix | once, element by element | yes |
 # | 4 | [compressed rows](glossary.md#compressed-rows) (CSR), 32-bit indices | once, into the values | yes |
 #
-# Version 0 uses DGL, the Deep Graph Library. In version 0s, `[self.source]` picks each link's share, and `index_add_` adds it at the link's target (`weights` is None here). With 64-bit indices and a stored share for each link, it moves more bytes than version 0. The other products differ only in `matrix` and in `* self.out`:
+# Version 0 uses DGL, the Deep Graph Library. In version 0s, `[self.source]` picks each link's share, and `index_add_` adds it at the link's target (`weights` is None here). Version 0s has 64-bit indices and stores a share for each link, so it moves more bytes than version 0. The other products differ only in `matrix` and in `* self.out`:
 
 # %%
 for version in (v.MessagePassing, v.SparseInLoop, v.DenseInLoop, v.DenseFolded, v.CSR):
@@ -161,13 +161,14 @@ for version in (v.MessagePassing, v.SparseInLoop, v.DenseInLoop, v.DenseFolded, 
 # %% [markdown]
 # We run the versions on the source's random graph: each of the $N(N-1)$ links exists with probability $10^{-3}$, and every node has a link out.
 #
-# > **Predict.** Which version is the fastest? How many times as long does the slowest take (your number)?
+# > **Predict.** Which version is the fastest? How many times as long does the slowest take?
 
 # %%
+fastest = Prediction("number of the fastest version", None)  # from the table, such as "2"
 factor = Prediction("time of the slowest version ÷ time of the fastest", None)  # your number
 
 # %%
-held, stored, spent, found = {}, {}, {}, {}
+held, stored, found = {}, {}, {}
 for name in ("dgl", "scatter", "sparse", "dense", "dense_scaled", "csr"):
     begin = time.perf_counter()
     try:
@@ -176,7 +177,12 @@ for name in ("dgl", "scatter", "sparse", "dense", "dense_scaled", "csr"):
         print(f"skipped {name}: {str(error)[:90]}")
         continue
     stored[name] = time.perf_counter() - begin
-    found[name], spent[name] = v.iterate(held[name], 30), math.inf
+    found[name] = v.iterate(held[name], 30)
+apart = max((x - found["csr"]).abs().max().item() for x in found.values())
+print(f"largest difference between two versions: {apart:.1e}")
+
+# %%
+spent = dict.fromkeys(held, math.inf)
 with Others() as others:
     for name in 2 * tuple(held):  # the better of two rounds: other programs may disturb one
         few = 10 if held[name].bytes_moved < 1e8 else 1
@@ -186,9 +192,8 @@ with Others() as others:
 for name, version in held.items():
     print(f"{version.row:2} {version.title:32} built in {seconds(stored[name]):>8}, "
           f"{seconds(spent[name]):>8} an iteration")  # fmt: skip
-apart = max((x - found["csr"]).abs().max().item() for x in found.values())
-print(f"largest difference between two versions: {apart:.1e}")
 others.say()
+fastest.answer(held[min(spent, key=spent.get)].number)
 factor.answer(max(spent.values()) / min(spent.values()))
 
 # %% [markdown]
@@ -226,7 +231,7 @@ def csr(N, E):
 check.count_bytes(dense, csr)
 
 # %% [markdown]
-# The first line below shows three ratios, dense ÷ CSR: of the matrix's bytes, of all bytes (vectors too), and of the times. If only bytes counted, the last two would be equal. Then the cell measures how fast this machine reads, in a sum and in version 2. The faster of the two sets the least time, the dashed line. Which version stands farthest above it?
+# The first line below shows three ratios, dense ÷ CSR: of the matrix's bytes, of all bytes (vectors too), and of the times. If only bytes counted, the last two would be equal. Then the cell measures how fast this machine reads, in a sum and in version 2. The higher rate gives the least time, the dashed line. Which version stands farthest above it?
 
 # %%
 if check.count_bytes.passed(dense, csr):
@@ -240,11 +245,9 @@ by_dense = held["dense"].bytes_moved / spent["dense"]
 bandwidth = max(by_sum, by_dense)
 print(f"read by a sum: {by_sum / 1e9:.0f} GB/s, by version 2: {by_dense / 1e9:.0f} GB/s")
 rows = [
-    {"version": one.row,
-     "name": f"{one.row} {name.partition('_')[0]}".replace("scatter", "messages"),
-     "bytes": one.bytes_moved, "seconds": spent[name]}
+    {"version": one.row, "name": one.label, "bytes": one.bytes_moved, "seconds": spent[name]}
     for name, one in held.items()
-]  # fmt: skip
+]
 style.doubt(draw.time_against_bytes(rows, bandwidth).figure, others)
 plt.show()
 for row in rows:
@@ -255,9 +258,9 @@ for row in rows:
     )
 
 # %% [markdown] claims="06-same-bytes 06-csr 06-messages-dense"
-# **Bytes explain the slow dense versions.** A sum does little but read. Better code could gain at most version 2's *ratio*, its time ÷ the least time. Fewer bytes gain more: version 4 moves over 400 times fewer. (If a ratio is below 1, a cache held the bytes, or the machine was busy.)
+# **Bytes explain the slow dense versions.** A sum does little but read. Better code could speed up version 2 by at most its *ratio*, measured ÷ least time. Fewer bytes gain more: version 4 moves less than a 400th. (If a ratio is below 1, a cache held the bytes, or the machine was busy.)
 #
-# **Bytes do not explain version 1**, which in our runs stands farthest above the line. COO moves fewer bytes than 0s (2.2 and 3.7 MB), but in the records, on one core, it takes five to seven times as long. Is the COO format slow? We give the same links to SciPy, in COO with 32-bit indices:
+# **Bytes do not explain version 1**, which in our runs stands farthest above the line. COO moves 2.2 MB and version 0s 3.7 MB. Yet in the records, on one core, COO takes five to seven times as long. Is the COO format slow? We give the same links to SciPy, in COO with 32-bit indices:
 
 # %%
 same = graph.incoming.tocoo().astype(np.float32)
@@ -266,7 +269,7 @@ by_scipy = measure(lambda: same @ vector, repeats=15, min_time=0.005, time_limit
 print(f"COO by PyTorch {seconds(spent['sparse'])}, by SciPy {seconds(by_scipy)}")
 
 # %% [markdown]
-# No: SciPy's product is many times as fast as PyTorch's, while 32-bit indices save only 40 % of the matrix's bytes. So PyTorch's implementation is slow, not the format. In a record of this product on one thread (`make bench SUITE=pagerank`), PyTorch took 5.1 ms, SciPy 0.39 ms, and a plain loop over the links, compiled by Numba, 0.25 ms. A bound says what is *possible*; only a measurement says who reaches it. The records time ten products in a row (*messages* means version 0s, *edge* means link):
+# No: SciPy's product is many times as fast as PyTorch's, while 32-bit indices save only 40 % of the matrix's bytes. So PyTorch's implementation is slow, not the format. In a record of this product on one thread (`make bench SUITE=pagerank`), PyTorch took 5.1 ms, SciPy 0.39 ms, and a plain loop over the links, compiled by Numba, 0.25 ms. The records time ten products in a row (*messages* means version 0s, *edge* means link):
 
 # %%
 for claim in ("06-same-bytes", "06-csr", "06-messages-dense"):
@@ -390,7 +393,7 @@ if check.keep_the_rank.passed(step):  # no link leaves node 3
 # %% [markdown]
 # ### How many iterations?
 #
-# The *change* of an iteration is the L1 distance of the new ranks from the old. A step passes differences on along the links, which cannot increase their total, and multiplies them by $d$. So each change is at most $d$ times the one before. Two vectors of ranks are at most 2 apart, so the first change is at most $2d$, and the $k$-th at most $2 d^k$.
+# The *change* of an iteration is the L1 distance of the new ranks from the old. A step passes differences on along the links, which cannot increase their total, and multiplies them by $d$. So each change is at most $d$ times the one before. The start is uniform, like the restarts, so the first change is $d$ times the distance of two vectors of sum 1: at most $2d$. The $k$-th change is at most $2 d^k$.
 #
 # A small change is not yet a small *error*, the L1 distance from the exact ranks. The changes still to come add up to at most $d + d^2 + \dots = d / (1 - d)$ times the last one. So with $d = 0.85$ the error is at most 5.7 times the last change.
 #
@@ -447,7 +450,7 @@ for names in ((), ("Java",), ("node",), ("Java", "node")):
           f"{pagerank(without.tocsr(), 'csr').iterations} iterations")  # fmt: skip
 
 # %% [markdown]
-# **Either cycle alone keeps the convergence slow.** With one opened, Debian still needs 81 or 73 of its 83 iterations. With both opened, it needs 46.
+# **Either cycle alone keeps the convergence slow.** With one cycle opened, Debian still needs 81 or 73 iterations instead of 83. With both opened, it needs 46.
 #
 # ### Exercise 4, a project: rank Debian yourself
 #
@@ -506,7 +509,7 @@ plt.show()
 # %% [markdown]
 # Process 0 lacks only the rank of node 2, and process 1 lacks the ranks of nodes 0 and 1. There are two ways to exchange ranks:
 #
-# - **allgather**: every process receives the ranks of all *foreign* nodes, which it does not own, 8 bytes each;
+# - **allgather**: every process receives the rank of each node that another process owns (a *foreign* node), 8 bytes;
 # - **boundary**: every process receives only the foreign ranks that its rows need.
 #
 # ### Exercise 5: the boundary

@@ -61,7 +61,7 @@ a, b = (rng.random((P.n, P.n), dtype=np.float32) for _ in range(2))
 products = versions(P.n)  # of two matrices, by name
 
 # %% [markdown]
-# The next cell measures this machine once, in less than a minute, and draws its roofline. The sloped lines are memory's limits, the flat lines arithmetic's (fp32: numbers of 32 bits). Each circle is a *kernel*, a small piece of a program. Further right, a kernel does more operations for each byte; further up, it is faster. `axpy` adds a multiple of one array to another. The other two kernels multiply the same matrices with the same number of operations. If a circle lies above its line, the cell measures circle and line again, and frames a circle that stays above. **Point at a circle** for its figures, and **add a kernel** of your own below the picture. Which kernel could be faster?
+# The next cell measures this machine once, in less than a minute, and draws its roofline. The sloped lines are memory's limits, the flat lines arithmetic's (fp32: numbers of 32 bits). Each circle is a *kernel*, a small piece of a program. Further right, a kernel does more operations for each byte; further up, it is faster. `axpy` adds a multiple of one array to another. The other two kernels multiply the same matrices with the same number of operations. A circle above its line, also after both were measured again, is framed. **Point at a circle** for its figures, and **add a kernel** of your own below the picture. Which kernel could be faster?
 
 # %%
 machine = ceilings()
@@ -91,8 +91,6 @@ draw.interactive(*machine.lines(), first)
 #
 # Suppose that a core does 100 Gflop/s and reads 20 GB/s. A dot product of floats does 2 operations for every 8 bytes. Memory delivers 20 GB in a second, enough for 5 Gflop. So a dot product reaches at most 5 Gflop/s, a twentieth of the peak, and no better code can change this.
 #
-# Two figures decide: the peak and the bandwidth.
-#
 # ### The peak
 #
 # A vector instruction does one operation on all $w$ numbers of a register at once. In a *fused multiply-add* (FMA), it does two: a multiplication and an addition. Suppose that a core has two vector units, and that each starts one FMA in each clock cycle. Then the core's peak is
@@ -101,7 +99,7 @@ draw.interactive(*machine.lines(), first)
 #
 # The instruction sets SSE, AVX2 and AVX-512 have registers of 128, 256 and 512 bits (NEON on ARM has 128). So $w$ is 4, 8 and 16 in fp32.
 #
-# The source, a lecture whose figures this notebook checks, computes 243 Gflop/s for a core of the Xeon 8180M, from $f = 3.8$ GHz and $w = 16$. But 3.8 GHz is the *turbo* frequency. A core keeps it only for a while, and only while most other cores idle. We measure $f$, and we measure the peak with chains of multiplications and additions.
+# The source, a lecture whose figures this notebook checks, computes 243 Gflop/s for a core of the Xeon 8180M, from $f = 3.8$ GHz and $w = 16$. But 3.8 GHz is the *turbo* frequency, which a core keeps only for a while, and while most other cores idle. We measure $f$, and the peak by chains of multiplications and additions.
 #
 # > **Predict.** How many fp32 operations can one core of your machine finish in a cycle?
 
@@ -121,7 +119,7 @@ if machine.skipped or machine.busy:
     print("Other programs disturbed these measurements. Measure again: ceilings(again=True)")
 
 # %% [markdown]
-# *Scalar* code uses one lane of a register. *theory* is the formula, with two units and FMA in every row. The last column shows how many instructions your core finishes in a cycle (operations ÷ lanes, ÷ 2 with FMA):
+# *Scalar* code uses one lane of a register. The column *theory* is the formula with two units and FMA, also for rows without FMA. The last column shows how many instructions your core finishes in a cycle (operations ÷ lanes, ÷ 2 with FMA):
 #
 # - with FMA, about 2 confirms the two units; about 1 with AVX-512 means a single unit of this width;
 # - with FMA, a number between 1 and 2 means at least two units, slowed by other programs or a lower clock;
@@ -166,7 +164,7 @@ if machine.found:  # else too busy for a whole curve
 print(f"a line has {machine.line or '?'} bytes; a set of L1 has {machine.ways or '?'} ways")
 
 # %% [markdown]
-# The curve is a staircase: at each step the working set has outgrown a cache. The steps need not stand where the system reports a cache's size: other programs use part of it, and a virtual machine may report a cache that many share. *A slope* marks a level without a flat part; its time says little.
+# At each step of this staircase, the working set has outgrown a cache. The steps need not stand where the system reports a cache's size: other programs use part of it, and a virtual machine may report a cache that many share. *A slope* marks a level without a flat part; its time says little.
 #
 # The last line of the output has two more properties. A cache moves whole **[lines](glossary.md#cache-line)**, usually of 64 bytes. So a second access in the same line is nearly free. A cache is also divided into *sets*. The address of a line decides its set, and a set holds as many lines as the cache has **[ways](glossary.md#associativity)**. The source's L1 has 32 KiB and 8 ways, so it has $32768 / 64 / 8 = 64$ sets. Addresses that are $64 \cdot 64 = 4096$ bytes apart share a set. The ninth line from such addresses evicts the first, even if the rest of the cache is empty.
 #
@@ -188,7 +186,7 @@ if alone:  # else the machine was too busy
     shows_most.answer(max(alone, key=alone.get))
 
 # %% [markdown]
-# These figures count the bytes that the program asks for. A step of the triad reads two doubles and writes one: 24 bytes. Memory may move more. Most processors fetch a line before they write to it (**[write-allocate](glossary.md#write-allocate)**). STREAM, the usual benchmark, and our figures do not count this fetch.
+# These figures count the bytes that the program asks for. A step of the triad reads two doubles and writes one: 24 bytes. Memory may move more. Most processors fetch a line before they write to it (**[write-allocate](glossary.md#write-allocate)**). STREAM, the usual benchmark, and our figures do not count this fetch. On one thread, the triad may exceed the read (on an EPYC, 29 to 27 GB/s); we did not measure why.
 #
 # ### Exercise 1: what memory moves
 #
@@ -204,7 +202,7 @@ if alone:  # else the machine was too busy
 #
 # <details><summary>Hint</summary>
 #
-# An array that is read costs one element, and an array that is written costs one. `allocate` adds one for each written array that the loop does not read. *update* has none.
+# An array that is read costs one element, and an array that is written costs one. `allocate` adds one for each written array that the loop does not read (*update* has no such array).
 #
 # </details>
 
@@ -240,7 +238,7 @@ for row in from_memory:
 #
 # $$P = \min(\pi, \; \beta I)$$
 #
-# The two limits meet at the **[ridge](glossary.md#ridge-point)**, $I = \pi / \beta$. If a kernel reaches its roof left of the ridge, memory limits it, and only fewer bytes help. If it reaches its roof right of the ridge, only fewer operations help. A kernel far below its roof, as the three loops in the first picture, has another limit, which better code may remove.
+# The two limits meet at the **[ridge](glossary.md#ridge-point)**, $I = \pi / \beta$. If a kernel reaches its roof left of the ridge, memory limits it, and only fewer bytes help. If it reaches its roof right of the ridge, only fewer operations help. A kernel far below its roof, such as the three loops in the first picture, has another limit.
 #
 # ### Exercise 2: predict before you measure
 #
@@ -401,7 +399,7 @@ _ = widgets.interact(
 )
 
 # %% [markdown]
-# The next cell counts the misses of 24 × 24 products, in a simulated cache of 1 KiB with lines of 64 bytes and two ways. Valgrind's cachegrind, where it is installed, counts the misses of the compiled program in the same cache:
+# The next cell counts the misses of 24 × 24 products, in a simulated cache of 1 KiB with lines of 64 bytes and two ways. Valgrind's cachegrind, if installed, counts the misses of the compiled program in the same cache:
 
 # %%
 from helpers.roofline import cachegrind
@@ -419,15 +417,15 @@ for order, one in counts.items():
     print()
 
 # %% [markdown]
-# Orders with the same inner loop miss about equally often. With inner loop `j` they miss least: all steps are 0 or 1, so one miss serves a whole line. With inner loop `i` two matrices jump, with `k` only one: `i` misses about twice as often. Did `jki` also take twice as long as `ijk` above? If not, misses alone do not decide.
+# Orders with the same inner loop miss about equally often. Inner loop `j` misses least: all steps are 0 or 1, so one miss serves a whole line. With inner loop `i` two matrices jump, with `k` only one: `i` misses about twice as often. Did `jki` also take twice as long as `ijk` above? If not, misses alone do not decide.
 #
-# (A jump costs a miss only if its line has left the cache. In the picture with the slider B alone fills the cache: `ijk` misses 380 times and `ikj` 160 times, with lines of 32 bytes 304 and 80 times. With 512 bytes nearly everything fits. Cachegrind also counts a few accesses to the function's own data.)
+# (A jump costs a miss only if its line has left the cache. In the picture with the slider, B alone fills the cache. There, `ijk` misses 380 times and `ikj` 160 times; with lines of 32 bytes, 304 and 80 times. Cachegrind also counts a few accesses to the function's own data.)
 #
 # ### Three causes at once
 #
-# Misses are one of three differences between `ijk` and `ikj`. The others:
+# Misses are one difference between `ijk` and `ikj`. Two others:
 #
-# - **Waiting.** In `ijk` all products of the inner loop go into one sum. Each addition waits about four cycles for the addition before it. In `ikj` each addition goes to another element of C, and none waits.
+# - **Waiting.** In `ijk` all products of the inner loop go into one sum. Each addition waits about four cycles for the one before. In `ikj` each addition goes to another element of C: none waits.
 # - **Vectors.** The compiler turns the inner loop of `ikj` into vector instructions, which do 4, 8 or 16 additions at a time. It may not do so with the single sum of `ijk`, because another order of additions rounds differently.
 #
 # Which cause matters most? We write `ijk` in eight ways, one for each combination of three choices:
@@ -457,11 +455,14 @@ for sums, wide in ((1, 1), (8, 1), (1, 8), (8, 8)):
     gain[sums, wide] = turned / jumps
     print(f"{sums} sum{'s' if sums > 1 else ' '}  {'vectors' if wide > 1 else 'single '} "
           f"{jumps:19.2f} {turned:10.2f} {turned / jumps:12.1f} ×")  # fmt: skip
+for name, kind in (("eight sums", (8, 1)), ("vectors", (1, 8)), ("both", (8, 8))):
+    gains = [rate[lies, *kind] / rate[lies, 1, 1] for lies in (False, True)]
+    print(f"gain of {name:10} {gains[0]:14.1f} × {gains[1]:8.1f} ×")
 plain.answer(gain[1, 1])
 after.answer(gain[8, 8])
 
 # %% [markdown] claims="07-causes-together"
-# Read the last column. In the record, turning B gains a factor of 1.2 to 2 in the plain loop, and of 9 to 36 with eight sums of vectors. A possible explanation: the plain loop loads the next number while the addition waits, so jumps in B cost little. Without that wait, the jumps cost most: they miss, and eight separate loads must fill each vector.
+# Read the last column. In the record, turning B gains a factor of 1.2 to 2 in the plain loop, and of 9 to 36 with eight sums of vectors. The lines below it: do the gains of eight sums and of vectors also depend on B? A possible explanation: the plain loop loads the next number while the addition waits, so jumps in B cost little. Without that wait, the jumps cost most: they miss, and eight separate loads must fill each vector.
 #
 # **So no single cause makes `ijk` slow. The causes hide one another**: remove one, and the next one takes over.
 
@@ -600,7 +601,7 @@ if runs:
 draw.interactive(*machine.lines(1), raced)
 
 # %% [markdown]
-# All products took turns on one thread. The best of seven rounds counts, by processor time. All have the same counted operations and bytes, so all circles have the same intensity. At n = 384, B takes 0.6 MB: where it fits a cache, blocks may gain nothing.
+# All products took turns on one thread. The best of seven rounds counts, by processor time. All have the same counted operations and bytes, hence the same intensity. At n = 384, B takes 0.6 MB: if a cache holds it, blocks may gain nothing.
 #
 # > **Answer.** The inner loop of `ikj` takes steps of one element, lets no addition wait, and compiles to vectors. Each of the three gains less without the others. Blocks and register tiles then use each loaded number more often.
 #
@@ -645,7 +646,7 @@ for kind, peak in gpu_peaks.items():
 draw.interactive(gpu_peaks, gpu_bands) if gpu_peaks else None
 
 # %% [markdown]
-# The products in tf32 and bf16 ran on **tensor cores**, units that multiply small tiles of matrices in one instruction. (H100 and H200 use them for fp64 too, so the peak of fp64 lies above that of fp32.) Tensor cores lift the peak, but not the bandwidth, so the ridge moves to the right. Take 50 operations for each byte on the recorded GPU: in fp32 arithmetic is the limit, in bf16 memory. **Asynchronous copies** load the next tile while the tensor cores work on the current tile. They move no roof, but a kernel that used to wait for its loads comes closer to its roof.
+# The products in tf32 and bf16 ran on **tensor cores**, units that multiply small tiles of matrices in one instruction. (H100 and H200 use them for fp64 too, so the peak of fp64 lies above that of fp32.) Tensor cores lift the peak, but not the bandwidth, so the ridge moves to the right. At 50 operations a byte, arithmetic limits the recorded GPU in fp32, memory limits it in bf16. **Asynchronous copies** load the next tile while the tensor cores work on the current one. They raise no roof, but a kernel that used to wait for its loads comes closer to it.
 #
 # ## In practice, and where to read on
 #

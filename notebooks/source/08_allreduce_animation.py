@@ -140,7 +140,7 @@ check.chunk_to_send(chunk_to_send)
 #
 # <details><summary>Hint</summary>
 #
-# `np.array_split(work, n)` makes chunks of nearly equal length, some perhaps empty. They are views: what you receive into a chunk is in `work`. In the first half, receive into a new array of the same length and type as the chunk that you add to. In the second half, a rank receives the chunk that its left neighbour sends: Exercise 1 with another rank.
+# `np.array_split(work, n)` makes chunks of nearly equal length, some perhaps empty. They are views: receiving into a chunk changes `work`. In the first half, receive into a new array of the same length and type as the chunk that you add to. In the second half, call your function of Exercise 1 for the left neighbour: it says which chunk arrives.
 #
 # </details>
 
@@ -217,7 +217,7 @@ guess.answer("MB sent by each of a thousand, at least", 100 * thousand)
 #
 # *28 minutes.* A ring sends few bytes in many steps. A tree sends many bytes in few steps. Which is faster, and can we know it before we run them?
 #
-# > **Predict.** On your four ranks: which of "chain", "tree", "recursive doubling" and "ring" is fastest for 1 KB, and which for 4 MB? Let a ring have more and more ranks. Which curve becomes flat: the "bytes" that each rank sends, the number of "steps", "both" or "none"?
+# > **Predict.** On your four ranks: which of "chain", "tree", "recursive doubling" and "ring" is fastest for 1 KB, and which for 4 MB? As a ring grows, which becomes flat: the "bytes" that each rank sends, the number of "steps", "both" or "none"?
 
 # %%
 guess["fastest at 1 KB"] = ...
@@ -260,7 +260,7 @@ guess.answer("becomes flat", "bytes")
 #
 # ### Measure α, β and γ
 #
-# Can a ping-pong predict a ring's time? In a *ping-pong* one rank sends at a time, as in notebook 01. In a *ring step* all ranks send to the right at once. To each we fit a line $\alpha + \beta m$ (logarithmic axes bend it). For $\gamma$ all ranks time an addition. We take the best of several runs, since other programs can only lengthen one. Compare the two lines:
+# Can a ping-pong predict a ring's time? In a *ping-pong* one rank sends at a time, as in notebook 01. In a *ring step* all ranks send to the right at once. We fit a line $\alpha + \beta m$ to each (curved on logarithmic axes). For $\gamma$ all ranks time an addition. We take the shortest of several runs: other programs can only lengthen a run. Compare the two lines:
 
 # %%
 with Others() as others:
@@ -299,7 +299,8 @@ array_sizes = [4**k for k in range(5, 12)]  # 1 KB to 4 MB
 flat = [name for name in ALGORITHMS if name != "two_level"]  # on one host the ring once more
 with Others() as others:
     names = [*flat, "MPI_Allreduce"]
-    measured = cluster.run(measure.allreduce_times, names, array_sizes, repeats=7, best=True)[0]
+    timed = cluster.run(measure.allreduce_times, names, [1024, *array_sizes], 7, best=True)[0]
+measured = {name: times[1:] for name, times in timed.items()}  # the first size warms up
 model_of = {name: cost.allreduce(name, P.ranks, busy) for name in flat}
 many = costs.fine(array_sizes)
 lines = {name: [model_of[name].at(K) for K in many] for name in flat}
@@ -388,14 +389,14 @@ print(f"; by your formula from {written(crossover_size)} on" if crossover_size e
 #
 # By the argument of Lesson 1, with hosts in place of ranks, at least $2(H-1)/H \cdot K$ bytes must leave the busiest of $H$ hosts. For $K$ = 1 MB ($2^{20}$ bytes) and four hosts this is 1.57 million bytes.
 #
-# > **Predict.** Without packet headers, a link of 100 Mbit/s carries 12 million bytes a second. How many ms do the 1.57 million bytes take? Which algorithm comes nearest to this time: "chain", "tree", "recursive doubling", "ring" or "two levels"?
+# > **Predict.** After packet headers, a link of 100 Mbit/s carries 12 million bytes of data a second. How many ms do the 1.57 million bytes take? Which algorithm comes nearest to this time: "chain", "tree", "recursive doubling", "ring" or "two levels"?
 
 # %%
 guess["ms for 1.57 million bytes on one link"] = ...
 guess["fastest between hosts"] = ...
 
 # %% [markdown]
-# The model now needs two pairs of α and β. One is for the links, fitted to ring steps. The other is for memory, fitted to a ping-pong inside one host. (In memory a ping-pong is good enough if the links set the time.) A step takes as long as its slowest part: a message in memory, or all bytes on the busiest link.
+# The model now needs two pairs of α and β. One is for the links, fitted to ring steps. The other is for memory, fitted to a ping-pong inside one host. (Where the links set the time, a ping-pong is good enough for memory.) A step takes as long as its slowest part: a message in memory, or all bytes on the busiest link.
 
 # %%
 network = Network(hosts=4, rate=100e6)  # bit/s; two ranks on each, side by side: 0 and 1, 2 and 3
@@ -544,7 +545,8 @@ def race(sizes, **yours):
         return lambda x, comm: ALGORITHMS[name].in_place(x.copy(), comm)
 
     ways = {name: course(name) for name in ("tree", "ring")} | yours
-    return measure.function_times(ways, sizes, repeats=7, best=True)
+    timed = measure.function_times(ways, [sizes[0], *sizes], repeats=7, best=True)
+    return {name: times[1:] for name, times in timed.items()}  # the first size warms up
 
 
 # %%

@@ -250,7 +250,7 @@ read = forward.intersection(v for node in added for v in node.inputs)
 guess.answer("results that the gradient reads", {str(v.maker.operator) for v in read})
 
 # %% [markdown]
-# Each line from `a` to `i` is one operator: the type of its result, its name, and what it reads; `full(1.0)` makes a tensor of ones. Lines `a` to `c` compute $y$. Lines `d` to `i` are the gradient: $g_y\,(1-\tanh^2x)$, where $g_y=\partial y/\partial y$, the `1` in line `d`, is broadcast to $x$'s shape. The gradient reads one result of the forward pass: the rule of tanh needs the *result* of tanh (`a`), while a sum and a reshape need only shapes. Because of such reads, frameworks keep results until the backward pass has used them (lesson 3).
+# Each line from `a` to `i` is one operator: the type of its result, its name, and what it reads; `full(1.0)` makes a tensor of ones. Lines `a` to `c` compute $y$. Lines `d` to `i` compute the gradient, $g_y\,(1-\tanh^2x)$. Line `d` makes $g_y=\partial y/\partial y=1$, which is broadcast to $x$'s shape. The gradient reads one result of the forward pass: the rule of tanh needs the *result* of tanh (`a`), while a sum and a reshape need only shapes. Because of such reads, frameworks keep results until the backward pass has used them (lesson 3).
 #
 # ### Exercise 3: extend the graph
 #
@@ -545,7 +545,7 @@ guess["forward passes at 173 MiB"] = ...
 #
 # With $x_i=f_i(x_{i-1})$, the gradient of step $i$ reads $x_{i-1}$. The backward pass visits the steps in the order $n,\dots,1$, so all $n$ results $x_0,\dots,x_{n-1}$ are alive when it begins.
 #
-# **[Recomputation](glossary.md#recomputation)**: cut the chain into $m$ equal segments and keep only the first result of each. When the backward pass reaches a segment, run the segment forward again from its first result. At most the $m$ kept results and the $n/m-1$ others of one segment are alive. This sum is smallest at $m=\sqrt n$, where it is $2\sqrt n-1$, and every step runs forward at most twice.
+# **[Recomputation](glossary.md#recomputation)**: cut the chain into $m$ equal segments and keep only the first result of each. When the backward pass reaches a segment, run the segment forward again from its first result. So at most $m+n/m-1$ results are alive: the $m$ kept ones, and the others of one segment. For $m=\sqrt n$ this number is smallest, $2\sqrt n-1$. Every step runs forward at most twice.
 #
 # The widget below runs such a schedule for $n=36$. Move the slider to both ends: why is one segment as bad as 36?
 
@@ -637,7 +637,7 @@ for name, schedule in schedules.items():
 #
 # ### The best schedule, and 10 000 convolutions
 #
-# Suppose that we keep at most $c$ results, $x_0$ included, and run each step forward at most $r$ times. The best schedule (Griewank and Walther 2000) runs forward to one place and keeps the result there. It treats the part to the right in the same way, with $c-1$ kept results, then the part to the left, with $c$ but only $r-1$ more times. The longest chain has $\binom{c+r-1}{c-1}$ steps at the right and $\binom{c+r-1}{c}$ at the left, by Pascal's rule $\binom{c+r}{c}$ in all. A running step adds the result that it reads and the one that it makes, so the peak is $c+2$. For 10 000 steps:
+# Suppose that we keep at most $c$ results, $x_0$ included, and run each step forward at most $r$ times. The best schedule (Griewank and Walther 2000) runs forward to one place and keeps the result there. It treats the part to the right in the same way, with $c-1$ kept results, then the part to the left, with $c$ but only $r-1$ more times. So the longest possible chain has $\binom{c+r-1}{c-1}$ steps to the right of this place and $\binom{c+r-1}{c}$ to its left: by Pascal's rule $\binom{c+r}{c}$ in all. A running step also holds the result that it reads and the one that it makes, so the peak is $c+2$. For 10 000 steps:
 
 # %%
 N, MiB = P.chain, P.unit
@@ -670,7 +670,7 @@ guess.answer("forward passes at 173 MiB", forward)
 # %% [markdown] claims="09-segments-time"
 # ### The clock
 #
-# Count two forward passes for the backward pass of a convolution, since it computes two gradients. With everything kept, a training step then costs three forward passes. If each step runs forward twice, it costs four: a third more. Both recorded chains need less than that: 32 × 32 images 4 to 9 % more time, 16 × 16 images 18 to 23 %. (We did not measure why; less than a tenth counts as *equal*.)
+# Count two forward passes for the backward pass of a convolution, since it computes two gradients. With everything kept, a training step then costs three forward passes. If each step runs forward twice, it costs four: a third more. The recorded chains need less: 4 to 9 % more time for 32 × 32 images, 18 to 23 % for 16 × 16. (We did not measure why; less than a tenth counts as *equal*.)
 
 # %%
 claims.evidence("09-segments-time")
@@ -731,7 +731,7 @@ others.say()
 #
 # ### Same numbers, fewer bytes: fusion
 #
-# Each elementwise operator reads its operands from memory and writes its result there. In one [fused](glossary.md#fusion) loop, intermediate values stay in registers, and every element gets the same operations in the same order: the same bits for sums and products, perhaps another last digit where C's `exp` replaces NumPy's. The pass `fuse` writes C:
+# Each elementwise operator reads its operands from memory and writes its result there. In one [fused](glossary.md#fusion) loop, intermediate values stay in registers, and every element gets the same operations in the same order. So sums and products keep their bits; where C's `exp` replaces NumPy's, the last digit may change. The pass `fuse` writes C:
 
 # %%
 COEFFICIENTS = (0.5, -1.0, 2.0, 0.25)
@@ -795,7 +795,7 @@ claims.evidence("09-fused-blocks")
 # %% [markdown]
 # ### What the graph does not say: state
 #
-# So far a graph is a function of its inputs, but training changes weights. A **state** is a variable that keeps its array between runs, and an *update* is an operator that writes a new value into that array. Now the order matters even for the values. An operator that reads the state sees the old value or the new one, depending on whether the update has run, and the edges do not say which.
+# So far a graph is a function of its inputs, but training changes weights. A **state** is a variable that keeps its array between runs, and an *update* is an operator that writes a new value into that array. Now the order changes values: an operator that reads the state before the update sees the old value, and after it the new one. The edges do not say which comes first.
 #
 # > **Predict.** $w=1$. A function returns $[\,w\leftarrow 2w,\; 10w\,]$, in this order. What does it return for $10w$?
 
@@ -878,7 +878,7 @@ for which, look in enumerate(("x", "o")):
     shown = points[labels[:, 0] == which].T
     ax.plot(*shown, look, color=style.colour(1 - which), label=("cloud", "ring")[which])
 ax.set(aspect="equal", xlim=(-3, 3), ylim=(-3, 3), xlabel="$x_1$", ylabel="$x_2$")
-ax.legend(loc="upper left", bbox_to_anchor=(1, 1))
+ax.legend(loc="upper left", bbox_to_anchor=(1, 1), title="shaded: called ring")
 plt.show()
 
 # %% [markdown]

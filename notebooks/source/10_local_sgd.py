@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Train replicas that talk less
 #
-# In this notebook you train four replicas that *meet* only now and then, to average their parameters. At the end you write a scheme of your own for a slow link.
+# In this notebook you train four replicas that *meet* only now and then, to average their parameters. At the end you write your own scheme for a slow link.
 
 # %%
 from dataclasses import dataclass
@@ -170,7 +170,7 @@ print(f"accuracy of replica 0 after {mine.history.updates} steps: {mine.accuracy
 # %% [markdown]
 # ### $H=1$ trains as one process does
 #
-# With $H=1$, averaging the parameters after the step is the same as stepping by the mean gradient. This holds with momentum, too, since the update is linear in the gradient. (Adam's is not.) So four replicas with batches of 4 should train as one process does with the same digits in batches of 16. After 12 steps of LeNet, by how much do their parameters differ at most?
+# With $H=1$, averaging the parameters after a step is the same as a step by the mean gradient. This holds with momentum, too, since the update is linear in the gradient. (Adam's is not.) So four replicas with batches of 4 should train as one process does with the same digits in batches of 16. After 12 steps of LeNet, by how much do their parameters differ at most?
 
 # %%
 settings = {"steps": 12, "rate": 0.02, "momentum": 0.9, "timeout": 120}
@@ -188,7 +188,7 @@ for H in (1, 3):
 #
 # $$\Xi=\frac1R\sum_r\lVert\theta_r-\bar\theta\rVert^2 = \frac1R\sum_r\lVert\theta_r\rVert^2 - \lVert\bar\theta\rVert^2.$$
 #
-# In each step the noise moves every replica by a random vector with a mean squared length of $\lambda^2\sigma^2$. This adds $\lambda^2\sigma^2$ to the first term on the right. The mean $\bar\theta$ moves by the mean of the $R$ vectors, which adds only $\lambda^2\sigma^2/R$ to $\lVert\bar\theta\rVert^2$. Hence $h$ steps after an average
+# In each step the noise moves every replica by a random vector with a mean squared length of $\lambda^2\sigma^2$. This adds $\lambda^2\sigma^2$ to $\frac1R\sum_r\lVert\theta_r\rVert^2$. The mean $\bar\theta$ moves by the mean of these $R$ vectors, which adds only $\lambda^2\sigma^2/R$ to $\lVert\bar\theta\rVert^2$. Hence $h$ steps after an average
 #
 # $$\Xi(h) = h\,\lambda^2\sigma^2\,\frac{R-1}{R}.$$
 #
@@ -215,7 +215,7 @@ def consensus_distance(values):
 check.consensus_distance(consensus_distance)
 
 # %% [markdown]
-# Do real replicas follow this formula? The next cell trains on the digits for 128 steps, with $H=8$ and with $H=64$. Every replica sees all classes. Your function measures $\Xi$ after every second step, before the replicas meet. The cell prints $\Xi$ just before an average (the mean over the run's second half) and its prediction, with $\sigma^2$ at the final weights.
+# Do real replicas follow this formula? The next cell trains on the digits for 128 steps, with $H=8$ and with $H=64$. Every replica sees all classes. Your function measures $\Xi$ after every second step, before the replicas meet. For the run's second half, the cell prints the mean of $\Xi$ just before an average, and the prediction with $\sigma^2$ at the final weights.
 
 # %%
 right = check.consensus_distance.passed(consensus_distance)
@@ -300,7 +300,7 @@ guess["the fastest H at 100 Mbit/s"] = ...
 #
 # $$A = 2(R-1)\,\alpha + 2\,\frac{R-1}{R}\,K\beta.$$
 #
-# $n(H)$ does not depend on the link, so we count it once, without a link. The data are sorted by class. Three seeds chose each $H$'s rate from four or more (for $H=1$ and $H=4$ from six, 0.02 to 0.8). The loss is tested every 4 steps:
+# $n(H)$ does not depend on the link, so we count it once, without a link. The data are sorted by class. The rates for $H=1$ and $H=4$ are the best of six, 0.02 to 0.8, on seeds 0 to 2; $H=2$ takes $H=1$'s rate, and $H=8$ takes $H=4$'s. The loss is tested every 4 steps:
 
 # %%
 rates, needed = {1: 0.2, 2: 0.2, 4: 0.1, 8: 0.1}, {}
@@ -395,11 +395,11 @@ if doubtful or not measured:
 guess.answer("the fastest H at 100 Mbit/s", fastest["H"])
 
 # %% [markdown]
-# Roughly: on our machine the formula orders all four intervals correctly, but each run takes longer than predicted. The columns of ms divide the excess by the steps, and by the averages. Neither is constant, so neither a fixed time for each step nor one for each average explains it.
+# Roughly: on our machine the formula orders all four intervals correctly, but each run takes longer than predicted. The columns of ms divide this excess by the steps and by the averages. A column with nearly equal numbers suggests a fixed cost of each step, or of each average.
 #
-# By the formula, a slow link needs a larger $H$: compare the circles for 1 Gbit/s and 10 Mbit/s ($H=8$ is the largest tried). At 100 Mbit/s the formula says $H=1$, although an average takes longer than a gradient. By the steps of our run, $H=2$ is faster only if $60\,(T + A/2) < 36\,(T + A)$, which means $A > 4T = 40$ ms. In the same way, $H=4$ is fastest from 60 ms, and $H=8$ from 95 ms.
+# By the formula, a slow link needs a larger $H$: compare the circles for 1 Gbit/s and 10 Mbit/s ($H=8$ is the largest tried). At 100 Mbit/s the formula says $H=1$, although an average takes longer than a gradient. With our run's steps, $H=2$ is faster only if $60\,(T + A/2) < 36\,(T + A)$, which means $A > 4T = 40$ ms. In the same way, $H=4$ is fastest from 60 ms, and $H=8$ from 95 ms.
 #
-# **Answer.** They should meet at the interval $H$ that makes $n(H)\,(T + A/H)$ least. By this formula, $H$ is larger on a slow link. *Evidence: the steps counted, the record, and the picture of three links.*
+# **Answer.** They should meet at the interval $H$ that makes $n(H)\,(T + A/H)$ least. On a slow link, this $H$ is larger. *Evidence: the steps counted, the record, and the picture of three links.*
 
 # %% [markdown]
 # ## Lesson 3. What else can they do when they meet?
@@ -450,7 +450,7 @@ check.outer_step(outer_step)
 #
 # $$\theta_r \leftarrow \tfrac13\,(\theta_{r-1} + \theta_r + \theta_{r+1}), \qquad\text{in short } \theta \leftarrow W\theta.$$
 #
-# Each row of the matrix $W$ has three entries $\frac13$. Each replica sends all parameters to two neighbours, in one exchange; a ring allreduce takes $2(R-1)$ exchanges. The replicas never become equal, but each mixing shrinks their differences. How fast? Write the replicas as a sum of eigenvectors of $W$: each mixing multiplies every term by its eigenvalue. The eigenvalue 1 belongs to the mean, which stays. Let $q$ be the largest absolute value of the other eigenvalues: each mixing multiplies the *slowest difference* by $q$. The [spectral gap](glossary.md#spectral-gap) is $1-q$.
+# Each row of the matrix $W$ has three entries $\frac13$. Each replica sends all parameters to two neighbours, in one exchange; a ring allreduce takes $2(R-1)$ exchanges. The replicas never become equal, but each mixing shrinks their differences. How fast? Write the replicas as a sum of eigenvectors of $W$: each mixing multiplies every term by its eigenvalue. The eigenvalue 1 belongs to the mean, which stays. Let $q$ be the largest absolute value of the other eigenvalues. The difference that shrinks most slowly, the *slowest difference*, shrinks by the factor $q$ in each mixing. The [spectral gap](glossary.md#spectral-gap) is $1-q$.
 #
 # > **Predict.** On a ring of four ranks $q = \frac13$, so five mixings leave less than 1 % of the slowest difference. How many do 64 ranks need?
 
@@ -540,13 +540,13 @@ links = [("10 Mbit/s", 1e7), ("30 Mbit/s", 3e7), ("100 Mbit/s", 1e8), ("1 Gbit/s
 ipywidgets.interactive(on_link, rate=ipywidgets.SelectionSlider(options=links, description="link"))
 
 # %% [markdown]
-# Synchronous SGD and gossip send the most and reach the lowest losses. By the counts, they take eight to ten times local SGD's time at 10 Mbit/s, and less than a fifth more at 1 Gbit/s. (One seed, one rate: this is no ranking.)
+# Synchronous SGD and gossip send the most and reach the lowest losses. By the counts, they take eight to ten times as long as local SGD at 10 Mbit/s, but less than a fifth longer at 1 Gbit/s. (One seed, one rate: this is no ranking.)
 #
 # **Answer.** Post-local SGD lies between synchronous and local SGD in bytes and in loss. DiLoCo sends as much as local SGD and reaches a lower loss. Gossip sends fewer messages than an allreduce but more bytes, and on a long ring differences shrink slowly. *Evidence: the table of bytes and losses (one seed); the gaps.*
 #
 # ## Project: a slow link
 #
-# *Difficulty ●●●, 25 minutes.* The link has 10 Mbit/s now, so an average of all parameters takes 128 ms, as long as thirteen steps. Classes are sorted, and the rate stays at $\lambda = 0.05$. By the check's count, how long do constant intervals take to the loss 0.5?
+# *Difficulty ●●●, 25 minutes.* The link has 10 Mbit/s now, so an average of all parameters takes 128 ms. Classes are sorted, and $\lambda = 0.05$. Counting 10 ms for each step and 128 ms for each average, how long do constant intervals take to the loss 0.5?
 
 # %%
 each, constant = time_model.link_time(chosen.size, 4, Network(4, rate=check.LINK).payload), {}
@@ -561,7 +561,7 @@ for H in (4, 6, 8):
 #
 # Your function is called on every rank, once before the first step (`made` is 0) and then after each step (`made` steps have been made). `values` are this replica's parameters, to be changed in place. `state` is a dictionary of your own, empty at first.
 #
-# The check trains with your function for 200 steps. It counts 10 ms for each step, and for each call of MPI the time of its bytes on the link (for an `Allreduce`, the ring's time). Every four steps it looks at the loss of the replicas' mean; seconds count until this loss is 0.5.
+# The check trains with your function for 200 steps. It counts 10 ms for each step, and for each MPI call the time of its bytes on the link (for an `Allreduce`, the ring's time), until the loss of the replicas' mean, tested every four steps, is 0.5.
 #
 # <details><summary>Hint</summary>
 #
@@ -622,7 +622,7 @@ for name, scheme in (
     print(f"{name}: Ξ after 30 steps {apart(run)[15]:.3f}, after 94 steps {apart(run)[47]:.3f}")
 
 # %% [markdown]
-# **Ranks that count differently.** Rank 2 does not count a batch that was empty. So it never counts to 8 and misses the second meeting, where the other ranks wait for it:
+# **Ranks that count differently.** Rank 2 does not count an empty batch. So it never counts to 8 and misses the second meeting, where the other ranks wait for it:
 
 # %% tags=["raises-exception"]
 # %%ranks --timeout 3

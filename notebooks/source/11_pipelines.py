@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import matplotlib.pyplot as plt
 from IPython.display import Code, Markdown, display
-from ipywidgets import FloatSlider, interact
+from ipywidgets import SelectionSlider, interact
 
 from helpers import claims
 from helpers.cluster import Cluster
@@ -23,6 +23,7 @@ from helpers.pipeline import model as formulas
 from helpers.plots import pipeline as draw
 from helpers.plots import style
 from helpers.plots.pipeline import pipelines
+from helpers.timing import Others
 
 # %load_ext helpers.cluster
 style.use()
@@ -57,12 +58,14 @@ def recorded(schedule, repeats=2):
 
 # %%
 gpipe, one = families.gpipe(P.ranks, P.micro), families.one_f_one_b(P.ranks, P.micro)
-lines = {schedule.name: recorded(schedule) for schedule in (gpipe, one)}
-draw.lanes(*lines.values(), label="What each rank does when, in two orders of the same work")
+with Others() as others:
+    lines = {schedule.name: recorded(schedule) for schedule in (gpipe, one)}
+ax = draw.lanes(*lines.values(), label="What each rank does when, in two orders of the same work")
+style.doubt(ax.figure, others)
 plt.show()
 
 # %% [markdown]
-# Each row is a rank. Each box is a forward or backward pass of one piece (a *micro-batch*), with its number if it fits. *Paced* means that a rank does its real arithmetic and then sleeps until its stated time has passed: your machine may have fewer cores than ranks. *3 of 64 took longer* in a title means that the arithmetic of 3 boxes alone took more than the stated time. Messages, waiting and order are real.
+# Each row is a rank. Each box is a forward or backward pass of one piece (a *micro-batch*), with its number if it fits. Your machine may have fewer cores than ranks, so stages are *paced*: a rank does its real arithmetic, then sleeps until the stated time has passed. *3 of 64 took longer* in a title means that in 3 boxes the arithmetic alone took longer. Messages, waiting and order are real.
 #
 # **You will be able to**
 #
@@ -162,9 +165,12 @@ Markdown("\n".join(rows))
 
 # %%
 MICRO = (1, 2, 4, 8, 16)
-measured = {f"{p} ranks": [recorded(families.gpipe(p, m), 1).bubble for m in MICRO] for p in (4, 2)}
-predicted = {f"{p} ranks": [formulas.bubble("GPipe", p, m) for m in MICRO] for p in (4, 2)}
-draw.bubbles(predicted, measured, MICRO)
+measured, predicted, others = {}, {}, Others()
+for p in (4, 2):
+    predicted[f"{p} ranks"] = [formulas.bubble("GPipe", p, m) for m in MICRO]
+    with others:
+        measured[f"{p} ranks"] = [recorded(families.gpipe(p, m), 1).bubble for m in MICRO]
+style.doubt(draw.bubbles(predicted, measured, MICRO).figure, others)
 plt.show()
 guess.answer("idle share, one piece", predicted["4 ranks"][0])  # by the formula
 guess.answer("idle share, 16 micro-batches", predicted["4 ranks"][4])
@@ -214,7 +220,7 @@ for name in ("GPipe", "1F1B"):
 # %% [markdown]
 # ### Exercise 1: one forward, one backward
 #
-# *Difficulty ●●○, 15 minutes.* Write the list of one rank under 1F1B, as strings such as `"F0"` and `"B3"`. A rank first sends ahead one micro-batch for each rank after it (at most all $m$). Then it alternates: one forward pass, one backward pass. When no forward pass is left, it does the remaining backward passes. A rank *keeps* a micro-batch from its F to its B. The check refuses more idle time than GPipe's, and more micro-batches kept than this rule needs.
+# *Difficulty ●●○, 15 minutes.* Write the list of one rank under 1F1B, as strings such as `"F0"` and `"B3"`. A rank first sends ahead one micro-batch for each rank after it (at most all $m$). Then it alternates: one forward pass, one backward pass. When no forward pass is left, it does the remaining backward passes. A rank *keeps* a micro-batch from its F to its B. The check refuses an order that is idle longer than GPipe, or keeps more than this rule needs.
 #
 # <details><summary>Hint</summary>
 #
@@ -248,8 +254,10 @@ yours = one
 if check_answer.one_by_one.passed(my_order):
     orders = [my_order(rank, P.ranks, P.micro) for rank in range(P.ranks)]
     yours = Schedule.written("your 1F1B", orders)
-line = recorded(yours)
-draw.lanes(line, label=f"{yours.name} on your ranks: forward and backward passes alternate")
+with Others() as others:
+    line = recorded(yours)
+ax = draw.lanes(line, label=f"{yours.name} on your ranks: forward and backward passes alternate")
+style.doubt(ax.figure, others)
 plt.show()
 
 # %% [markdown]
@@ -292,7 +300,7 @@ def kept_at_most(rank, p, m):
 check_answer.kept_at_most(kept_at_most)
 
 # %% [markdown]
-# Now we count bytes: those of all live tensors that autograd saves for the backward pass (`torch.autograd.graph.saved_tensors_hooks`), without the weights. **[Recomputation](glossary.md#recomputation)** keeps only the input of each stage, and repeats the forward pass before the backward pass. The table is for rank 1 and 16 micro-batches. We predict the bytes of one micro-batch times the number kept. With recomputation, only the micro-batch in its backward pass takes these bytes; every other one takes those of its input:
+# Now we count bytes: those of all live tensors that autograd saves for the backward pass (`torch.autograd.graph.saved_tensors_hooks`), without the weights. **[Recomputation](glossary.md#recomputation)** keeps only the input of each stage, and repeats the forward pass before the backward pass. The table is for rank 1 and 16 micro-batches. We predict the bytes of one micro-batch times the number kept. With recomputation, only the micro-batch in its backward pass takes these bytes; the others take the bytes of an input each:
 
 # %%
 config, micro, r = runs.SMALL, 16, 1
@@ -309,7 +317,7 @@ for name, again in (("GPipe", False), ("1F1B", False), ("GPipe", True), ("1F1B",
 Markdown("\n".join(rows))
 
 # %% [markdown]
-# With recomputation, GPipe keeps 16 micro-batches in fewer bytes than 1F1B keeps 3 without. The price is one more forward pass for each micro-batch: with $i + w = 2f$, it takes $4f$ instead of $3f$.
+# GPipe's 16 micro-batches with recomputation take fewer bytes than 1F1B's 3 without. The price is one more forward pass for each micro-batch: with $i + w = 2f$, it takes $4f$ instead of $3f$.
 #
 # **Answer.** Cut the batch into $m$ micro-batches: then each rank waits only for the time of $p - 1$ forward and $p - 1$ backward passes. 1F1B is as idle as GPipe, but rank $r$ keeps at most $p - r$ micro-batches instead of all $m$. *Evidence: recorded shares lie on the formula; bytes counted by autograd.*
 
@@ -336,17 +344,18 @@ guess["who keeps more"] = ...
 # - I: $\partial L/\partial x = (\partial L/\partial y)\,A$. The rank before waits for it.
 # - W: $\partial L/\partial A = (\partial L/\partial y)^\top x$. No rank waits for it.
 #
-# So a rank does I at once, and W when it would be idle. But no W is ready while a rank waits for its first F or its first I. If F, I and W take equally long and $m \ge p$, rank $r$ waits $r$ forward passes for its first F and $p - 1 - r$ for its first I. That makes $p - 1$ on every rank, beside $3m$ of work:
+# So a rank does I at once, and W when it would be idle. But no W is ready while a rank waits for its first F or its first I. If F, I and W take equally long and $m \ge p$, rank $r$ waits $r$ forward passes for its first F and $p - 1 - r$ for its first I. So every rank waits for $p - 1$ forward passes and works for $3m$:
 #
 # $$\text{idle share} = \frac{p - 1}{3\,m + p - 1}$$
 #
 # Compare the gaps with those of 1F1B:
 
 # %%
-for name in ("interleaved", "zero-bubble"):
-    lines[name] = recorded(families.FAMILIES[name](P.ranks, P.micro))
+with Others() as others:
+    for name in ("interleaved", "zero-bubble"):
+        lines[name] = recorded(families.FAMILIES[name](P.ranks, P.micro))
 three = (lines[name] for name in ("1F1B", "interleaved", "zero-bubble"))
-draw.lanes(*three, label="Two ways to wait less than 1F1B")
+style.doubt(draw.lanes(*three, label="Two ways to wait less than 1F1B").figure, others)
 plt.show()
 formula = formulas.bubble("zero-bubble", P.ranks, P.micro)
 guess.answer("idle share with W put off", formula)
@@ -368,7 +377,7 @@ for w in (0.5, 1, 2):
 # %% [markdown]
 # ### What it costs: memory
 #
-# Under zero-bubble, a rank keeps a micro-batch until its W. The table compares each schedule with its formula; its last column is what each rank keeps at most. A micro-batch kept in one of two chunks counts as half:
+# Under zero-bubble, a rank keeps a micro-batch until its W. The table compares each schedule with its formula. Its last column says how many each rank keeps at most; a micro-batch kept in one of two chunks counts as half:
 
 # %%
 rows = ["| schedule | idle: formula | recorded | step: formula (ms) | recorded (ms) "
@@ -404,7 +413,7 @@ pipelines(shown)
 
 
 # %%
-def steps(message=0.0):
+def steps(message):
     """Draw how long a step takes when each message takes so long."""
     spans = {}
     for name, make in FOUR.items():
@@ -415,7 +424,7 @@ def steps(message=0.0):
     plt.show()
 
 
-_ = interact(steps, message=FloatSlider(0.0, min=0, max=2, step=0.25, description="message"))
+_ = interact(steps, message=SelectionSlider(options=[0, 0.25, 0.5, 1, 2], value=0.25))
 
 # %% [markdown]
 # With free messages, GPipe and 1F1B take longest. If a message takes a quarter of a forward pass, GPipe is already faster than 1F1B. If a message takes a whole one, GPipe is the fastest of the four: it waits for messages only while the pipeline fills and empties. The other orders wait in between, too. Interleaving, with 7 boundaries between stages instead of 3, suffers most.
@@ -427,15 +436,17 @@ _ = interact(steps, message=FloatSlider(0.0, min=0, max=2, step=0.25, descriptio
 # %%
 from helpers.pipeline import partition
 
-costs, cuts = [1, 1, 1, 1, 2, 2, 4, 4], []  # of eight layers
+costs, cuts, others = [1, 1, 1, 1, 2, 2, 4, 4], [], Others()  # costs of eight layers
 for name, layers in (("equal numbers", [2, 2, 2, 2]), ("equal costs", [4, 2, 1, 1])):
     sums = [sum(costs[layer] for layer in stage) for stage in partition.by_hand(layers)]
     parts = [P.part * cost / 4 for cost in sums]
     schedule = Schedule(name, one.orders, P.micro)
-    line = cluster.run(runs.record, schedule, Costs(parts, parts, parts), timeout=LIMIT)[0]
+    with others:
+        line = cluster.run(runs.record, schedule, Costs(parts, parts, parts), timeout=LIMIT)[0]
     print(f"{name}: stages cost {sums}, a step takes {1e3 * line.span:.0f} ms")
     cuts.append(line)
-draw.lanes(*cuts, label="Equal costs, not equal numbers of layers, make the step shorter")
+ax = draw.lanes(*cuts, label="Equal costs, not equal numbers of layers, make the step shorter")
+style.doubt(ax.figure, others)
 plt.show()
 
 # %% [markdown]
@@ -445,7 +456,7 @@ plt.show()
 #
 # *Difficulty ●●●, 50 minutes.* Your ranks are far apart: a message takes as long as a forward pass. Memory is short: a rank has room for `room` micro-batches, and each takes up room from its F until its W (or B). With $f = i = w = 1$, four ranks, eight micro-batches and room for six, GPipe does not fit; 1F1B takes 49 (in forward passes) and zero-bubble 41. Write a schedule that fits and takes at most 35. Use "I0" and "W0" in place of "B0" where you like; each rank has one chunk.
 #
-# Write a rule, not a list: the check also asks for three ranks (six micro-batches, room for four, at most 27), for two (four micro-batches, room for three, at most 16), and for a case that you do not see. It says what is wrong, and compares your gradients, on the ranks, with one process.
+# Write a rule, not a list: the check also asks for three ranks (six micro-batches, room for four, at most 27), for two (four micro-batches, room for three, at most 16), and for a case that you do not see. It says what is wrong, and compares your ranks' gradients with one process's.
 #
 # <details><summary>Hint</summary>
 #
@@ -542,15 +553,17 @@ elif rank == 1:
 
 # %%
 plan, pace = families.pipedream(P.ranks, 8), Costs(P.part, P.part, P.part, update=P.part / 4)
-line = cluster.run(runs.record, plan, pace, timeout=LIMIT)[0]
-draw.lanes(line, label="PipeDream: idle only while it fills and empties")
+with Others() as others:
+    line = cluster.run(runs.record, plan, pace, timeout=LIMIT)[0]
+ax = draw.lanes(line, label="PipeDream: idle only while it fills and empties")
+style.doubt(ax.figure, others)
 plt.show()
 print(f"idle {line.bubble:.1%}; by the formula, of m batches:", end="")
 for m in (8, 80, 800):
     print(f"  m = {m}: {formulas.bubble('PipeDream', P.ranks, m, costs=pace):.1%}", end="")
 
 # %% [markdown]
-# But a gradient comes back [stale](glossary.md#staleness): rank $r$ has made $p - 1 - r$ updates since the batch's forward pass. With **[weight stashing](glossary.md#weight-stashing)** a rank keeps, for each batch under way, the weights of its forward pass for its backward pass. Without stashing, the backward pass combines the newest weights with activations of older ones. Is the result still the gradient of some model? We compute the gradient of every combination of old and new stages. The last column is the distance from PipeDream's gradient to the nearest:
+# But a gradient comes back [stale](glossary.md#staleness): rank $r$ has made $p - 1 - r$ updates since the batch's forward pass. With **[weight stashing](glossary.md#weight-stashing)** a rank keeps the weights with which a batch went forward, and uses them again in its backward pass. Without stashing, the backward pass combines the newest weights with activations of older ones. Is the result still the gradient of some model? We compute the gradient of every combination of old and new stages. The last column says how far PipeDream's gradient is from the nearest:
 
 # %%
 from helpers.pipeline import following

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Talk less: fewer bits, fewer waits, fewer steps
 #
-# Ranks send 4 bits for each number of a gradient instead of 32, or drop 99 % of the numbers. They stop waiting for the slowest worker, and take batches so large that few messages remain. You predict when each of these pays.
+# Ranks send 4 bits for each number of a gradient instead of 32, or drop 99 % of the numbers. They stop waiting for the slowest worker, or take few steps with large batches.
 
 # %%
 import numpy as np
@@ -16,7 +16,7 @@ example = random.standard_normal(12)
 _ = plots.code(example, quantise(example, 7, random.random(12)), 7)
 
 # %% [markdown]
-# The bars are twelve numbers $v$, divided by their norm. Each is rounded at random to one of the two nearest levels (diamonds), and sent in four bits. (Code `1 000` is −0.)
+# The bars are twelve numbers $v$, divided by their norm. Each is rounded at random to one of the two nearest levels (diamonds), and sent in four bits.
 #
 # **You will be able to**
 #
@@ -75,9 +75,9 @@ cluster = Cluster(n=chosen.ranks, preload=("torch",))
 # %% [markdown]
 # ## Lesson 1. How few bits of a gradient are enough?
 #
-# *40 minutes.* Four ranks train LeNet, a network for handwritten digits. In each step, every rank sends its gradient: 61 706 numbers of 32 bits. Can we send much less and still train?
+# *40 minutes.* Four ranks train LeNet, a network for handwritten digits. In each step, every rank sends its gradient: 61 706 numbers of 32 bits. Can it send much less?
 #
-# > **Predict.** Each rank sends only the largest 1 % of its gradient, 617 numbers, and adds what it did not send to its next gradient. By what factor does the number of steps to 85 % accuracy grow? Replace the dots.
+# > **Predict.** Each rank sends only the largest 1 % of its gradient, 617 numbers, and adds what it did not send to its next gradient. By what factor does the number of steps to 85 % accuracy grow?
 
 # %%
 guess["steps with the largest 1 % ÷ steps with all"] = ...
@@ -104,7 +104,7 @@ print("mean of 10 000:", *(f"{value:6.1f}" for value in rounded.mean(axis=0)))
 # %% [markdown]
 # ### Exercise 1: $Q_s(v)$
 #
-# *Difficulty ●○○, 8 minutes.* Return $Q_s(v)$ with $s$ = `levels`, as an array of values. `random` holds one number from $[0, 1)$ for each value. You may overwrite both arrays. A vector of zeros stays a vector of zeros.
+# *Difficulty ●○○, 8 minutes.* Return $Q_s(v)$ with $s$ = `levels`, as an array of values. `random` holds one number from $[0, 1)$ for each value. A vector of zeros stays a vector of zeros.
 #
 # <details><summary>Hint</summary>
 #
@@ -129,7 +129,7 @@ def quantised(v, levels, random):
 check.quantised(quantised)
 
 # %% [markdown]
-# How much noise does the rounding add? A number whose $x$ has the fractional part $f$ gets the variance $(\|v\|/s)^2\, f(1-f)$. The variances of all $n$ numbers add up to at most $\min(n/s^2, \sqrt n/s)\,\|v\|^2$ (proved in the paper). The next cell prints this sum, once measured with your function and once computed, beside the bound:
+# How much noise does the rounding add? A number whose $x$ has the fractional part $f$ gets the variance $(\|v\|/s)^2\, f(1-f)$. The variances of all $n$ numbers add up to at most $\min(n/s^2, \sqrt n/s)\,\|v\|^2$ (proved in the paper). The next cell prints this sum, measured with your function and computed, and the bound:
 
 # %%
 from helpers.data_parallel.compression.quantise import bound, variance
@@ -145,7 +145,7 @@ for s in (1, 3, 7, 15) if check.quantised.passed(quantised) else ():
 # %% [markdown]
 # With $s = 1$ the noise is four times as long as the vector ($\sqrt{16.7}$); with $s = 15$ it is shorter. The bound grows with $\sqrt n$, so vectors are cut into *buckets* of 512 numbers, each with its own norm.
 #
-# A sign and a level fit into 2, 3, 4 or 5 bits for $s = 1, 3, 7, 15$.
+# For $s = 1, 3, 7, 15$ a sign and a level fit into 2, 3, 4, 5 bits.
 #
 # ### Codes on real ranks
 #
@@ -167,7 +167,7 @@ if rank == 0:
 print(f"counted in messages between ranks: {sum(sent_trace.bytes_sent().values()):,} bytes")
 
 # %% [markdown]
-# They agree. A code has 121 buckets, each with $512 \cdot 4 / 8$ bytes for its numbers and 4 for its norm. So $c = 31\,460$, and $10 \cdot 4 \cdot 3\,c = 3\,775\,200$.
+# They agree: a code has 121 buckets of $512 \cdot 4 / 8 + 4$ bytes (numbers and norm). So $c = 31\,460$, and $10 \cdot 4 \cdot 3\,c = 3\,775\,200$.
 #
 # ### Send the largest
 #
@@ -177,7 +177,7 @@ print(f"counted in messages between ranks: {sum(sent_trace.bytes_sent().values()
 #
 # ### Exercise 2: feed back
 #
-# *Difficulty ●●○, 10 minutes.* Make one step of top-$k$ with $k$ = `kept`. You may overwrite both arrays. Return $C(p)$ (an array with zeros in the places that are not sent) and the new error. *Largest* means largest in absolute value.
+# *Difficulty ●●○, 10 minutes.* Make one step of top-$k$ with $k$ = `kept`. Return $C(p)$ (an array with zeros in the places that are not sent) and the new error. *Largest* means largest in absolute value.
 #
 # <details><summary>Hint</summary>
 #
@@ -221,13 +221,9 @@ for name, sent in total.items():
 #
 # Now four ranks train LeNet to 85 % accuracy (tested after every tenth step). *Top 0.01* sends the largest 1 %.
 #
-# *PowerSGD* (Vogels et al., 2019) replaces a matrix $M$ of gradients by $U V^T$, where $U$ and $V$ have only $r$ columns. A first allreduce averages $MQ$, where $Q$ has $r$ columns, the same on all ranks; $U$ is this mean with its columns made orthonormal. A second allreduce averages $V = M^T U$, and $V$ is the next step's $Q$ (the first is random).
+# *PowerSGD* (Vogels et al., 2019) replaces a matrix $M$ of gradients by $U V^T$, where $U$ and $V$ have only $r$ columns. All ranks have the same matrix $Q$ of $r$ columns, at first random. An allreduce averages $MQ$. The columns of this mean, made orthonormal, are $U$. A second allreduce averages $V = M^T U$, which becomes the next $Q$.
 #
-# By hand: let $r = 1$ and $Q = (1, 0)^T$, and let the mean of the ranks' matrices be $M$:
-#
-# $$M = \begin{pmatrix} 2 & 4 \\ 1 & 2 \\ 2 & 4 \end{pmatrix}, \quad MQ = \begin{pmatrix} 2 \\ 1 \\ 2 \end{pmatrix}, \quad U = \frac{MQ}{\|MQ\|} = \frac{MQ}{3}, \quad V = M^T U = \begin{pmatrix} 3 \\ 6 \end{pmatrix}$$
-#
-# The allreduces average 3 and 2 numbers instead of 6. Here $U V^T = M$; in general an error is left, and fed back. (In an allreduce, each of four ranks sends one and a half times its numbers.)
+# By hand: let $r = 1$ and $Q = (1, 0)^T$, and let the mean matrix $M$ have the rows $(2, 4)$, $(1, 2)$ and $(2, 4)$. Then $MQ = (2, 1, 2)^T$, $U = MQ / 3$ and $V = (3, 6)^T$. The allreduces average 3 and 2 numbers instead of 6. Here $U V^T = M$; in general an error is left, and fed back. (In an allreduce, each of four ranks sends one and a half times its numbers.)
 
 # %%
 names, limit = ("float32", "QSGD, s = 7", "top 0.01, feedback", "PowerSGD, r = 2"), 240
@@ -246,22 +242,22 @@ if reached["float32"] and reached["top 0.01, feedback"]:
     guess.answer("steps with the largest 1 % ÷ steps with all", ratio)
 
 # %% [markdown] claims="12-quantised-at-best 12-feedback-at-best"
-# Each of these runs has one seed and the same rate, and stops at the first test of 85 %. How many levels does QSGD need, and does top-$k$ need its feedback? We compare the accuracy of eight seeds after 120 steps, each scheme at the best of six rates (chosen with four other seeds):
+# These runs have one seed and one rate. How many levels does QSGD need, and does top-$k$ need feedback? We compare accuracies after 120 steps for eight seeds, each scheme at the best of six rates (chosen with four other seeds):
 
 # %%
 for name in ("quantised-at-best", "feedback-at-best"):
     display(claims.evidence(f"12-{name}"))
 
 # %% [markdown]
-# - **Levels.** With $s = 15$ and $s = 7$ training is as accurate as with float32 (*equal*), with $s = 1$ 12 points less accurate. The table below exercise 1 suggests why: the noise is four times as long as the vector with $s = 1$, but only 1.2 times with $s = 7$.
-# - **Feedback.** With the largest 1 % it gains 4.7 points (interval 1 to 8, above 0; *open* only because the test asks for 5). With 0.1 % no gain is shown (the interval, −3 to 17, contains 0).
+# - **Levels.** With $s = 15$ and $s = 7$ training is as accurate as with float32 (*equal*), with $s = 1$ 12 points less accurate. The table below exercise 1 suggests why.
+# - **Feedback.** With the largest 1 % it gains 4.7 points (interval 1 to 8; *open* because the test asks for 5). With 0.1 % no gain is shown (interval −3 to 17).
 #
 # **Answer.** After 120 steps, four bits for each number cost no accuracy that eight seeds can show. Sending only the largest 1 % costs ten points with feedback, and fifteen without. *Evidence: the two tables above.*
 
 # %% [markdown]
 # ## Lesson 2. When do shorter messages save time?
 #
-# *15 minutes.* An *exchange* gives every rank the mean gradient, and takes at least bytes ÷ bandwidth. Compression sends fewer bytes, but encoding and decoding take time, and the training may need more steps. When is it still faster?
+# *15 minutes.* An *exchange* gives every rank the mean gradient, and takes at least bytes ÷ bandwidth. Compression sends fewer bytes, but coding takes time, and training may need more steps. When is it still faster?
 #
 # > **Predict.** A code of QSGD with $s = 7$ has an eighth of the gradient's bytes. On links of 100 Mbit/s, how many times as fast is its exchange between four ranks?
 
@@ -271,11 +267,11 @@ guess["seconds of float32's exchange ÷ QSGD's"] = ...
 # %% [markdown]
 # ### Exercise 3: below which bandwidth is an exchange shorter?
 #
-# *Difficulty ●○○, 6 minutes.* Without compression a rank sends `plain` bytes. With it the rank sends `coded` bytes and needs `seconds` more to encode and decode. Below which bandwidth, **in bit/s**, does compression make this exchange shorter?
+# *Difficulty ●○○, 6 minutes.* Without compression a rank sends `plain` bytes. With it the rank sends `coded` bytes and needs `seconds` more to encode and decode. Below which bandwidth, **in bit/s**, is the exchange shorter with compression?
 #
 # <details><summary>Hint</summary>
 #
-# Write down both times, set them equal and solve for the bandwidth. A byte has 8 bits.
+# Set both times equal. A byte has 8 bits.
 #
 # </details>
 
@@ -336,6 +332,8 @@ try:
                 seconds[name] = hosts.run(links.exchange, name, 256, timeout=60)[0]
 except StartError as error:
     print(f"No hosts on this machine: {error}")
+
+# %%
 for name, seconds in on_link[fast].items():
     print(f"{name:14s}{1e3 * seconds:6.2f} ms at 1 Gbit/s,", end=" ")
     print(f"predicted {1e3 * predicted[fast][name]:.2f}")
@@ -347,9 +345,9 @@ if measured := on_link[slow]:
     plt.show()
 
 # %% [markdown]
-# At 100 Mbit/s all three codes shorten the exchange, as exercise 3 predicts. With QSGD, $s = 7$, it is about four times as fast, not eight: each rank sends three codes, but in an allreduce only one and a half gradients. Is it still faster at 1 Gbit/s, as exercise 3 predicts? See the lines above the picture.
+# At 100 Mbit/s all three codes shorten the exchange, as exercise 3 predicts. With QSGD, $s = 7$, it is about four times as fast, not eight: each rank sends three codes, but in an allreduce only one and a half gradients. Is it still faster at 1 Gbit/s? See the lines above the picture.
 #
-# But compressed gradients may need more steps. The next picture shows recorded trainings on four hosts, by schemes of lesson 1: LeNet to 85 %, and a transformer of about that size to a validation loss of 2.75. All schemes share one learning rate. Each gradient is [paced](glossary.md#paced): it takes at least 20 ms. The dashes predict steps × (20 ms + bytes of a step ÷ bandwidth). The vertical axis is logarithmic.
+# But compressed gradients may need more steps. The next picture shows recorded trainings on four hosts: LeNet to 85 %, and a transformer of about that size to a validation loss of 2.75. All schemes share one learning rate. Each gradient is [paced](glossary.md#paced): it takes at least 20 ms. The dashes predict steps × (20 ms + bytes of a step ÷ bandwidth).
 
 # %%
 kinds = {"compress_training": (SHAPES, "LeNet to 85 %"),
@@ -362,23 +360,13 @@ for ax, (suite, (shapes, title)) in zip(axes, kinds.items(), strict=True):
     rows = [r for r in rows if r.parameters["scheme"] in kept and r.parameters["rate"] in shown]
     each = {name: cluster.run(links.sent, name, shapes, timeout=60)[0] for name in kept}
     plots.links(rows, each, title, ax=ax)
-    for line in ax.lines:
-        for x, y in line.get_xydata() if line.get_label() in kept else ():
-            style.note(ax, f"{y:.2g}", (x, y), (0, 11), ha="center")
-    for row in rows:
-        name, steps, pace, rate = (row.parameters[k] for k in ("scheme", "steps", "pace", "rate"))
-        if name in kept[:2] and rate == fast:
-            print(f"{title}, {name}: {1e3 * row.value / steps:.1f} ms a step at 1 Gbit/s,", end=" ")
-            print(f"predicted {1e3 * (pace + each[name] / Network(2, rate=fast).payload):.1f}")
 axes[0].legend(loc="upper right", frameon=True, framealpha=1, edgecolor="white")
 axes[0].set(ylim=(1.2, 45), ylabel="seconds to the target")
 axes[1].set_ylabel("")
 plt.show()
 
 # %% [markdown] claims="12-link-training"
-# At 10 Mbit/s float32 is by far the slowest. At 1 Gbit/s QSGD is slower than float32 for LeNet, and faster for the transformer. Each mark is one run: these differences decide nothing.
-#
-# Float32 codes nothing, and its steps at 1 Gbit/s also take longer than predicted (the lines above the picture). So coding alone does not explain the gaps. The dashes and exercise 3 leave out latency and shared cores too; we have not measured their parts.
+# At 10 Mbit/s float32 is by far the slowest. At 1 Gbit/s even float32, which codes nothing, lies above its dash: coding alone does not explain the gaps. (Each mark is one run.)
 #
 # Does PowerSGD need less than half of float32's seconds? We try five seeds:
 
@@ -386,17 +374,17 @@ plt.show()
 claims.evidence("12-link-training")
 
 # %% [markdown]
-# At 10 Mbit/s yes: LeNet trains in an eighth of the seconds, the transformer in three tenths. At 1 Gbit/s no: LeNet takes about as long, the transformer 1.8 times as long (interval 1.3 to 2.4, above 1; *open* only because *fails* asks for twice).
+# At 10 Mbit/s yes: LeNet trains in an eighth of the seconds, the transformer in three tenths. At 1 Gbit/s no: LeNet takes about as long, the transformer 1.8 times as long (interval 1.3 to 2.4; *open* because *fails* asks for twice).
 #
 # **Answer.** By the formula, compression shortens an exchange on links slower than $8\,(\text{bytes saved}) / (\text{seconds of coding})$ bit/s, and at 100 Mbit/s it did. It shortens the training if it saves more seconds than its additional steps take: PowerSGD did at 10 Mbit/s, and did not at 1 Gbit/s. *Evidence: predicted and measured exchanges, and the records above.*
 #
 # ## Lesson 3. When is it worth not waiting for the slowest?
 #
-# *20 minutes.* A synchronous step waits for the slowest worker. Chen et al. (2016) start $W = N + b$ workers. A server (here rank 0) takes the first $N$ gradients of each step, and drops those that arrive later. Steps become shorter, but each uses fewer gradients. A backup worker is worth it if more gradients are used *per second*: $N$ divided by the seconds of a step.
+# *20 minutes.* A synchronous step waits for the slowest worker. Chen et al. (2016) start $W = N + b$ workers. A server (here rank 0) takes the first $N$ gradients of each step, and drops the later ones. Steps become shorter, but use fewer gradients. A backup worker is worth it if more gradients are used *per second*: $N$ divided by the seconds of a step.
 #
 # Suppose that a gradient takes $t_0 + X$ seconds, where $X$ is exponential with mean $m$.
 #
-# > **Predict.** Three workers, $t_0$ = 10 ms, $m$ = 30 ms. Waiting for all three takes 65 ms on average. How many milliseconds does a step take that waits for two of three?
+# > **Predict.** Three workers, $t_0$ = 10 ms, $m$ = 30 ms. Waiting for all three takes 65 ms on average. How many milliseconds does a step take if it waits for two of three?
 
 # %%
 guess["milliseconds of a step, b = 1 of 3 workers"] = ...
@@ -448,13 +436,13 @@ plt.show()
 # %% [markdown] claims="12-order-statistics"
 # Backup workers make a step shorter (left). With $b = 1$, more gradients are used per second (right) than with 0 or 2.
 #
-# Here a late worker drops its unfinished gradient when the next step begins. Does a step take longer if it must finish? In the record, $t_0$ and $m$ are twice as large:
+# Here a late worker drops its unfinished gradient when the next step begins. Do steps take longer if late workers must finish? In the record, $t_0$ and $m$ are twice as large:
 
 # %%
 claims.evidence("12-order-statistics")
 
 # %% [markdown]
-# It does: 88 ms instead of 73. Two gradients in 88 ms are about as many per second as three in the 130 ms that the formula predicts for $b = 0$ (not measured here).
+# They do: 88 ms instead of 73. So $b = 1$ uses 23 gradients per second. With $b = 0$ the formula predicts as many: three in 130 ms.
 #
 # Move the sliders (same formula; *jitter* is $m / t_0$) and look at the right panel. Which $b$ is best for 16 workers at jitter 3? At which jitters is $b = 1$ worse than $b = 0$?
 
@@ -529,21 +517,21 @@ style.doubt(ax.figure, others)
 plt.show()
 
 # %% [markdown] claims="12-real-backup 12-backup-bias"
-# Here a late worker has to finish its gradient, so the prediction may be too optimistic. Two recorded tests have five seeds each. The first asks whether steps are shorter. In the second, only one worker has images of eights and nines, and this worker is 6 or 3 times slower than the others. How accurate is the model on eights and nines?
+# Here a late worker has to finish its gradient, so the prediction may be too optimistic. We recorded two tests. Are steps shorter? And how accurate is a model on eights and nines if only one worker has their images, and this worker is 6 or 3 times slower than the others?
 
 # %%
 for name in ("real-backup", "backup-bias"):
     display(claims.evidence(f"12-{name}"))
 
 # %% [markdown]
-# In the first test, steps are shorter. But beside three processes, $b = 1$ uses 2/3 of the gradients in 0.82 of the time: 0.81 times as many per second. (Beside six, 0.95 times: too close to call.) And if the same worker's gradients are always dropped, what only that worker has seen is lost: accuracy on its digits is 0.
+# Steps are shorter. But beside three processes, $b = 1$ uses 2/3 of the gradients in 0.82 of the time: 0.81 times as many per second. In the second test the slow worker's gradients are always dropped, and the model learns nothing from them: accuracy on eights and nines is 0.
 #
-# **Answer.** A backup worker shortens a step by the difference of two order statistics, or by less if late workers must finish. It is worth it if more gradients are used per second. This was so with random delays if late workers drop unfinished gradients, but not beside three real processes. *Evidence: predicted and measured steps, and the records above.*
+# **Answer.** A backup worker shortens a step by the difference of two order statistics, or by less if late workers must finish. It is worth it if more gradients are used per second. With random delays this was so if late workers drop unfinished gradients; beside three real processes it was not. *Evidence: predicted and measured steps, and the records above.*
 
 # %% [markdown]
 # ## Lesson 4. How large may a batch become?
 #
-# *25 minutes.* Another way to send less is to compute more between two messages: a batch that is $k$ times as large replaces $k$ steps by one. Which learning rate does it need, and from which size on does it no longer help?
+# *25 minutes.* To send less, compute more between messages: a batch that is $k$ times as large replaces $k$ steps by one. Which learning rate does it need, and from which size on does it no longer help?
 #
 # The **linear rule** (Goyal et al., 2017) takes $k$ times the learning rate for a batch that is $k$ times as large,
 #
@@ -551,7 +539,7 @@ for name in ("real-backup", "backup-bias"):
 #
 # so that the same samples move the weights about as far. The rate [warms up](glossary.md#warm-up): it grows to this value over the first epoch.
 #
-# > **Predict.** With 64 samples a step and $\lambda = 0.03$, a perceptron with 64 hidden units classifies 94 % of the test digits correctly after eight epochs. Now take 1024 samples a step, again for eight epochs. Is it then more accurate with 16 times the old rate than with the old rate, or less? Write `"more"` or `"less"`.
+# > **Predict.** With 64 samples a step and $\lambda = 0.03$, a perceptron with 64 hidden units classifies 94 % of the test digits correctly after eight epochs. Now take 1024 samples a step, again for eight epochs. Is it then "more" or "less" accurate with 16 times the old rate than with the old rate?
 
 # %%
 guess["1024 samples: accuracy with 16 times the rate"] = ...
@@ -579,17 +567,17 @@ more = seen[0.03, 16, 16] > seen[0.03, 16, 1]
 guess.answer("1024 samples: accuracy with 16 times the rate", "more" if more else "less")
 
 # %% [markdown] claims="12-linear-rule"
-# With 1024 samples, 16 times the rate is better for $\lambda = 0.003$ and worse for 0.03. (Means of two seeds; incomplete batches are left out.) When does it help? We test eight seeds and two rates: the best for 64 samples, and a tenth of it. A second task, *descriptions*, is to name a software package's section from its description.
+# With 1024 samples, 16 times the rate is better for $\lambda = 0.003$ and worse for 0.03. (Means of two seeds.) When does it help? We test eight seeds and two rates: the best for 64 samples, and a tenth of it. A second task, *descriptions*, is to name a software package's section from its description.
 
 # %%
 claims.evidence("12-linear-rule")
 
 # %% [markdown]
-# If $\lambda$ is a tenth of the best rate, $k\lambda$ is better than $\lambda$ in all four settings. If $\lambda$ is the best rate, $k\lambda$ is worse for $k = 16$; for $k = 4$ it is 1.8 points better on the digits (interval above 0; *open* only because the test asks for 2), and undecided on the descriptions. This fits a limit on the rate, not on $k$: 16 times the best rate exceeds it, 1.6 times does not.
+# If $\lambda$ is a tenth of the best rate, $k\lambda$ is better than $\lambda$ in all four settings. If $\lambda$ is the best rate, $k\lambda$ is worse for $k = 16$; for $k = 4$ it is 1.8 points better on the digits (*open* because the test asks for 2), and undecided on the descriptions. This fits a limit on the rate, not on $k$: 16 times the best rate exceeds it, 1.6 times does not.
 #
 # ### The knee
 #
-# Now take the best of three rates for every batch, and count the steps to 88 % accuracy (mean of two seeds; both axes are logarithmic):
+# Now take the best of three rates for every batch, and count the steps to 88 % accuracy (mean of two seeds):
 
 # %%
 limits = {16: 200, 64: 100, 256: 40, 1024: 25, 4000: 20}  # steps that we allow
@@ -609,7 +597,7 @@ _ = plots.knee(fewest, least, critical)
 plt.show()
 
 # %% [markdown]
-# From 16 to 64 samples, four times the batch needs about half the steps, not a quarter (dashed). From 1024 on, a larger batch hardly saves a step. The curve is fitted: $S = S_\mathrm{min}\,(1 + B_\mathrm{crit}/B)$ steps (McCandlish et al., 2018). With an unlimited batch, $S_\mathrm{min}$ steps remain. At its knee, the *critical batch size* $B_\mathrm{crit}$, training needs $2\,S_\mathrm{min}$ steps. (The fit is rough: compare the dots with the curve.)
+# From 16 to 64 samples, four times the batch needs about half the steps, not a quarter (dashed). From 1024 on, a larger batch hardly saves a step. The curve is fitted: $S = S_\mathrm{min}\,(1 + B_\mathrm{crit}/B)$ steps (McCandlish et al., 2018). With an unlimited batch, $S_\mathrm{min}$ steps remain. At its knee, the *critical batch size* $B_\mathrm{crit}$, training needs $2\,S_\mathrm{min}$ steps. (The fit is rough.)
 #
 # Why is there a knee? The gradient of $B$ samples is the true gradient $G$ plus noise. The noise has the squared length $\mathrm{tr}(\Sigma)/B$ on average, where $\mathrm{tr}(\Sigma)$ is the trace of the covariance of one sample's gradient. More samples help as long as the noise is longer than the gradient. The **gradient noise scale** $\mathrm{tr}(\Sigma)/\|G\|^2$ is the batch size at which both have the same length. Data-parallel training measures it without extra gradients: a replica's gradient has batch size $B$, the mean of $R$ replicas has $RB$.
 #
@@ -637,7 +625,7 @@ def noise_scale(small, large, batch, ranks):
 check.noise_scale(noise_scale)
 
 # %% [markdown]
-# We train the perceptron for 200 steps on four ranks with 32 samples each, and average the squared lengths over four stretches. Your function (or the course's) turns each stretch into a noise scale. The vertical axis is logarithmic:
+# We train the perceptron for 200 steps on four ranks with 32 samples each, and average the squared lengths over four stretches. Your function (or the course's) turns each stretch into a noise scale:
 
 
 # %%
@@ -657,7 +645,7 @@ _ = plots.stretches(ends, scales, critical)
 plt.show()
 
 # %% [markdown]
-# The noise scale grows more than tenfold in these 200 steps. The fitted critical batch lies within this range (the paper promises only the order of magnitude).
+# The noise scale grows more than tenfold in these 200 steps. The fitted critical batch lies within this range.
 #
 # **Answer.** Up to the critical batch size a larger batch saves steps, though fewer than in proportion; far beyond it, hardly any. Multiply the rate by $k$ if the rate is far below the best. *Evidence: the record, the measured knee and the noise scale above.*
 #
@@ -681,7 +669,7 @@ for share in (0.01, 0.002):
     to_85(f"largest {share:.2%}", f"top {share}, feedback")
 
 # %% [markdown]
-# *Difficulty ●●●, 35 minutes.* Write a compressor that, with error feedback, reaches 85 % within 300 steps and in **less than two thirds of the bytes** that the largest 0.2 % need. The check adds up two trainings (seeds 0 and 1). Sending fewer of the largest is not enough: with 0.12 %, training needs so many more steps that the check refuses it.
+# *Difficulty ●●●, 35 minutes.* Write a compressor that, with error feedback, reaches 85 % within 300 steps and in **less than two thirds of the bytes** that the largest 0.2 % need. The check adds up two trainings (seeds 0 and 1). Sending fewer of the largest is not enough: training then needs too many steps.
 #
 # Your compressor has three methods:
 #
@@ -689,7 +677,7 @@ for share in (0.01, 0.002):
 # - `encode(v)` turns $n$ values of float32 into a flat NumPy array of `nbytes(n)` numbers of type `uint8`, and leaves `v` unchanged;
 # - `add(code, out)` adds to the array `out` the values that the code stands for. The code may come from another rank, so everything that `add` needs must be in it.
 #
-# It must serve every $n$ from 16 to 65 536 (LeNet has 61 706) in fewer than $4n$ bytes, and a vector of zeros too. Let $C(v)$ be what the code stands for: $v - C(v)$ must be shorter than $v$, or the error grows from step to step. Return a compressor from `my_compressor()`.
+# It must serve every $n$ from 16 to 65 536 in fewer than $4n$ bytes, and a vector of zeros too. The error, $v$ minus what its code stands for, must be shorter than $v$; otherwise the error grows from step to step. Return a compressor from `my_compressor()`.
 #
 # <details><summary>Hint</summary>
 #
@@ -766,22 +754,22 @@ for name, gradients in (
 #
 # ## What the sources say, what we measured
 #
-# Five more methods of the sources are tested in the record only. No gain is shown for momentum correction (rescaling the momentum when the rate changes), for dividing the rate by a gradient's staleness, or for elastic averaging (appendix [A2](A2_more_of_sgd.ipynb)). *LARS*, SGD with a rate for each layer, is more accurate than SGD in three of four settings. *LAMB*, Adam with such rates, is less accurate than Adam in all four. All networks here are small. (`make claims NB=12` repeats these tests; `claims.evidence("12-lars")` shows a table.)
+# Of five more methods, tested in the record only, one is better than its rival in most settings: *LARS*, SGD with a rate for each layer. All networks here are small. (`claims.evidence("12-lars")` shows its table.)
 #
 # <details><summary><b>Row by row</b></summary>
 #
-# | source | says | here |
+# | Tian (2019) on | says | here |
 # |---|---|---|
-# | Tian 2019, asynchronous SGD | staleness-aware rates and elastic averaging improve it | no gain: above |
-# | Tian 2019, gradient compression | $Q_s(v_i) = \lVert v\rVert_2\,\mathrm{sgn}(v_i)\,\xi_i$ | lesson 1: unbiased, within its bound; as accurate as float32 with $s = 7$, not with $s = 1$ |
-# | Tian 2019, backup workers | take the gradients of any $N$ of $N + b$ workers | lesson 3: as fast as the order statistic if late workers drop unfinished gradients; what only a slow worker has seen is lost |
-# | Tian 2019, large batches | $\hat\eta = k\eta$; $m = \eta_{t+1}/\eta_t$; LARS $\lambda^l = \eta \lVert w^l\rVert / \lVert\Delta L(w^l)\rVert$ | lesson 4: the linear rule helps from a tenth of the best rate, fails from the best rate with $k = 16$; correction and LARS: above |
+# | asynchronous SGD | elastic averaging ([A2](A2_more_of_sgd.ipynb)) and rates divided by staleness improve it | no gain is shown |
+# | gradient compression | $Q_s(v_i) = \lVert v\rVert_2\,\mathrm{sgn}(v_i)\,\xi_i$ | lesson 1: unbiased, within its bound; as accurate as float32 with $s = 7$, not with $s = 1$ |
+# | backup workers | take the gradients of any $N$ of $N + b$ workers | lesson 3: as fast as the order statistic if late workers drop unfinished gradients; what only a slow worker has seen is lost |
+# | large batches | $\hat\eta = k\eta$; $m = \eta_{t+1}/\eta_t$; LARS $\lambda^l = \eta \lVert w^l\rVert / \lVert\Delta L(w^l)\rVert$ | lesson 4: the linear rule helps from a tenth of the best rate, fails from the best rate with $k = 16$. No gain is shown for momentum correction $m$. LARS is more accurate than SGD in three of four settings; LAMB (LARS with Adam) is less accurate than Adam in all four |
 #
 # </details>
 #
-# **In practice.** `torch.distributed.algorithms.ddp_comm_hooks` has fp16, PowerSGD and 8-bit hooks for `DistributedDataParallel`. ZeRO++ and INT8 or FP8 collectives quantise blocks, each with its own scale.
+# **In practice.** `torch.distributed.algorithms.ddp_comm_hooks` has fp16, PowerSGD and 8-bit hooks for `DistributedDataParallel`.
 #
-# **References.** Alistarh et al. (2017): QSGD's bound. Karimireddy et al. (2019), *Error feedback fixes SignSGD*: why feedback. Vogels et al. (2019), *PowerSGD*. Chen et al. (2016), *Revisiting distributed synchronous SGD*: backup workers. Goyal et al. (2017): the linear rule. You et al. (2017, 2020): LARS, LAMB. McCandlish et al. (2018), *An empirical model of large-batch training*.
+# **References**, beside those above. Karimireddy et al. (2019), *Error feedback fixes SignSGD*: why feedback. Chen et al. (2016), *Revisiting distributed synchronous SGD*. You et al. (2017, 2020): LARS, LAMB. McCandlish et al. (2018), *An empirical model of large-batch training*.
 #
 # **Next**: [11 Keep every rank busy: a model as a pipeline](11_pipelines.ipynb) cuts the model over the ranks instead of the batch.
 

@@ -13,7 +13,7 @@ style.use()
 _ = plots.stage_bytes([vars(zero.at_rest(stage, 8)) for stage in zero.STAGES])
 
 # %% [markdown]
-# The bars show how many bytes each of eight ranks keeps for each parameter, with Adam in float32. Lesson 1 explains the four stages.
+# The bars show the bytes that each of eight ranks keeps for each parameter (Adam, float32). Lesson 1 explains the four stages.
 #
 # **You will be able to**
 #
@@ -23,7 +23,7 @@ _ = plots.stage_bytes([vars(zero.at_rest(stage, 8)) for stage in zero.STAGES])
 # - count the messages of each way to split, and predict which layout is fastest;
 # - save a model on eight ranks and continue with four.
 #
-# **You need** notebooks [01](01_mpi_basics.ipynb), [02](02_sgd_sync_async.ipynb) and [08](08_allreduce_animation.ipynb), for Lesson 3 also [11](11_pipelines.ipynb), and a transformer's block: [attention](glossary.md#attention) with heads, then a perceptron. *Time:* 140 minutes: three lessons, a project of 20 minutes, and 10 for the set-up and *What breaks*. Each lesson runs after the set-up, without the others. *Cores:* 2 or more. *GPU:* none.
+# **You need** notebooks [01](01_mpi_basics.ipynb), [02](02_sgd_sync_async.ipynb) and [08](08_allreduce_animation.ipynb), for Lesson 3 also [11](11_pipelines.ipynb), and a transformer's block: [attention](glossary.md#attention) with heads, then a perceptron. *Time:* 140 minutes: three lessons, a project of 20 minutes, and 10 for the rest. Each lesson needs only the set-up. *Cores:* 2 or more. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
@@ -93,7 +93,7 @@ def start(n, network):
 #
 # *35 minutes.* $N$ [replicas](glossary.md#replica) keep $N$ copies of the parameters, the gradients and Adam's *moments* (its running means of the gradient and of its square). Which of these can be cut into $N$ parts, one on each rank, and how many more bytes must a rank then send?
 #
-# > **Predict.** In the figure at the top, each of eight ranks keeps 5.5 bytes for each parameter at stage 2. How many does each of *four* ranks keep? At stage 3, ranks gather the parameters before each pass and free them afterwards. By what factor do the bytes that a rank sends in a step grow from stage 0 (plain replicas) to stage 3?
+# > **Predict.** At the top, each of eight ranks keeps 5.5 bytes for each parameter at stage 2. How many does each of *four* ranks keep? At stage 3, ranks gather the parameters before each pass and free them afterwards. How many times as many bytes does a rank then send in a step as at stage 0 (plain replicas)?
 
 # %%
 kept = Prediction("bytes for each parameter, stage 2, 4 ranks", None)  # your number for None
@@ -155,7 +155,7 @@ Markdown("\n".join(lines))
 #
 # ### Exercise 1: bytes in mixed precision
 #
-# *Difficulty ●○○, 5 minutes.* Large models are trained in *mixed precision*. Parameters and gradients take 2 bytes each. The optimizer keeps three numbers in float32: a copy of the parameter and two moments. The copy is cut with the moments. Return, for a `stage` from 0 to 3, the bytes that each of `ranks` ranks keeps for each parameter of the whole model.
+# *Difficulty ●○○, 5 minutes.* In *mixed precision*, parameters and gradients take 2 bytes each. The optimizer keeps three numbers in float32: a copy of the parameter and two moments. The copy is cut with the moments. Return, for a `stage` from 0 to 3, the bytes that each of `ranks` ranks keeps for each parameter of the whole model.
 #
 # <details><summary>Hint</summary>
 #
@@ -190,7 +190,7 @@ for stage in zero.STAGES if check.bytes_of_a_stage.passed(my_bytes) else ():
 #
 # <details><summary>Hint</summary>
 #
-# Which of the calls with the four numbers above work on a shard in place of a number? What does a reduce-scatter give: a sum or a mean?
+# Use the two calls from the four numbers above. Does a reduce-scatter give a sum or a mean?
 #
 # </details>
 
@@ -214,7 +214,7 @@ check.zero_step(my_zero_step, cluster=cluster)
 
 
 # %% [markdown]
-# Your step now fits $y = 3x + 1$ to points that are spread over the ranks. Each point has four inputs: $x$, the number 1, and two unrelated numbers. So the weights should become 3, 1, 0 and 0:
+# Your step now fits $y = 3x + 1$ to points spread over the ranks. Each point has four inputs: $x$, the number 1, and two unrelated numbers. So the weights should become 3, 1, 0 and 0:
 
 
 # %%
@@ -235,7 +235,7 @@ if check.zero_step.passed(my_zero_step, cluster=cluster):
 # %% [markdown]
 # ### Gather, compute, free; and gather ahead
 #
-# At stage 3, a rank holds all parameters of a block only while the block computes: gather, compute, free (`helpers/sharded/unit.py`). A rank can do these *in turn*, or *prefetch*: gather the next block's parameters while a block computes. We run both ways on four simulated hosts with links of 100 Mbit/s, and [pace](glossary.md#paced) each pass through a block to 15 ms. Look for gaps in rank 0's computation (embedding, four blocks, last layer; the embedding's gather is hardly visible):
+# At stage 3, a rank can gather a block's parameters, compute and free them *in turn* (`helpers/sharded/unit.py`), or *prefetch*: gather the next block's parameters while a block computes. We run both ways on four simulated hosts with links of 100 Mbit/s, and [pace](glossary.md#paced) each pass through a block to 15 ms. Look for gaps in rank 0's computation (embedding, four blocks, last layer):
 
 # %%
 far = start(4, Network(hosts=4, rate=chosen.slow))
@@ -253,7 +253,7 @@ in_turn, ahead = (seconds for seconds, _ in recorded.values())
 print(f"prefetched, the step is {1 - ahead / in_turn:.0%} shorter")
 
 # %% [markdown] claims="13-prefetch"
-# In turn, each block waits for its parameters. With prefetching, most of the forward pass's gathering runs while another block computes. Gaps remain above all in the backward pass, where a block's gather and reduce-scatter together take longer than its 15 ms. We recorded a step both ways on two other links:
+# In turn, each block waits for its parameters. With prefetching, most of the forward pass's gathering runs while another block computes. Gaps remain mostly in the backward pass: there a block's gather and reduce-scatter take longer than its 15 ms. We recorded a step both ways on two other links:
 
 # %%
 claims.evidence("13-prefetch")
@@ -509,11 +509,11 @@ Markdown("\n".join(lines))
 #
 # ### Exercise 5: from which batch on
 #
-# *Difficulty ●●○, 6 minutes.* In an allgather or a reduce-scatter of $n$ numbers, a rank sends $\frac{N-1}{N}\,n$; in an allreduce, twice as many. Count these calls in a step. ZeRO's stage 3 makes them on $\Psi$ numbers. Tensor parallelism makes them on the stream $x$, at each pair's $f$ and $g$. The vocabulary is cut too, which adds one $g$ after the embedding and one $f$ before the last layer. (The loss sends little: leave it out.) `parameters` is $\Psi$. Return the number $B$ of sequences at which both send equally many numbers. Do not round.
+# *Difficulty ●●○, 6 minutes.* In an allgather or a reduce-scatter of $n$ numbers, a rank sends $\frac{N-1}{N}\,n$; in an allreduce, twice as many. Count these calls in a step. ZeRO's stage 3 makes them on $\Psi$ numbers. Tensor parallelism makes them on the stream $x$, at each pair's $f$ and $g$. The vocabulary is cut too, which adds one $g$ after the embedding and one $f$ before the last layer. (Leave out the loss.) `parameters` is $\Psi$. Return the number $B$ of sequences at which both send equally many numbers. Do not round.
 #
 # <details><summary>Hint</summary>
 #
-# How many allreduces does one pair need in the forward pass, and how many in the backward pass? Set both numbers equal: $N$ cancels.
+# How many allreduces does one pair need in each pass? Set both numbers equal: $N$ cancels.
 #
 # </details>
 
@@ -538,7 +538,7 @@ for name, size in sizes.items() if check.equal_bytes.passed(my_batch) else ():
     print(f"{name}, {count:,} parameters: {sequences:.1f} sequences")
 
 # %% [markdown]
-# With fewer sequences, tensor parallelism sends fewer bytes (in the table: with 8). With more, ZeRO 3 sends fewer (with 16).
+# Below this number, tensor parallelism sends fewer bytes (in the table: with 8). Above it, ZeRO 3 does (with 16).
 #
 # ### All together, on eight ranks
 #
@@ -590,7 +590,7 @@ print(f"largest difference in twelve steps: {max(apart):.0e}")
 #
 # ### A planner
 #
-# How long does a step take in a given layout? We add up its parts:
+# We build a step's time in a given layout from these parts:
 #
 # - **One micro-batch in one stage.** The slowest stage takes $F$ operations for a forward pass and $2F$ for a backward pass. Its $t$ ranks share them, each with $s$ operations per second: $3F/(t\,s)$ seconds. Messages add $\tau_\text{tensor}$ (among these ranks) and $\tau_\text{pipeline}$ (to the next stage and back).
 # - **All $m$ [micro-batches](glossary.md#micro-batch) of a replica.** In the forward pass, the last stage waits for the $p - 1$ stages before it, and then computes all $m$. In the backward pass, the first stage waits. So each pass takes $m + p - 1$ times as long as one micro-batch in one stage.
@@ -598,11 +598,11 @@ print(f"largest difference in twelve steps: {max(apart):.0e}")
 #
 # $$\tau_\text{step} \approx (m + p - 1)\,\Big(\frac{3F}{t\,s} + \tau_\text{tensor} + \tau_\text{pipeline}\Big) + \tau_\text{data}$$
 #
-# In `helpers/sharded/planner.py`, groups that use a link at the same time share its bandwidth.
+# In `helpers/sharded/planner.py`, groups that use a link together share its bandwidth.
 #
-# We try it on two hosts of four ranks, joined by a link of 100 Mbit/s. Ranks are paced to $2.4 \cdot 10^8$ operations per second, because a laptop may have fewer than eight cores.
+# We try it on two hosts of four ranks, joined by a link of 100 Mbit/s, with ranks paced to $2.4 \cdot 10^8$ operations per second.
 #
-# A message of $b$ bytes takes $\alpha + \beta b$. Inside a host, we measure $\alpha$ and $\beta$ while all eight ranks send (the smallest of three). Where ranks share cores, both include waiting for a core; elsewhere the planner ignores this. Between hosts, we take the same $\alpha$ and the link's $\beta$:
+# A message of $b$ bytes takes $\alpha + \beta b$. Inside a host, we measure both while all eight ranks send (the smallest of three). Where ranks share cores, these times include waiting for a core, and no other part of the prediction does. Between hosts, we take the same $\alpha$ and the link's $\beta$:
 
 # %%
 size = 1 << 14  # bytes: a tensor rank's messages
@@ -618,7 +618,7 @@ inside, between = Link("memory", alpha, beta), Link("100 Mbit/s", alpha, 1 / pai
 machine = planner.Machine(chosen.speed, inside, between, pair.places(8))
 
 # %% [markdown]
-# Now five layouts run. Bars are predictions. *Bubble* is the time in which a stage has no micro-batch: $p - 1$ of the formula's $m + p - 1$. Besides *compute*, which part makes each bar long? Is the shortest bar's layout also the fastest?
+# Now five layouts run. Bars are predictions. *Bubble* is the time in which a stage has no micro-batch: $p - 1$ of $m + p - 1$. Besides *compute*, which part makes each bar long? Is the shortest bar's layout also the fastest?
 
 # %%
 eight.stop()
@@ -650,11 +650,11 @@ best = min(found, key=lambda plan: plan.seconds)
 print(f"fastest, predicted for 0.1 ms and 1 GB/s inside a host: {best.layout}")
 
 # %% [markdown] claims="13-placement"
-# On our machine with two cores, $8 \times 1 \times 1$ is predicted and measured fastest. The lines above name the fastest on your machine, and tell how near each prediction is.
+# On our machine with two cores, $8 \times 1 \times 1$ is predicted and measured fastest.
 #
-# Each axis has its price. Replicas send gradients (*data*). Pipeline stages wait (*bubble*) and send activations (*pipeline*). Ranks that share matrices send sums (*tensor*), but each has fewer gradients to send, so *data* is shorter. In $8 \times 1 \times 1$ a ring of eight ranks sends $1.75\,\Psi$ numbers over the slow link; in $2 \times 1 \times 4$, four rings of two ranks send $\Psi$ together. With a quick link inside a host (the last line), *tensor* shrinks, and $2 \times 1 \times 4$ is predicted fastest.
+# Replicas send gradients (*data*). Pipeline stages wait (*bubble*) and send activations (*pipeline*). Ranks that share matrices send sums (*tensor*), but fewer gradients, so *data* is shorter. In $8 \times 1 \times 1$, a ring of eight ranks sends $1.75\,\Psi$ numbers over the slow link; in $2 \times 1 \times 4$, four rings of two ranks send $\Psi$ together. With a quick link inside a host (the last line), *tensor* shrinks, and $2 \times 1 \times 4$ is predicted fastest.
 #
-# Now to your prediction: $2 \times 1 \times 4$, recorded with a matrix's four parts inside a host or across hosts:
+# Your prediction was about $2 \times 1 \times 4$. The record has a matrix's four parts inside a host and across hosts:
 
 # %%
 placed = claims.evidence("13-placement")
@@ -663,7 +663,7 @@ spread.answer(slowest.peer_value / slowest.value)
 placed
 
 # %% [markdown]
-# **Answer.** On our machine, yes: the formula names the fastest of five layouts. Where two predictions differ by less than the printed factor (the largest *measured ÷ predicted* over the smallest), run both layouts. Keep ranks that share a matrix on one host. *Evidence: predicted and measured steps above; the record at 50 and 200 Mbit/s.*
+# **Answer.** On our machine, yes: the formula names the fastest of five layouts. Where two predictions differ by less than the printed factor, run both layouts. Keep ranks that share a matrix on one host. *Evidence: predicted and measured steps above; the record at 50 and 200 Mbit/s.*
 #
 # ## Project: place it better
 #
@@ -673,11 +673,11 @@ placed
 # - a rank needs at most `machine.memory` bytes;
 # - the predicted time is within 2 % of the fastest layout that fits.
 #
-# (The 1 is ZeRO's stage: it sends as much as stage 0 and needs less memory.) `planner.predict(config, layout, machine, batch, m)` returns a plan with `seconds` and `memory`; it raises ValueError for sizes that do not divide. Write the search yourself, without `planner.plans`.
+# (The 1 is ZeRO's stage.) `planner.predict(config, layout, machine, batch, m)` returns a plan with `seconds` and `memory`; it raises ValueError for sizes that do not divide. Write the search yourself, without `planner.plans`.
 #
 # <details><summary>Hint</summary>
 #
-# There are few enough combinations to try them all. Which of $d$, $p$ and $t$ can you choose freely? What do you do with a plan that raises, and with one that needs too much memory?
+# Try all combinations. Which of $d$, $p$ and $t$ can you choose freely? What do you do with a plan that raises or needs too much memory?
 #
 # </details>
 
@@ -707,7 +707,7 @@ def my_place(config, machine, batch):
 check.place(my_place)
 
 # %% [markdown]
-# Your function now chooses for Lesson 3's two hosts, with 3.1 MB on each rank. Compare its layout with the five above. They ran without ZeRO; the printed memory is with ZeRO 1:
+# Your function now chooses for Lesson 3's two hosts, with 3.1 MB on each rank. (The five layouts above ran without ZeRO; their memory is printed with ZeRO 1.)
 
 # %%
 tight = replace(machine, memory=3.1e6)
@@ -735,7 +735,7 @@ broken = cluster.run(two_matrices, lambda g, add: g, lambda g, add: add(g), time
 print(f"y differs from one process by {broken[0]:.0e}, the gradient by {broken[1]:.2f}")
 
 # %% [markdown]
-# Nothing warns you. So compare gradients with one process before you train.
+# Nothing warns you: compare gradients with one process before you train.
 #
 # **A rank that saves alone.** `if rank == 0: save()` is right for replicas. With shards, saving means gathering, in which all ranks must take part:
 
@@ -763,7 +763,7 @@ print("on to the next epoch")
 #
 # </details>
 #
-# **In practice**: `torch.distributed.fsdp.fully_shard`, `torch.distributed.tensor` and `torch.distributed.checkpoint` also run on the course's MPI backend (tested). DeepSpeed offers ZeRO. Megatron-LM offers the other cuts of this notebook.
+# **In practice**: `torch.distributed.fsdp.fully_shard`, `torch.distributed.tensor` and `torch.distributed.checkpoint` also run on the course's MPI backend (tested). DeepSpeed offers ZeRO; Megatron-LM offers the other cuts.
 #
 # **References**
 #
@@ -773,7 +773,7 @@ print("on to the next epoch")
 # - Narayanan et al. (2021), *Efficient large-scale language model training*: data, pipeline and tensor together.
 # - The scaling book (Austin et al., 2025), the Ultra-Scale Playbook (Hugging Face, 2025): the same for TPUs and GPUs.
 #
-# **Next**: [03 Derive a GRU, and find out what its gates are for](03_gru_derivation.ipynb) begins again with one model on one process, and asks where its gradients come from.
+# **Next**: [03 Derive a GRU, and find out what its gates are for](03_gru_derivation.ipynb) asks where one model's gradients come from.
 
 # %%
 cluster.stop()

@@ -32,7 +32,7 @@ from IPython.display import Code, Markdown
 from sklearn.datasets import load_sample_image
 
 from helpers.cuda import Module
-from helpers.cuda.occupancy import busy, occupancy
+from helpers.cuda.occupancy import busy, by_resident_warps, occupancy
 from helpers.exercises import cuda as check
 from helpers.exercises import cuda_matrices as check_products
 from helpers.plots import cuda as plots
@@ -59,7 +59,7 @@ def multiplied(module, name, high, wide, side=16):
 # The 32 threads of a [warp](glossary.md#warp) execute a load together. Their 32 addresses go to memory as one *request*. What it costs depends on the memory:
 #
 # - **Global memory** moves *sectors* of 32 bytes, which are 8 words of 4 bytes. The request moves every sector that any of its lanes touches.
-# - **Shared memory** consists of 32 *banks*. Word $i$ lies in bank $i \bmod 32$, and a request is served in rounds: in each round, a *wavefront*, every bank serves one word. If lanes want different words of one bank, the request needs several wavefronts: a *[bank conflict](glossary.md#bank-conflict)*. Lanes that want the *same* word share a wavefront.
+# - **Shared memory** consists of 32 *banks*. Word $i$ lies in bank $i \bmod 32$. In one *wavefront*, every bank serves one word. If lanes want different words of one bank, the request needs several wavefronts: a *[bank conflict](glossary.md#bank-conflict)*. Lanes that want the *same* word share a wavefront.
 #
 # The picture shows memory in rows of 32 words: a column is a bank, and 8 neighbouring words of a row are a sector. Here the lanes read words that lie 36 apart. **Press |◀, then ▶|** for words 1, 2, 4, … apart. **Click a bank** to see which lanes want its words.
 
@@ -96,7 +96,7 @@ wasted.answer(moved["copy_along_columns"] / moved["copy_along_rows"])
 # %% [markdown]
 # Along rows, the 128 bytes of a warp fill 4 sectors: the access is *[coalesced](glossary.md#coalescing)*. Along columns, each lane touches a sector of its own and uses 4 of its 32 bytes.
 #
-# On an H200, with 8192 × 8192 floats, the copy along rows took 0.22 ms, and the copy along columns 0.97 ms: 4.5 times as long, not eight. Eight times as many sectors moved between threads and caches. But a cache keeps a sector until other requests use the rest of it, so the memory behind the caches moved nearly as few bytes (counted: 3 % more). (Times and counts on an H200 come from `make gpu`; `data/gpu/` holds the record.)
+# On an H200, with 8192 × 8192 floats, the copy along rows took 0.22 ms, and the copy along columns 0.97 ms: 4.5 times as long, not eight. Between threads and caches, eight times as many sectors moved. But a cache keeps a sector until other requests use the rest of it, so the memory behind the caches moved only 3 % more bytes. (Times and counts on an H200 come from `make gpu`; `data/gpu/` holds the record.)
 #
 # ### Exercise 1: repair an access
 #
@@ -147,7 +147,7 @@ plt.show()
 shifted[1, 8](np.arange(64, dtype=np.float32), np.zeros((8, 4), np.float32))
 
 # %% [markdown]
-# A GPU stops such a kernel too ("misaligned address"), without naming the thread, the array or the line. If a width is no multiple of four, most rows begin between such multiples; CUDA's `cudaMallocPitch` pads the rows.
+# A GPU stops such a kernel too ("misaligned address"), but names neither thread nor array. If a matrix's width is no multiple of four, pad its rows: CUDA's `cudaMallocPitch` does.
 #
 # ### Transpose: coalesced on both sides
 #
@@ -155,8 +155,6 @@ shifted[1, 8](np.arange(64, dtype=np.float32), np.zeros((8, 4), np.float32))
 #
 # | kernel | reads | through the tile | writes |
 # |---|---|---|---|
-# | `copy_along_rows` | `matrix[y][x + l]` | | `copy[y][x + l]` |
-# | `copy_along_columns` | `matrix[y + l][x]` | | `copy[y + l][x]` |
 # | a transposition without a tile | `matrix[y][x + l]` | | `transposed[x + l][y]` |
 # | `transpose` | `matrix[y][x + l]` | writes `tile[r][l]`, reads `tile[l][c]` | `transposed[x][y + l]` |
 #
@@ -206,7 +204,7 @@ for pad in (0, 1, 2, 8):
         said.answer(reads.wavefronts / reads.requests)
 
 # %% [markdown]
-# One column of padding spreads a column of the tile over all 32 banks. Eight columns do not: 40 and 32 share the factor 8, so eight lanes still meet in each bank that is used. Padding removes every conflict if it makes the row's length odd. On an H200, a transposition of 8192 × 8192 floats took 0.39 ms without padding and 0.20 ms with one column. (The copy along rows took longer, 0.22 ms: its threads load one float each, not four, so probably fewer loads are in flight. PyTorch's copy took 0.13 ms.)
+# One column of padding spreads a column of the tile over all 32 banks. With eight columns, 40 and 32 share the factor 8: the lanes use only four banks, eight lanes each. Padding removes every conflict if it makes the row's length odd. On an H200, a transposition of 8192 × 8192 floats took 0.39 ms without padding and 0.20 ms with one column.
 #
 # > **Answer.** A request moves whole sectors, not single floats. If neighbouring lanes take neighbouring addresses, a request uses all bytes of its sectors. If they take neighbouring rows, it uses 4 of each 32 bytes. An algorithm that needs columns reads rows into a padded tile of shared memory and takes the columns from there.
 #
@@ -216,7 +214,7 @@ for pad in (0, 1, 2, 8):
 #
 # ### The direct product, and a tile by hand
 #
-# Each $C_{ij}$ is a sum over a row of $A$ and a column of $B$. With one thread for each output, a thread reads $2k$ numbers of global memory. All outputs of a row read the same row of $A$, and all outputs of a column the same column of $B$. So the threads of a block can share what they read. A block of $T \times T$ threads walks along the side of length $k$ in steps of $T$. In each step it loads a square tile of $A$ and one of $B$. Every loaded number then serves $T$ threads. The picture shows one block for $T = 16$, which makes the blue outputs:
+# Each $C_{ij}$ is a sum over a row of $A$ and a column of $B$, so a thread that makes one output reads $2k$ numbers of global memory. But all outputs of a row need the same row of $A$, and all outputs of a column the same column of $B$. So a block of $T \times T$ threads can share its loads. The block walks along the side of length $k$ in steps of $T$ and loads a square tile of $A$ and one of $B$ in each step. Every loaded number serves $T$ threads. The picture shows one block for $T = 16$, which makes the blue outputs:
 
 # %%
 plots.product_blocks({"16 × 16 outputs": (16, 16)}, side=64, step=16)
@@ -297,13 +295,13 @@ for m, k, n in ((64, 64, 64), (50, 70, 90)):
 # %% [markdown]
 # Each step needs two barriers: one between loading the tiles and reading them, one between reading them and loading the next tiles.
 #
-# The bytes asked for are as predicted, at the edges too. Now look at the bytes *moved*. At 64 × 64 × 64, the direct kernel asks for fourteen times as much as the tiled one, but moves only seven times as much. In each load, the 32 lanes of a warp want just 2 different numbers of $A$ or 16 of $B$, and lanes that want the same number share its sector. At 50 × 70 × 90 the tiled kernel moves more than it asks for, because most rows of 70 or 90 floats do not begin where a sector does.
+# The bytes asked for are as predicted. But at 64 × 64 × 64, the direct kernel asks for fourteen times as many bytes as the tiled one, and *moves* only seven times as many. Its warps read a number of $A$ for 16 lanes at once, and a number of $B$ for two; lanes that want the same number share its sector. At 50 × 70 × 90 most rows do not begin where a sector does, so the tiled kernel moves more than it asks for.
 #
 # ### Several outputs for each thread
 #
 # A wider tile would save more, but a block has at most 1024 threads. With *[thread coarsening](glossary.md#thread-coarsening)* a thread computes several outputs: each of $16 \times 16$ threads takes $R$ outputs of one row, 16 columns apart, and keeps their sums in registers. In each step a block loads one tile of $A$, and $R$ tiles of $B$ that lie side by side.
 #
-# > **Predict.** All sides are 64. Divide the bytes asked for with $R = 4$ by those with $R = 1$: what is the ratio?
+# > **Predict.** All sides are 64. What is the ratio of the bytes asked for, $R = 4$ ÷ $R = 1$?
 
 # %%
 coarse_share = Prediction("bytes asked for with R = 4 ÷ with R = 1", None)  # your number for None
@@ -358,11 +356,11 @@ for R in (1, 2, 4):
 coarse_share.answer(found[4] / found[1])
 
 # %% [markdown]
-# In global memory, only the reads of $A$ shrink with $R$. Each block still makes 16 rows of outputs, so each number of $B$ is read by as many blocks as before. In shared memory, a thread reads a number of $A$'s tile once for $R$ products, so the reads of that tile shrink too. (If yours do not, your kernel reads `left[y][p]` inside the loop over `q`. NVIDIA's compiler would read it once; we count what you wrote.)
+# In global memory, only the reads of $A$ shrink with $R$. Each block still makes 16 rows of outputs, so each number of $B$ is read by as many blocks as before. In shared memory, a thread reads a number of $A$'s tile once for $R$ products, so the reads of that tile shrink too. (If yours do not, read `left[y][p]` before the loop over `q`.)
 #
-# On an H200, with all sides 4096, the plain tile took 16.9 ms, $R = 2$ took 14.1 ms and $R = 4$ took 12.4 ms. PyTorch's product (cuBLAS, in single precision) took 2.7 ms; lesson 3 shows one of the ideas behind it.
+# On an H200, with all sides 4096, the plain tile took 16.9 ms, $R = 2$ took 14.1 ms and $R = 4$ took 12.4 ms. PyTorch's product (cuBLAS, in single precision) took 2.7 ms.
 #
-# > **Answer.** A number of $A$ is read once by each block that needs it: $\lceil n/T \rceil$ times instead of $n$ times, for a tile of side $T$. If each thread makes several outputs, the tile grows and the block needs no more threads.
+# > **Answer.** A number of $A$ is read once by each block that needs it: $\lceil n/T \rceil$ times instead of $n$ times, for a tile of side $T$. If each thread makes several outputs, the tile grows without more threads.
 #
 # ## Lesson 3. Which shape should a block's outputs have?
 #
@@ -419,7 +417,7 @@ Markdown("\n".join(lines))
 # - **Bytes of global memory** depend only on the shape of the block's outputs. With 32 × 32 outputs, `square_product<32>` and `register_product<2>` ask for 82 kB; with 16 × 64 outputs, `coarse_product<4>` asks for 98 kB.
 # - **Wavefronts of shared memory** depend on the shape of a *thread's* outputs. With one output, each multiply-add needs two reads; with 4 × 4 outputs, half a read. (The rest of the last column fills the tiles.)
 #
-# How many wavefronts are too many? A *multiprocessor* is the part of a GPU that runs a block. In one clock, a multiprocessor of an H200 can start $4 \cdot 32 = 128$ multiply-adds, and its shared memory can serve one wavefront. So a kernel waits for its banks if it needs more than a quarter of a wavefront for 32 multiply-adds. All five do: even `register_product<4>` needed 0.42 on an H200, where NVIDIA's compiler merges some reads. **So the fewer wavefronts, the faster the kernel.** Recorded on an H200, with all sides 4096 (cuBLAS: 2.7 ms):
+# How many wavefronts are too many? A *multiprocessor* is the part of a GPU that runs a block. In one clock, a multiprocessor of an H200 can start $4 \cdot 32 = 128$ multiply-adds, and its shared memory can serve one wavefront. So if 32 multiply-adds need more than a quarter of a wavefront, the banks take longer than the arithmetic. All five kernels need more: even `register_product<4>` needed 0.42 on an H200, where NVIDIA's compiler merges some reads. **Among these five kernels, fewer wavefronts went with less time**, but the kernels differ in more than wavefronts. Recorded on an H200, with all sides 4096 (cuBLAS: 2.7 ms):
 
 # %%
 from helpers import records
@@ -437,11 +435,11 @@ ax.set(xlim=(-0.4, 2.3), ylim=(0, 19))
 plt.show()
 
 # %% [markdown]
-# Fast matrix products on GPUs are built this way: a tile of $C$ for each block, a smaller tile for each warp, and a tile in the registers of each thread. [Notebook 07](07_roofline.ipynb) does the same on a CPU.
+# Fast matrix products on GPUs are built this way: a tile of $C$ for each block, a smaller tile for each warp, and a tile in the registers of each thread.
 #
 # ### The price: registers, and resident warps
 #
-# A multiprocessor runs several blocks at a time: while one warp waits for memory, another computes. The warps that it holds are *resident*. Their number, divided by the most that it can hold, is the *[occupancy](glossary.md#occupancy)*. Four things limit how many blocks fit: threads, blocks, registers and shared memory.
+# A multiprocessor runs several blocks at a time: while one warp waits for memory, another computes. The warps that it holds are *resident*; their share of the most that it can hold is the *[occupancy](glossary.md#occupancy)*. Four things limit how many blocks fit: threads, blocks, registers and shared memory.
 #
 # ### Exercise 5: how many warps fit?
 #
@@ -494,7 +492,7 @@ Markdown("\n".join(lines))
 #
 # ### How many warps hide a load?
 #
-# A load from global memory takes several hundred clocks. Meanwhile other warps can work, if there are enough. A multiprocessor has four *schedulers*, each with a quarter of the resident warps. In each clock, a scheduler can start one request of a warp that is ready. The recorder lists a warp's requests in order, so we can replay them on one scheduler with any number of warps. The scheduler stays with a warp until the warp reaches the barrier after its loads. There the warp waits until 500 clocks after its last load. (The replay leaves out arithmetic, waiting for other warps, and the banks, which the four schedulers share. It shows only how well warps hide loads.)
+# A load from global memory takes several hundred clocks. Meanwhile other warps can work, if there are enough. A multiprocessor has four *schedulers*, each with a quarter of the resident warps. In each clock, a scheduler can start one request of a warp that is ready. We replay the recorded requests on one scheduler, with any number of warps. The scheduler stays with a warp until the warp reaches the barrier after its loads. There the warp waits until its last load is 500 clocks old. (The replay leaves out arithmetic, banks, and waiting for other warps: it shows only how well warps hide loads.)
 #
 # > **Predict.** Between two waits, a warp of `square_product<16>` starts 2 loads, 2 stores and 32 reads of the tiles. A scheduler has 8 such warps, half of what it can hold. In what percentage of the clocks does it start a request?
 
@@ -515,15 +513,15 @@ for name in ("square_product<16>", "register_product<2>", "register_product<4>")
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# By hand, 8 warps start $8 \cdot 36 = 288$ requests in about $500 + 36$ clocks: 54 %. Twice the warps start twice the requests, until the scheduler is busy. Between two waits, a warp of `register_product<4>` starts 128 reads of the tiles, four times as many, so fewer warps hide the same wait: 8 a scheduler, all that the registers allow, keep it busy.
+# By hand, 8 warps start $8 \cdot 36 = 288$ requests in about $500 + 36$ clocks: 54 %. Twice the warps start twice the requests, until the scheduler is busy. Between two waits, a warp of `register_product<4>` starts 128 reads of the tiles, four times as many. So 8 warps keep a scheduler busy; its registers allow no more.
 #
-# Is it so on a GPU? We gave each block shared memory that it does not use, so that fewer blocks fit, and timed the products again on an H200 (an H100 differed by 5 % at most). Four schedulers share the warps:
+# Is it so on an H200? We gave each block unused shared memory, so that fewer blocks fit, and timed the products. Four schedulers share the warps:
 
 # %%
 figure, ax = plt.subplots(figsize=(9, 4.8))
 figure.set_label("The same products with fewer resident warps, on an H200")
-for name in ("square_product<16>", "register_product<2>", "register_product<4>"):
-    few = {int(of.split()[1]): took for of, took in ms.items() if of.startswith(f"{name}, ")}
+for name, rows in by_resident_warps(h200).items():
+    few = {warps: row.value / 1e3 for warps, row in rows.items()}
     ax.loglog(few.keys(), few.values(), label=name)
     for warps, took in few.items():
         style.note(ax, f"{took:.3g}", (warps, took), (0, 9), ha="center")
@@ -534,31 +532,13 @@ ax.legend()
 plt.show()
 
 # %% [markdown]
-# There, too, work for each thread takes the place of warps: with 16 resident warps, `register_product<4>` reaches 84 % of its best speed, and `square_product<16>` only 40 %.
+# Yes: with 16 resident warps, `register_product<4>` reaches 84 % of its best speed, and `square_product<16>` only 40 %.
 #
 # > **Answer.** The square block moves fewer bytes: it loads $h + w$ numbers for $hw$ multiply-adds, and the square has the smallest $h + w$. A thread that makes a square of outputs saves reads of shared memory in the same way. The price is registers: they limit how many warps are resident. But if each thread makes more outputs, fewer warps hide the loads.
 #
 # ## In practice, and where to read on
 #
-# You call cuBLAS through `torch.matmul`. To write a fast product yourself, start from CUTLASS or from Triton. A Triton program names tiles; its compiler chooses threads, banks and registers. Nsight Compute reports sectors, bank conflicts and occupancy under these names.
-#
-# <details><summary>The product of lesson 2 in Triton (not run here: Triton needs a GPU)</summary>
-#
-# ```python
-# @triton.jit
-# def product(a, b, c, n, T: tl.constexpr):
-#     i = tl.program_id(1) * T + tl.arange(0, T)  # a program is a block, and names whole tiles
-#     j = tl.program_id(0) * T + tl.arange(0, T)
-#     total = tl.zeros((T, T), tl.float32)
-#     for k in range(0, n, T):
-#         p = k + tl.arange(0, T)
-#         left = tl.load(a + i[:, None] * n + p[None, :])
-#         right = tl.load(b + p[:, None] * n + j[None, :])
-#         total += tl.dot(left, right)  # shared memory and barriers: the compiler's work
-#     tl.store(c + i[:, None] * n + j[None, :], total)
-# ```
-#
-# </details>
+# You call cuBLAS through `torch.matmul`. To write your own, start from CUTLASS or Triton. A Triton program names tiles; its compiler chooses threads, banks and registers. Nsight Compute reports sectors, bank conflicts and occupancy under these names.
 #
 # <details><summary>What the sources say, what we measured</summary>
 #
@@ -570,6 +550,7 @@ plt.show()
 #
 # - NVIDIA, *CUDA C++ Best Practices Guide*: coalescing, banks, occupancy.
 # - S. Boehm, *How to optimize a CUDA matmul kernel for cuBLAS-like performance* (2022): from the direct product to 94 % of cuBLAS, in ten kernels, timed.
+# - Triton's tutorial *Matrix Multiplication*.
 # - V. Volkov, *Better performance at lower occupancy* (GTC 2010): why fewer warps with more outputs can be faster.
 # - W. W. Hwu, D. B. Kirk, I. El Hajj, *Programming Massively Parallel Processors* (4th edition, 2022), chapters 5 and 6.
 #

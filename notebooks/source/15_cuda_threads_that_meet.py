@@ -12,7 +12,7 @@
 # - say how a histogram avoids most [atomics](glossary.md#atomic-operation) on global memory;
 # - find the maximum and the sum of a softmax in one reading, and compute attention without storing its scores.
 #
-# **You need** [notebook 05](05_cuda_tiling.ipynb), and from [notebook 14](14_cuda_bytes_and_shapes.ipynb) sectors and bank conflicts. *Time:* 150 minutes: 7 for this opening, 25, 48 and 70 for three lessons; each lesson runs after the set-up alone. *Cores:* any number. *GPU:* none needed; a C++ compiler is.
+# **You need** [notebook 05](05_cuda_tiling.ipynb), and from [notebook 14](14_cuda_bytes_and_shapes.ipynb) sectors and bank conflicts. *Time:* 150 minutes: 7 for this opening, 35, 48 and 60 for three lessons; each lesson runs after the set-up alone. *Cores:* any number. *GPU:* none needed; a C++ compiler is.
 #
 # | symbol | meaning |
 # |---|---|
@@ -48,7 +48,7 @@ rng = np.random.default_rng(15)
 photograph = load_sample_image("china.jpg").mean(axis=2).astype(np.float32) / 255
 
 # %% [markdown]
-# A *[scan](glossary.md#scan)* computes, for each number of an array, the sum of all numbers before it. For 256 numbers, a single thread makes 254 additions, one after another; a tree of threads takes $2 \log_2 n = 16$ steps. The picture, which lesson 2 explains, shows the tree, recorded on eight numbers: three steps up, then the last number becomes zero, then three steps down. **Press |◀, then ▶|** to follow it. A coloured frame marks a write, with its thread (`t2`); lines are reads. The menu has another scan.
+# A *[scan](glossary.md#scan)* computes, for each number of an array, the sum of all numbers before it. For 256 numbers, a single thread makes 254 additions, one after another; a tree of threads takes $2 \log_2 n = 16$ steps. The picture shows the tree on eight numbers: three steps up, then the last number becomes zero, then three steps down. **Press |◀, then ▶|** to follow it. A coloured frame marks a write, with its thread (`t2`); lines are reads. The menu has another scan; lesson 2 explains both.
 
 # %%
 eight, scans = np.array([3, 1, 7, 0, 4, 1, 6, 3], np.float32), {}
@@ -61,7 +61,7 @@ scan_picture(scans, eight)
 # %% [markdown]
 # ## Lesson 1. What does an `if` cost a warp?
 #
-# *25 minutes.* **The question:** all 32 lanes of a warp receive the same instruction. What happens where an `if` sends some lanes into one branch and the rest into the other?
+# *35 minutes.* **The question:** all 32 lanes of a warp receive the same instruction. What happens where an `if` sends some lanes into one branch and the rest into the other?
 #
 # ### Divergence
 #
@@ -85,7 +85,7 @@ scan_picture(scans, eight)
 #
 # <details><summary>What a pass is, and what it is not</summary>
 #
-# Lanes that diverge continue together where the branches end. The `if` and the loops' tests are not counted. On a GPU, the compiler may turn a short branch into instructions that all lanes execute and some ignore. Passes count what the source asks for, not clock cycles of a GPU.
+# Lanes that diverge continue together where the branches end. The `if` and the loops' tests are not counted. A GPU's compiler may turn a short branch into instructions that all lanes execute and some ignore. Passes count what the source asks for, not clock cycles.
 #
 # </details>
 #
@@ -107,14 +107,14 @@ by_lane.answer(passes[1] / passes[32])
 by_eight.answer(passes[8] / passes[32])
 
 # %% [markdown]
-# The picture shows the first warp with `group` 8. Each column is a pass; coloured lanes work, grey ones idle. In the middle, the warp executes each loop with half of its lanes.
+# Here is the first warp with `group` 8. Each column is a pass; coloured lanes work, grey ones idle. In the middle, the warp executes each loop with half its lanes.
 
 # %%
 plots.warp_passes(two_ways[4, 64].warps(numbers, np.empty_like(numbers), 8))
 plt.show()
 
 # %% [markdown]
-# The two loops are equally long, so a warp makes twice the passes through them as soon as one lane takes the other branch: `group` 8 makes as many as `group` 1.
+# The two loops are equally long, and a single lane in the other branch doubles a warp's passes. So `group` 8 makes as many as `group` 1.
 #
 # ### Who does which addition
 #
@@ -125,13 +125,43 @@ sums = Module("sums.cu", device="cpu")
 Code(sums["interleaved_sum"].listing, language="c++")
 
 # %% [markdown]
-# At $s = 1$, half of the lanes of each warp are idle. From $s = 16$ on, a warp makes at most one addition, and 31 of its lanes are idle. A *packed* sum makes the same additions in other threads: it numbers the additions of a step from 0, and thread $t$ makes addition $t$.
+# At $s = 1$, half of the lanes of each warp are idle. From $s = 16$ on, a warp makes at most one addition, and 31 of its lanes are idle. A *packed* sum makes the same additions in other threads: addition $t$ of a step, numbered from 0, is thread $t$'s.
 #
 # > **Predict.** A warp makes a pass in each step in which at least one of its lanes adds. 256 threads are 8 warps, and there are eight steps. How many passes do the additions of the interleaved sum take, and those of the packed sum?
 
 # %%
 interleaved_passes = Prediction("passes of the interleaved sum", None)  # your number for None
 packed_passes = Prediction("passes of the packed sum", None)
+
+# %% [markdown]
+# ### Exercise 1: the same additions in fewer warps
+#
+# *Difficulty ●○○, 10 minutes.* Write the body of the loop of a packed sum.
+#
+# <details><summary>Hint</summary>
+#
+# Addition $t$ adds the element $s$ further to the right to element $2st$. Which threads still have an addition?
+#
+# </details>
+
+# %% language="cuda" exercise="packed-sum"
+# __global__ void packed_sum(const float *x, float *total) {
+#     __shared__ float part[256];
+#     int t = threadIdx.x;
+#     part[t] = x[blockIdx.x * 256 + t];
+#     for (int s = 1; s < 256; s *= 2) {
+#         __syncthreads();
+#         // your part
+#         // BEGIN SOLUTION
+#         if (2 * s * t < 256) part[2 * s * t] += part[2 * s * t + s];
+#         // END SOLUTION
+#         // end of your part
+#     }
+#     if (t == 0) total[blockIdx.x] = part[0];
+# }
+
+# %% check="packed-sum" points=2
+check.packed_sum(packed_sum)
 
 # %% [markdown]
 # ### Shuffles: lanes that read each other's registers
@@ -173,11 +203,11 @@ packed_passes.answer(found["packed"])
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# The interleaved sum makes 47 passes: 8 in each of the first five steps, then 4, 2 and 1. The packed sum makes the same additions in 12: 4, then 2, then 1 in each of six steps. But its lanes read words $2s$ apart, so several want words of one bank: its fewer requests need as many wavefronts. The halved sum reads neighbouring words, and needs few passes and few wavefronts. The sum by shuffles makes 5 passes in each of 8 warps and 7 in one thread: 47. But it needs a third of the halved sum's wavefronts, and a single barrier.
+# The interleaved sum makes 47 passes: 8 in each of the first five steps, then 4, 2 and 1. The packed sum makes 12: 4, then 2, then 1 in each of six steps. But its lanes read words $2s$ apart, several of them from one bank, so it needs as many wavefronts. The halved sum reads neighbouring words, and needs few passes and few wavefronts. The sum by shuffles makes 5 passes in each of 8 warps and 7 in one thread: 47. But it needs a third of the halved sum's wavefronts, and a single barrier.
 #
-# An H200 summed 134 million numbers in blocks of 256: interleaved in 0.58 ms, packed in 0.74 ms, halved in 0.56 ms, by shuffles in 0.37 ms. So passes do not decide the time. The sum by shuffles, with the fewest wavefronts and barriers, was the fastest. But the packed sum was slower than the interleaved one, with fewer passes, as many wavefronts and barriers: counts do not tell why. (Times on an H200 come from `make gpu`; `data/gpu/` holds the record.)
+# An H200 summed 134 million numbers in blocks of 256: interleaved in 0.58 ms, packed in 0.74 ms, halved in 0.56 ms, by shuffles in 0.37 ms. (`data/gpu/` holds these times; an H100 took at most 5 % longer.) The sum by shuffles, with the fewest wavefronts and barriers, was the fastest. But passes do not decide the time: the packed sum makes a quarter of the interleaved sum's passes, and was slower. Our counts do not tell why.
 #
-# > **Answer.** A warp executes every branch that at least one of its lanes takes. If all of its lanes agree, an `if` costs no further pass. Work for neighbouring threads takes fewer passes, on neighbouring words fewer wavefronts. On the H200, both together made the halved sum only 3 % faster than the interleaved one.
+# > **Answer.** A warp executes every branch that at least one of its lanes takes. If all of its lanes agree, an `if` costs no further pass. Additions by neighbouring threads save passes; neighbouring words save wavefronts. On the H200, both together saved the halved sum only 3 % of the time.
 
 # %% [markdown]
 # ## Lesson 2. Where does each thread put its result?
@@ -191,7 +221,7 @@ Markdown("\n".join(lines))
 # - *Hillis and Steele* scan in steps $s = 1, 2, 4, \dots, n/2$. In step $s$, every thread adds the number $s$ places to the left to its own. That takes $\log_2 n$ steps and nearly $n \log_2 n$ additions. The result is *inclusive*: each sum includes the number at its own place.
 # - *Blelloch* scans by going up and down a tree, in $2 \log_2 n$ steps and $2(n-1)$ additions. The result is *exclusive*: each sum stops before its own place. The way up adds pairs, then pairs of pairs, until the last element holds the sum of all. The way down sets this last element to zero and visits the same pairs in reverse order. In each pair, the left element takes the right element's old value, and the right element becomes the sum of the two old values.
 #
-# ### Exercise 1: down the tree
+# ### Exercise 2: down the tree
 #
 # *Difficulty ●●●, 20 minutes.* A block of 128 threads scans 256 numbers in `part`. The way up is given. Write the way down: at the end, `part[i]` holds the sum of the block's numbers before number `i`.
 #
@@ -230,7 +260,7 @@ Markdown("\n".join(lines))
 check.my_scan(my_scan)
 
 # %% [markdown]
-# Your scan answers the lesson's question. Each bright pixel's place is the number of bright pixels before it, and a scan computes all places at once:
+# Your scan answers the lesson's question. A bright pixel's place is the number of bright pixels before it; a scan computes all places:
 
 # %%
 pixels = photograph.ravel()[: 256 * 400]
@@ -273,7 +303,7 @@ worst_request.answer(found["scan_tree", 0][1])
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# The tree makes fewer than half of the accesses and still needs *twice* the wavefronts (1.7 times on an H200). In the tree, neighbouring lanes read words 2, 4, 8, … apart: words 8 apart lie in four banks, eight in each. Skipping one word in every 32 (*padding*) removes all conflicts here; only then does the tree need fewer wavefronts. The tree also needs twice the barriers, and one more before the result is read. On an H200, scanning 134 million numbers in blocks of 256 took 0.62 ms in steps, 1.16 ms by the tree, and 0.55 ms by the padded tree. **Fewer additions alone do not make a kernel faster.**
+# The tree makes fewer than half of the accesses and still needs *twice* the wavefronts (1.7 times on an H200). Its lanes read words 2, 4, 8, … apart; 32 words 8 apart lie in four banks, eight in each. Skipping one word in every 32 (*padding*) removes all conflicts here; only then does the tree need fewer wavefronts. It also needs twice the barriers, and one more at the end. On an H200, scanning 134 million numbers in blocks of 256 took 0.62 ms in steps, 1.16 ms by the tree, and 0.55 ms by the padded tree. **Fewer additions alone do not make a kernel faster.**
 #
 # ### Histogram: many threads, one bin
 #
@@ -284,17 +314,17 @@ histogram = Module("histogram.cu", device="cpu")
 Code(histogram["direct_histogram"].listing, language="c++")
 
 # %% [markdown]
-# `atomicAdd` takes an address and what to add. `gridDim.x` is the number of blocks, so in each iteration `i` grows by the number of all threads: a grid of any size handles any $n$.
+# `atomicAdd` takes an address and what to add. `gridDim.x` is the number of blocks, so in each iteration `i` grows by the number of all threads. A grid of any size handles any $n$.
 #
-# This kernel is correct, but every byte costs one global atomic. With *[privatization](glossary.md#privatization)*, each block counts in bins of its own, in shared memory, and adds them to the common bins at the end. In the listing, look at the two barriers. What would go wrong without each?
+# Every byte costs one global atomic. With *[privatization](glossary.md#privatization)*, each block counts in bins of its own, in shared memory, and adds them to the common bins at the end. What would go wrong without each of the two barriers?
 
 # %%
 Code(histogram["own_histogram"].listing, language="c++")
 
 # %% [markdown]
-# Without the first barrier, a thread could count in a bin that another thread then sets to zero. Without the second, a thread could add up a bin in which others still count.
+# Without the first barrier, a thread could count in a bin that another thread then sets to zero. Without the second, it could add up a bin in which others still count.
 #
-# If lanes of a warp want one bin, we count their atomics as made in sequence. A warp counts 32 bytes at once; the table's last column says how many of its lanes want the most wanted bin, on average: 1 if all bytes differ, 32 if all are equal.
+# If lanes of a warp want one bin, we count their atomics in sequence. The table's last column says how many of 32 lanes want the most wanted bin, on average: 1 if all bytes differ, 32 if all are equal.
 #
 # > **Predict.** 8 blocks count 32 768 bytes. By what factor do their own bins reduce the atomics on global memory?
 
@@ -316,21 +346,21 @@ fewer_atomics.answer(len(x) / atomics)
 Markdown("\n".join(lines))
 
 # %% [markdown] claims="15-histogram"
-# The direct kernel makes $n$ global atomics, and the kernel with private bins 256 for each block. So a block saves atomics only if it counts more bytes than it has bins. An H200 counted 268 million random bytes in 69 ms with bins in global memory, and in 0.37 ms with bins for each block.
+# The direct kernel makes $n$ global atomics, the kernel with private bins 256 for each block. So privatization saves atomics only if a block counts more than 256 bytes. An H200 counted 268 million random bytes in 69 ms with bins in global memory, and in 0.37 ms with bins for each block.
 #
 # *Within* a warp, privatization changes nothing: as many atomics are in sequence as before. For equal bytes, the H200 took 196 ms with bins in global memory, nearly three times as long as for random bytes. With bins in shared memory it took 0.37 ms for both: counts do not tell why.
 #
-# In counts, a photograph lies between: neighbouring pixels are alike, so more lanes want one bin than with random bytes. The record below counts random pieces of two photographs, of 256 times 32 bytes each: 887 for `china.jpg` means 3.5 for 32 bytes. The table above has 7.7: it takes rows of all of `china.jpg`, whose pieces differ widely.
+# A photograph lies between: neighbouring pixels are alike, so more lanes want one bin than with random bytes. The record below counts other pieces, of 256 times 32 bytes: 887 for `china.jpg` are 3.5 for 32 bytes.
 
 # %%
 evidence("15-histogram")
 
 # %% [markdown]
-# > **Answer.** A scan by a tree gives all threads their places in $2\log_2 n$ steps; one thread alone would need nearly $n$. Where many threads update one place, atomics keep the result right, and private copies keep most of the atomics out of global memory.
+# > **Answer.** A scan by a tree gives all threads their places in $2\log_2 n$ steps; one thread alone would need nearly $n$. Where many threads update one place, atomics keep the result right, and private copies keep most of them out of global memory.
 #
 # ## Lesson 3. Can attention be computed without storing its scores?
 #
-# *70 minutes, of which the project takes 25.* **The question:** [attention](glossary.md#attention) compares each of $n$ queries with each of $n$ keys, which gives $n^2$ scores. Must they travel through global memory?
+# *60 minutes, of which the project takes 25.* **The question:** [attention](glossary.md#attention) compares each of $n$ queries with each of $n$ keys, which gives $n^2$ scores. Must they travel through global memory?
 #
 # ### Softmax reads its row three times
 #
@@ -344,13 +374,13 @@ evidence("15-histogram")
 #
 # $$ m = \max(m_1, m_2) \qquad l = l_1 e^{m_1 - m} + l_2 e^{m_2 - m} $$
 #
-# ### Exercise 2: softmax of a row by one warp
+# ### Exercise 3: softmax of a row by one warp
 #
-# *Difficulty ●●○, 20 minutes.* Block `b` has 32 threads and computes the softmax of row `b`, which has `n` numbers. Write the part that brings $m$ and $l$ of the whole row into every lane. It reads each number of the row once. `__shfl_xor_sync(0xffffffff, m, d)` returns the `m` of the lane whose number is this lane's number XOR `d`. After exchanges with $d = 16$, 8, 4, 2 and 1, every lane has merged the results of all 32.
+# *Difficulty ●●○, 10 minutes.* Block `b` has 32 threads and computes the softmax of row `b`, which has `n` numbers. The first loop gives each lane the $m$ and $l$ of its own numbers. Write a loop that merges them. `__shfl_xor_sync(0xffffffff, m, d)` returns the `m` of the lane whose number is this lane's number XOR `d`. After exchanges with $d = 16$, 8, 4, 2 and 1, every lane has $m$ and $l$ of the whole row.
 #
 # <details><summary>Hint</summary>
 #
-# Two loops, one for each of the two rules above: first over the lane's own numbers, then over `d`. Fetch the other lane's `m` and `l` before you change either.
+# Use the merging rule above. Fetch the other lane's `m` and `l` before you change either.
 #
 # </details>
 
@@ -358,13 +388,13 @@ evidence("15-histogram")
 # __global__ void online_softmax(const float *x, float *y, int n) {
 #     const float *row = x + blockIdx.x * n;
 #     float m = -1e30f, l = 0;  // of no numbers yet
-#     // your part
-#     // BEGIN SOLUTION
 #     for (int i = threadIdx.x; i < n; i += 32) {
 #         float v = row[i], now = fmaxf(m, v);
 #         l = l * expf(m - now) + expf(v - now);
 #         m = now;
 #     }
+#     // your part
+#     // BEGIN SOLUTION
 #     for (int d = 16; d > 0; d /= 2) {
 #         float m2 = __shfl_xor_sync(0xffffffff, m, d), l2 = __shfl_xor_sync(0xffffffff, l, d);
 #         float now = fmaxf(m, m2);
@@ -382,7 +412,7 @@ check_attention.online_softmax(online_softmax)
 # %% [markdown]
 # ### Attention in three kernels
 #
-# Attention takes $n$ queries $q_i$, keys $k_j$ and values $v_j$ of $D$ numbers each, and returns
+# Attention takes queries $q_i$, keys $k_j$ and values $v_j$, and returns
 #
 # $$ o_i = \sum_j p_{ij} v_j, \qquad p_{i\cdot} = \operatorname{softmax}_j \left( q_i \cdot k_j / \sqrt D \right). $$
 #
@@ -390,19 +420,19 @@ check_attention.online_softmax(online_softmax)
 #
 # ### Attention in one kernel
 #
-# The running softmax works for the weighted sum too. For one query, let $x_j$ be its score for key $j$. Keep $m$, $l$ and the *unfinished output* $s = \sum_j e^{x_j - m} v_j$ of the keys so far. The next key changes $m$ and $l$ as before, and
+# The running softmax works for the weighted sum too. For a query, let $x_j$ be its score for key $j$. Keep $m$, $l$ and the *unfinished output* $s = \sum_j e^{x_j - m} v_j$ of the keys so far. The next key changes $m$ and $l$ as before, and
 #
 # $$ S = s\, e^{m - M} + e^{x_j - M} v_j. $$
 #
-# At the end, $o = s / l$. No score has to be stored.
+# At the end, $o = s / l$.
 #
-# ### Exercise 3, the project: a thread for each query
+# ### Exercise 4, the project: a thread for each query
 #
 # *Difficulty ●●●, 25 minutes.* $D = 32$, and each thread computes the output of one query. The block loads tiles of 32 keys and values into shared memory. Write the loop over the keys of a tile: compute a key's score, then update `m`, `l` and `s`. `query` is already divided by $\sqrt{32}$. The last tile may have fewer than 32 keys.
 #
 # <details><summary>Hint</summary>
 #
-# The rules for $m$, $l$ and $s$ are those above, and $x_j$ is the score of key $j$; `s` has 32 numbers. Which keys of the last tile must not count? (Even a score of zero would count.)
+# The rules for $m$, $l$ and $s$ are above; $x_j$ is the score of key $j$. Which keys of the last tile must not count? (Even a score of zero would count.)
 #
 # </details>
 
@@ -437,7 +467,7 @@ check_attention.my_attention(my_attention)
 # %% [markdown]
 # ### A tile of scores, as FlashAttention computes it
 #
-# With one thread for each query, 4096 queries keep 4096 threads busy; an A100 has room for 221 184. FlashAttention (Dao et al., 2022) gives a block of threads a *tile of scores*. In our kernel the tile has 16 queries × 16 keys, and each thread computes one score. The 16 threads of a query find the new maximum and sum by shuffles (`row_max`, `row_sum`), and correct $l$ and $s$ once for the whole tile. The picture shows one step. In the listing, read only the lines around `shrink`:
+# With one thread for each query, 4096 queries keep 4096 threads busy; an A100 has room for 221 184. FlashAttention gives a block of threads a *tile of scores*. In our kernel the tile has 16 queries × 16 keys, and each thread computes one score. The 16 threads of a query find the new maximum and sum by shuffles (`row_max`, `row_sum`), and correct $l$ and $s$ once a tile. The picture shows one step. In the listing, read only the lines around `shrink`:
 
 # %%
 plots.attention_tile(64, 32, 16)
@@ -448,7 +478,7 @@ flash = Module("attention.cu", device="cpu")
 Code(flash["attention"].listing, language="c++")
 
 # %% [markdown]
-# > **Predict.** Suppose that a cache kept everything, so that each kernel moves each number once. Let $n = 128$ and $D = 32$. Divide the bytes of the three kernels together by those of the single kernel: what is the ratio?
+# > **Predict.** Suppose a perfect cache: each kernel moves each number once. For $n = 128$ and $D = 32$, the three kernels together move how many times the bytes of the single kernel?
 
 # %%
 three_to_one = Prediction("each byte once, three kernels ÷ one", None)  # your number for None
@@ -485,11 +515,11 @@ Markdown("\n".join(lines))
 # %% [markdown]
 # By the last column, the three kernels move $4n^2 + 4nD$ numbers. The single kernel moves $4nD$ and the $n$ numbers of `logs` (below): no score, no weight. The ratio, nearly $1 + n/D$, grows with $n$: 5 here, and 129 for $n = 4096$.
 #
-# In the first column the ratio is smaller: in the single kernel, each block of queries reads all keys and values again. Your blocks have 32 queries, ours 16, so yours read keys and values half as often. Your kernel moves more in sectors than it asks for, because of two lines that we gave you: lane $t$ loads row $t$ of `q` and stores row $t$ of `o`, so lanes access words 128 bytes apart.
+# In the first column the ratio is smaller: in the single kernel, each block of queries reads all keys and values again. Your kernel has 32 queries a block, ours 16, so yours reads them half as often. It moves more in sectors than it asks for: lanes load different rows of `q` and store different rows of `o`, 128 bytes apart.
 #
 # ### The same softmax, on a ring of ranks
 #
-# `attention` also returns `logs`, for each query $m_i + \ln l_i = \ln \sum_j e^{x_j}$. With them, outputs over *different* keys can be merged. Below, one launch sees the first 50 keys and another the last 78; `merge` joins their results. [Notebook 13](13_sharding.ipynb#Cut-the-sequence:-ring-attention) calls the same function for pieces that travel round a ring of ranks.
+# For each query, `attention` also returns $m + \ln l = \ln \sum_j e^{x_j}$, in `logs`. With it, outputs over *different* keys can be merged. Below, one launch sees the first 50 keys and another the last 78; `merge` joins their results. [Notebook 13](13_sharding.ipynb#Cut-the-sequence:-ring-attention) calls `merge` for pieces that travel round a ring of ranks.
 
 # %%
 pieces = []
@@ -527,7 +557,7 @@ print(f"two pieces merged: largest difference from PyTorch {(merged - reference)
 #     tl.store(out + i[:, None] * D + c[None, :], s / l[:, None])
 # ```
 #
-# The tiles and `shrink` are ours; threads, shuffles and barriers are the compiler's work.
+# Threads, shuffles and barriers are the compiler's work.
 #
 # </details>
 #

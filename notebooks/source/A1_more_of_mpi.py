@@ -1,14 +1,13 @@
 # %% [markdown]
 # # More of MPI: start ranks by hand, count by MapReduce, compute while messages travel
 #
-# In this appendix you start four ranks yourself, hand tasks to whoever is free, write two functions for a MapReduce framework, and see whether ranks can compute while their messages travel.
+# You start four ranks yourself, hand tasks to whoever is free, write two functions for MapReduce, and see whether ranks compute while their messages travel.
 #
 # **You need** notebook [01](01_mpi_basics.ipynb). *Time:* 75 minutes, exercises included. Each section needs only the set-up. *Cores:* two or more. *GPU:* none.
 #
 # ## Set-up
 
 # %% tags=["parameters"]
-import inspect
 import os
 import subprocess
 import sys
@@ -19,7 +18,7 @@ from tempfile import TemporaryDirectory
 
 import matplotlib.pyplot as plt
 import numpy as np
-from IPython.display import Code, Markdown
+from IPython.display import Markdown
 
 from helpers.cluster import Cluster
 from helpers.exercises import more_of_mpi as check
@@ -105,7 +104,7 @@ plt.show()
 # | `{"cmd": "get", "key": ...}` | `cmd=get_result rc=0 value=`, followed by the value stored under that key by any rank |
 # | `{"cmd": "barrier_in"}` | `{}` until all ranks have sent it; then `cmd=barrier_out rc=0` to each of them |
 #
-# Ignore a request's other entries, such as `kvsname`. Every key that a rank asks for has been stored. There may be several barriers, one after another, and there may be a single rank.
+# Ignore a request's other entries, such as `kvsname`. Every key that a rank asks for has been stored. There may be several barriers in turn, or a single rank.
 #
 # <details><summary>Hint</summary>
 #
@@ -148,7 +147,7 @@ plt.show()
 # %% [markdown]
 # ### PMIx and torchrun
 #
-# *PMIx*, the successor of PMI, answers the same questions on larger machines, and reports failures. Open MPI and `srun --mpi=pmix` use it. *torchrun* starts the processes of a PyTorch training. One agent runs on each host. All agents know the address of one key-value store, where they agree on the ranks. PyTorch calls this agreement a *rendezvous*; in MPI a [rendezvous](glossary.md#rendezvous) is a way to send. Each agent then gives its processes environment variables, three of which are:
+# *PMIx*, the successor of PMI, answers the same questions on larger machines, and reports failures. Open MPI and `srun --mpi=pmix` use it. *torchrun* starts the processes of a PyTorch training, by an agent on each host. All agents know the address of one key-value store, where they agree on the ranks. (PyTorch calls this a *rendezvous*; MPI's [rendezvous](glossary.md#rendezvous) is a way to send.) Each agent then gives its processes environment variables, such as:
 
 # %%
 script = """
@@ -168,7 +167,7 @@ print(*sorted(said.stdout.splitlines()), sep="\n")
 # %% [markdown]
 # ## Tasks for whoever is free
 #
-# Every row of notebook 01's picture takes 60 rounds. Where tasks differ, fixed shares leave ranks idle. A queue keeps them busy as long as tasks are left: rank 0 hands out tasks, and a worker that is done gets the next. So rank 0 must receive from whichever worker comes first. `source=MPI.ANY_SOURCE` does that, and a `Status` says who sent the message.
+# Where tasks differ, fixed shares leave ranks idle. A queue keeps them busy as long as tasks are left: rank 0 hands out tasks, and a worker that is done gets the next. So rank 0 must receive from whichever worker comes first. `source=MPI.ANY_SOURCE` does that, and a `Status` says who sent the message.
 #
 # > **Predict.** Ranks 1 to 3 work for different times, rank 3 for the shortest. From which ranks does rank 0 get the first, the second and the third result? Type three ranks, such as `"1, 2, 3"`.
 
@@ -237,7 +236,7 @@ def hand_out(tasks, comm):
 check.hand_out(hand_out, cluster=cluster)
 
 # %% [markdown]
-# Each of twelve tasks is a pause, and every third pause is long. In a fixed order (1, 2, 3, 1, …) rank 1 would get all long pauses. Your queue shares them:
+# Twelve tasks are pauses; every third is long. In a fixed order (1, 2, 3, 1, …) rank 1 would get all long ones. Your queue shares them:
 
 # %%
 import time
@@ -272,14 +271,14 @@ print(f"{len(documents)} documents, {sum(map(len, documents)) / 1000:.0f} kB of 
 print(documents[0][:200].rpartition("\n")[0].rstrip(), "…", sep="\n")
 
 # %% [markdown]
-# > **Predict.** Four ranks count. In the MPI program rank 0 adds up the counts of all ranks: how many messages does this take? In MapReduce ranks 1 to 3 ask rank 0 for one document at a time. Each document takes a request and an answer. How many messages beyond these?
+# > **Predict.** Four ranks count. In the MPI program rank 0 adds up the counts of all ranks: how many messages does this take? In MapReduce ranks 1 to 3 ask rank 0 for one document at a time: a request and an answer each. How many further messages does MapReduce need?
 
 # %%
 guess["messages, MPI"] = ...
 guess["further messages, MapReduce"] = ...
 
 # %% [markdown]
-# **MPI**: you decide which rank counts what, which rank adds up, and who sends what to whom.
+# **MPI**: you decide who counts what, who adds up, and who sends what to whom.
 
 # %%
 # %%ranks --trace by_mpi
@@ -316,7 +315,7 @@ further = len(by_mapreduce.messages) - 2 * len(documents)
 guess.answer("further messages, MapReduce", further)
 
 # %% [markdown]
-# In the MPI program ranks 1 to 3 send one message each: their counts. In MapReduce each worker asks once more after the last document, and is told that none is left: a request and an answer for each of three workers. Then a collective (not counted) brings all pairs of a word to one rank. A worker asks when it is free, so none idles while documents are left; and a failed task can be repeated:
+# In the MPI program ranks 1 to 3 send one message each: their counts. In MapReduce each worker asks once more after the last document, and is told that none is left: a request and an answer for each of three workers. Then a collective (not counted) brings all pairs of a word to one rank. A failed task is repeated:
 
 
 # %%
@@ -335,14 +334,8 @@ if rank == 2:
     print(f"my mapper failed {len(failures)} times, and the result is the same")
 
 # %% [markdown]
-# A worker's report of a failure is also its next request, so the scheduler gave rank 2 the same document again until its mapper succeeded. In the MPI program an exception on rank 2 would have left rank 0 waiting for its message. MapReduce fits one pass over much data. MPI fits iterations with much communication, such as training and simulation. The framework's scheduler is a queue such as yours in Exercise 2; it also repeats failed tasks:
-
-# %%
-from helpers import mapreduce as framework
-
-Code(inspect.getsource(framework._schedule), language="python")
-
-# %% [markdown]
+# A worker's report of a failure is also its next request, so the scheduler gave rank 2 the same document again until its mapper succeeded. In the MPI program an exception on rank 2 would have left rank 0 waiting for its message. MapReduce fits one pass over much data. MPI fits iterations with much communication, such as training and simulation. The framework's scheduler is a queue like yours in Exercise 2.
+#
 # ### Exercise 3: in how many documents?
 #
 # *Difficulty ●○○, 5 minutes.* A word's *document frequency* is the number of documents that contain it, however often it occurs in each. Write `mapper_df` and `reducer_df`; words are what `text.split()` gives, such as `The` and `|`.
@@ -448,11 +441,11 @@ for name, way in (("left for Waitall", 1), ("left for Waitall, after Testall", 2
 Markdown("\n".join([*table, "", "(each way's quickest of 15 rounds)"]))
 
 # %% [markdown]
-# Judge by *everything*: 10 % less than in the first way means that computation hid part of the exchange. A short `Waitall` alone proves little, since `Testall` moves bytes, too, and a processor that moves them does not compute. Between machines a network card that moves bytes by itself hides more.
+# Judge by *everything*: if it is 10 % less than in the first way, computation hid part of the exchange. A short `Waitall` proves little: `Testall` moves bytes, too, and a processor that moves bytes does not compute.
 #
 # ### A collective that does not block
 #
-# A non-blocking call can hide the wait for a late rank. `comm.Iallreduce(mine, total)` starts a sum and returns a request; leave both arrays alone until its `Wait` has returned. Below, rank 3 comes 60 ms late to each of two sums. For the first sum the other ranks call `Allreduce` and then compute for 40 ms. For the second they call `Iallreduce`, compute for 40 ms, and then call `Wait`.
+# A non-blocking call can hide the wait for a late rank. `comm.Iallreduce(mine, total)` starts a sum and returns a request; leave both arrays alone until its `Wait` has returned. Below, rank 3 comes 60 ms late to each of two sums. The other ranks first call `Allreduce` and compute for 40 ms; then they call `Iallreduce`, compute for 40 ms, and call `Wait`.
 #
 # > **Predict.** How many ms does rank 0 spend in `Allreduce`, and how many in the `Wait` after `Iallreduce`?
 
@@ -513,7 +506,7 @@ window.Free()
 print("I took tasks", *taken)
 
 # %% [markdown]
-# No rank was a server: rank 0 took tasks, too. Whether a request takes the owner's processor time depends on the library and the network. A network card with RDMA (*remote direct memory access*) changes the memory by itself. Without such a card some libraries wait until the owner calls MPI.
+# No rank was a server: rank 0 took tasks, too. A network card with RDMA (*remote direct memory access*) changes the memory by itself. Without such a card, some libraries wait until the owner calls MPI.
 #
 # **What the sources say.** A blog post of 2018, *Distributed Stochastic Gradient Descent with MPI and PyTorch*, says that in MapReduce the system allocates the work and in MPI the programmer does. Our two programs agree. The post also calls MPI "the lower-level software underneath MapReduce". Google's MapReduce, Hadoop and Spark do not use MPI. They go on when a process dies; an MPI program usually ends.
 #

@@ -1,15 +1,15 @@
 # %% [markdown]
 # # More of SGD: cut the model, save and resume, survive a failure
 #
-# You cut a network over two ranks, save and resume a training, let workers fail, and write elastic averaging as a scheme.
+# An appendix to notebook 02: what else training on several ranks needs.
 #
 # **You will be able to**
 #
 # - say when cutting the model sends less than cutting the batch;
 # - average once for several batches;
-# - write a checkpoint from which training continues to the last bit;
-# - say what a parameter server must store, and what it does about workers that fail;
-# - write elastic averaging as a scheme.
+# - write a checkpoint from which training continues with equal bits;
+# - say what a parameter server must store, and what it does when workers fail;
+# - write elastic averaging as a scheme of the course's training loop.
 #
 # **You need** lessons 1 and 3 of [02](02_sgd_sync_async.ipynb). *Time:* 95 minutes, of which the project takes 40. Each section needs only the set-up. *Cores:* 2 or more. *GPU:* none.
 #
@@ -84,7 +84,7 @@ else:
     dist.send(h.grad, dst=0)
 
 # %% [markdown]
-# Each rank has the gradients of its own layers. Do they equal those of the whole network?
+# Do the gradients of each rank's layers equal the whole network's?
 
 # %%
 # %%ranks --only 0,1
@@ -97,11 +97,11 @@ if rank == 0:
     print(f"a step moves {2 * h.numel() * 4:,} bytes; all gradients are {4 * 61706:,}")
 
 # %% [markdown]
-# Yes. Here the model-parallel step sends a tenth of the gradients' bytes, and more with a larger batch; the data-parallel step always sends gradients of all parameters. But model-parallel ranks wait: rank 1 until $h$ arrives, then rank 0 until $dh$ comes back. Pipelines ([11](11_pipelines.ipynb)) wait less.
+# Yes. Here the model-parallel step sends a tenth of the gradients' bytes, but its bytes grow with the batch. The data-parallel step always sends all gradients. And model-parallel ranks wait: rank 1 until $h$ arrives, then rank 0 until $dh$ comes back. In pipelines ([11](11_pipelines.ipynb)) they wait less.
 #
 # ### Exercise 1: which sends more?
 #
-# *Difficulty ●○○, 5 minutes.* A network is cut in two. The model-parallel step sends `width` activations forwards for each sample, and as many gradients back. The data-parallel step sends one gradient for each of `parameters` parameters. From which batch size $B$ on does the model-parallel step send *more* numbers?
+# *Difficulty ●○○, 5 minutes.* A network is cut in two. For each sample, the model-parallel step sends `width` activations forwards and as many gradients back. The data-parallel step sends one gradient for each of `parameters` parameters. From which batch size $B$ on does the model-parallel step send *more* numbers?
 #
 # <details><summary>Hint</summary>
 #
@@ -127,9 +127,9 @@ print(f"LeNet cut after its convolutions: from B = {more_bytes_from(400, 61_706)
 # %% [markdown]
 # ## Several batches, one average
 #
-# If a batch is too large for a rank's memory, or the link is slow, each rank adds up the gradients of several small batches, and the ranks average only the sums. `DistributedDataParallel` (DDP) has a context for this, `no_sync()`. Below, each rank processes four small batches: first without `no_sync()`, then with the first three inside it. A *hook*, a function that DDP calls for each average, counts them.
+# If a batch is too large for a rank's memory, or the link is slow, each rank adds up the gradients of several small batches, and the ranks average only the sums. For this `DistributedDataParallel` (DDP) has the context `no_sync()`. Below, each rank processes four small batches: first without `no_sync()`, then with the first three inside it. A *hook*, a function that DDP calls for each average, counts the calls.
 #
-# > **Predict.** How many averages does the hook count for the four batches without `no_sync()`, and how many with it?
+# > **Predict.** How many averages does the hook count without `no_sync()`, and how many with it?
 
 # %%
 loud = Prediction("averages without no_sync()", None)  # your number for None
@@ -167,7 +167,7 @@ quiet.answer(counts[True])
 #
 # ### Exercise 2: one average for several batches
 #
-# *Difficulty ●●○, 10 minutes.* Do this without DDP. Every rank has a list `batches` of pairs `(x, y)`. All lists have the same length and all batches the same size, and `loss(model(x), y)` is the mean over a batch. Leave in every `.grad` the gradient averaged over all samples **of all ranks**, and return the model. `sync(model)` replaces every `.grad` by its mean over all ranks: call it once. Never hold the activations of more than one batch: finish the backward pass of a batch before you begin the next. At the beginning every `.grad` is `None`.
+# *Difficulty ●●○, 10 minutes.* Do this without DDP. Every rank has a list `batches` of pairs `(x, y)`. All lists have the same length and all batches the same size, and `loss(model(x), y)` is the mean over a batch. Leave in every `.grad` the gradient averaged over all samples **of all ranks**, and return the model. `sync(model)` replaces every `.grad` by its mean over all ranks: call it once. Finish the backward pass of each batch before you begin the next, so that the activations of only one batch are held. At first every `.grad` is `None`.
 #
 # <details><summary>Hint</summary>
 #
@@ -214,7 +214,7 @@ else:
 # %% [markdown]
 # ## A checkpoint
 #
-# A *checkpoint* is a file from which training can continue. Replicas are equal, so rank 0 saves and all ranks read; a barrier makes them wait until rank 0 has written it. What must the file contain? Here are the constructor and the step of `Run`, one training run:
+# A *checkpoint* is a file from which training can continue. Replicas are equal, so rank 0 saves and all ranks read; a barrier makes them wait for the file. What must the file contain? Here are the constructor and the step of `Run`, a training run:
 
 # %%
 from IPython.display import Code
@@ -229,13 +229,13 @@ Code(
 # *Difficulty ●●○, 12 minutes.* Write two functions.
 #
 # - `state_of(run)` returns what a checkpoint of `run` (a `Run`) must contain, as something that `torch.save` writes and `torch.load` reads: a dictionary of tensors, numbers and `state_dict()`s. It does not change the run.
-# - `go_on_from(run, saved)` gets a **new** run and what was read from the file. The new run has made no step and has other parameters, perhaps another momentum. Change it: its next steps must equal the old run's, to the last bit. Return nothing.
+# - `go_on_from(run, saved)` gets a **new** run and what was read from the file. The new run has made no step and has other parameters, perhaps another momentum. Change it so that its next steps equal the old run's, to the last bit.
 #
 # This must hold after any number of steps (even none), for any network without dropout (BatchNorm included), and when a schedule has changed the rate.
 #
 # <details><summary>Hint</summary>
 #
-# Go through `step` and ask of every name that begins with `self.`: does a step change it, and would a new run have another value? `run.net` and `run.sgd` have `state_dict()` and `load_state_dict(...)`. Loading changes the tensors in place, so the optimizer still holds them.
+# Go through `step` and ask of each name after `self.`: does a step change it, and would a new run have another value? `run.net` and `run.sgd` have `state_dict()` and `load_state_dict(...)`. Loading changes the tensors in place, so the optimizer still holds them.
 #
 # </details>
 
@@ -298,11 +298,11 @@ else:
     print("Exercise 3 first")
 
 # %% [markdown]
-# Each column is a rank. From your checkpoint, training continues to the last bit. Without the position in the data the same samples come again, and the parameters differ.
+# Each column is a rank. From your checkpoint, training continues with equal bits. Without the position in the data the same samples come again, and the parameters differ.
 #
 # ## What a server stores, and when it stops
 #
-# Must a parameter server have a whole model and an optimizer, as a blog post of 2018 says? Flat arrays are enough. This is the server's whole optimizer:
+# Must a parameter server hold a PyTorch model and optimizer, as a blog post of 2018 says? No: flat arrays and this class are enough.
 
 # %%
 from helpers.data_parallel.flat import FlatSGD
@@ -310,7 +310,7 @@ from helpers.data_parallel.flat import FlatSGD
 print(inspect.getsource(FlatSGD))
 
 # %% [markdown]
-# Does it compute what PyTorch's optimizer computes? If so, a server with three workers ends with the parameters of three replicas without a server:
+# If it computes what PyTorch's optimizer does, a server with three workers ends with the parameters of three replicas without a server:
 
 
 # %%
@@ -325,9 +325,9 @@ by_flat_arrays = np.abs(served - cluster.run(without_a_server, timeout=60)[0]).m
 print(f"largest difference after 40 steps: {by_flat_arrays:.1g}")
 
 # %% [markdown]
-# Yes, up to rounding.
+# It does, up to rounding.
 #
-# `Stop` ends a run after a number of seconds, or once the loss (averaged over 20 updates) falls below a value. An asynchronous server decides alone, and tells each worker at its next gradient. Synchronous ranks must stop after the *same* update, or some would wait for ever; so they agree after each update.
+# `Stop` ends a run after a number of seconds, or once the loss (averaged over 20 updates) falls below a value. An asynchronous server decides alone, and tells each worker at its next gradient. Synchronous ranks must stop after the *same* update, or some would wait for ever; so they must agree after each update.
 
 # %%
 free = settings | {"rate": 0.05, "momentum": 0.0}
@@ -339,7 +339,7 @@ for scheme, how in ((MPIAllreduce, settings), (Asynchronous, free)):
         )
 
 # %% [markdown]
-# Workers also fail. In the first run below, worker 1 falls silent in the middle of sending a gradient (a *push*), worker 2 sends gradients that are not finite, and worker 3 sends layers of the wrong shape. In the second run worker 1 says goodbye and leaves.
+# Workers also fail. In the first run below, worker 1 falls silent while it sends a gradient (a *push*), worker 2 sends gradients that are not finite, and worker 3 sends layers of the wrong shape. In the second run worker 1 says goodbye and leaves.
 
 # %%
 import matplotlib.pyplot as plt
@@ -348,7 +348,7 @@ from helpers.data_parallel.schemes.faults import Faulty
 from helpers.plots import style
 
 style.use()
-bad = {1: ("die mid-push", 4), 2: ("nan", 10), 3: ("wrong shape", 25)}
+bad = {1: ("die mid-push", 4), 2: ("nan", 10), 3: ("wrong shape", 25)}  # from which push on
 cases = {"silence and bad gradients": bad, "a goodbye": {1: ("die", 4)}}
 figure, ax = plt.subplots(figsize=(9, 3.6))
 figure.set_label("The server's updates over time, while workers fail in two ways")
@@ -366,19 +366,19 @@ ax.legend()
 plt.show()
 
 # %% [markdown]
-# Silence costs most (the flat stretch): for `patience` (here 1 s) the server waits for the rest of the gradient, and *everybody* waits for the server. Workers 2 and 3 are dismissed, so the solid run ends early. After a goodbye nobody waits. (If a rank's *process* is killed, MPI ends all the others too.)
+# Silence costs most (the flat stretch): for `patience` (here 1 s) the server waits for the rest of the gradient, and *everybody* waits for the server. It dismisses workers 2 and 3, so the solid line stops before 40 updates. After a goodbye nobody waits. (If a rank's *process* is killed, MPI ends all the others too.)
 #
 # ## Project: elastic averaging
 #
-# *Difficulty ●●●, 40 minutes.* Replicas need not be equal all the time. In *elastic averaging* (Zhang, Choromanska, LeCun 2015) each replica $\theta_r$ trains by itself. After every `period` steps, the replicas and a *centre* $c$ pull on each other with strength $\rho$ (`pull`):
+# *Difficulty ●●●, 40 minutes.* In *elastic averaging* (Zhang, Choromanska, LeCun 2015) each replica $\theta_r$ trains by itself. After every `period` steps, the replicas and a *centre* $c$ pull on each other with strength $\rho$ (`pull`):
 #
 # $$d_r = \rho\,(\theta_r - c), \qquad \theta_r \leftarrow \theta_r - d_r, \qquad c \leftarrow c + \sum_r d_r$$
 #
-# Write it as a `Scheme` for the course's training loop. All replicas and the centre begin equal. Every rank keeps a copy of the centre; all copies stay equal. `replica.flat.values` is the tensor of all parameters: change it in place. `step` counts from 0: with `period` 10, the first pull is after step 9.
+# Write it as a `Scheme` for the course's training loop. All replicas and the centre begin equal. Every rank keeps a copy of the centre, and the copies stay equal. `replica.flat.values` is the tensor of all parameters: change it in place. `step` counts from 0: with `period` 10, the first pull is after step 9.
 #
 # <details><summary>Hint</summary>
 #
-# `super().begin(replica)` gives all replicas rank 0's parameters; then `clone` these parameters as the centre. For the centre, the ranks need only the sum of the $d_r$, by `self.comm.Allreduce`, which takes NumPy arrays (`tensor.numpy()`). `MPI` is defined on the ranks.
+# `super().begin(replica)` gives all replicas rank 0's parameters; `clone` them as the centre. To update the centre, add up the $d_r$ by `self.comm.Allreduce`, which takes NumPy arrays (`tensor.numpy()`). `MPI` is defined on the ranks.
 #
 # </details>
 
@@ -411,7 +411,7 @@ class Elastic(Scheme):
 check.elastic(Elastic, cluster=cluster)
 
 # %% [markdown]
-# We train LeNet by synchronous SGD and by your scheme, which sends as many numbers, but only every 10 steps. The replicas differ at the end; the accuracy is rank 0's. (The 150 synchronous steps of 02 end at another accuracy if your `shard` orders the samples.)
+# We train LeNet by synchronous SGD and by your scheme, which sends as many numbers at once, but only every 10 steps. Its replicas differ at the end; the accuracy is rank 0's.
 
 # %%
 for scheme in (MPIAllreduce, Elastic):
@@ -421,11 +421,11 @@ if not check.elastic.passed(Elastic, cluster=cluster):
     print("your scheme does not pull yet: the project first")
 
 # %% [markdown]
-# One run at one rate does not tell which is better: each scheme needs its own best rate, and several seeds.
+# One run at one rate does not tell which is better: each scheme needs its best rate, and several seeds.
 #
-# **References**: Zhang, Choromanska, LeCun (2015), *Deep learning with elastic averaging SGD*. Li et al. (2014), *Scaling distributed machine learning with the parameter server*: servers that survive failures.
+# **References**: Zhang, Choromanska, LeCun (2015), *Deep learning with elastic averaging SGD*. Li et al. (2014), *Scaling distributed machine learning with the parameter server*.
 #
-# **Next**: [10 Train replicas that talk less](10_local_sgd.ipynb) lets replicas train alone for a while.
+# **Next**: [10 Train replicas that talk less](10_local_sgd.ipynb).
 
 # %%
 cluster.stop()

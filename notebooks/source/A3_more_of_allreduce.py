@@ -3,7 +3,7 @@
 #
 # You will watch six of MPI's collectives, write a broadcast for long arrays, choose a link for an allreduce, and predict what a bad placement of ranks costs.
 #
-# **You need** notebook [08](08_allreduce_animation.ipynb). *Time:* 73 minutes, exercises included. Each section needs the set-up alone; the last table needs the first two sections. *Cores:* two or more. *GPU:* none.
+# **You need** notebook [08](08_allreduce_animation.ipynb). *Time:* 73 minutes. Each section needs only the set-up; the last table also needs the first section and *Links*. *Cores:* two or more. *GPU:* none.
 #
 # ## Set-up
 
@@ -44,7 +44,7 @@ cluster = Cluster(n=P.ranks)
 # %% [markdown]
 # ## The six collectives
 #
-# Training uses the six [collectives](glossary.md#collective) of notebook [01](01_mpi_basics.ipynb). Which messages do they send, and in how many steps?
+# Training uses six [collectives](glossary.md#collective) of notebook [01](01_mpi_basics.ipynb). Which messages do they send, in how many steps?
 #
 # | collective | before | after | used for |
 # |---|---|---|---|
@@ -55,7 +55,7 @@ cluster = Cluster(n=P.ranks)
 # | reduce | rank $i$ has $x_i$ | root has $\sum x_i$ | a [parameter server](glossary.md#parameter-server) |
 # | allreduce | rank $i$ has $x_i$ | every rank has $\sum x_i$ | gradients |
 #
-# `helpers.collectives` builds them from sends and receives. We record them on 2, 3 and 4 of your ranks, and simulate 8. Choose a collective from the menu, and press ▶|.
+# `helpers.collectives` builds them from sends and receives. We record them on 2, 3 and 4 of your ranks, and simulate 8. Choose one from the menu; ▶| shows its next step.
 
 # %%
 SIX = ["broadcast", "scatter", "gather", "allgather", "reduce", "tree"]
@@ -63,7 +63,7 @@ recorded = schedules(cluster.run(record, SIX, (4, 3, 2)))
 animate([*recorded, *(model(name, 8) for name in SIX)])
 
 # %% [markdown]
-# *Scatter* and *gather* take $N-1$ steps: in each, the root sends or receives one chunk. *Allgather* takes $N-1$ steps round a ring. *Broadcast* uses a tree: each step doubles the number of ranks that have the data, so $\lceil\log_2 N\rceil$ steps reach every rank. *Reduce* is this tree backwards. The *allreduce* of the menu is a reduce, then a broadcast. Do the results equal MPI's?
+# *Scatter* and *gather* take $N-1$ steps: in each, the root sends or receives one chunk. *Allgather* takes $N-1$ steps round a ring. *Broadcast* uses a tree: each step doubles the number of ranks that have the data, so $\lceil\log_2 N\rceil$ steps reach every rank. *Reduce* is this tree backwards; *allreduce: tree* is a reduce, then a broadcast. Do the results equal MPI's?
 
 # %%
 # %%ranks
@@ -93,7 +93,7 @@ print(f"{sum(same.values())} of {len(same)} equal MPI's")
 # %% [markdown]
 # ### How good is a time? Bus bandwidth
 #
-# Whether a collective's time is good depends on the bytes that each rank must send. Divided by the time $T$, these bytes give the *bus bandwidth*, which NVIDIA's [nccl-tests](https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md) report. With $K$ bytes on each rank it is $\frac{2(N-1)}{N}\,K / T$ for an allreduce, and $\frac{N-1}{N}\,K / T$ for an *all-to-all*, in which every rank sends a different chunk to every other rank. If a collective did nothing but send, its bus bandwidth would be about the rate of a *ring step*, in which every rank sends $K$ bytes to the right. How near does each come? (An allreduce must also add. Times are the best of several.)
+# The bytes that each rank must send, divided by the time $T$, are a collective's *bus bandwidth*, which NVIDIA's [nccl-tests](https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md) report. With $K$ bytes on each rank it is $\frac{2(N-1)}{N}\,K / T$ for an allreduce, and $\frac{N-1}{N}\,K / T$ for an *all-to-all*, in which every rank sends each other rank a different chunk. A good collective comes near the rate of a *ring step*, in which every rank sends $K$ bytes to the right. How near do these two come? (An allreduce must also add.)
 
 # %%
 # %%ranks
@@ -115,11 +115,11 @@ if rank == 0:
               f"{bus * step / K:.0%} of the ring step's")  # fmt: skip
 
 # %% [markdown]
-# The percentages answer: on our machine, both stay well below the ring step.
+# On our machine, both stay well below the ring step (see the percentages).
 #
 # ### The same bits on every rank
 #
-# A floating-point sum depends on the order of adding, so two *algorithms* may differ in the last digits. But all *ranks* must get the same bits, or their copies of the model differ. Does each algorithm give all ranks the same bits?
+# A floating-point sum depends on the order of adding, so two *algorithms* may differ in the last digits. But all *ranks* must get the same bits, or their copies of the model differ. Does every algorithm of 08 ensure this?
 
 # %%
 # %%ranks
@@ -135,13 +135,13 @@ if rank == 0:
     print(f"equal bits on all ranks: {sum(equal)} of {len(equal)} algorithms")
 
 # %% [markdown]
-# Yes. In chain, tree, ring and two levels, one rank finishes the sum of a chunk, and the other ranks get copies. In recursive doubling both partners add the same two numbers, and $a + b = b + a$ to the last bit.
+# Yes, all five here. In chain, tree, ring and two levels, one rank finishes the sum of a chunk, and the other ranks get copies. In recursive doubling both partners add the same two numbers, and $a + b = b + a$ to the last bit.
 #
 # ### Exercise 1: a broadcast for long arrays
 #
 # A broadcast by a tree has few steps, but rank 0 sends the whole array in each. A broadcast *in chunks* has two parts: rank 0 sends chunk $i$ to rank $i$, as in *scatter*; then the chunks go round the ring, as in the second half of the ring allreduce.
 #
-# > **Predict.** Four ranks broadcast $K$ bytes. How many times $K$ does rank 0 send by the tree, and in chunks? Which is faster on your machine for 4 MB, "tree" or "yours" (in chunks)?
+# > **Predict.** Four ranks broadcast $K$ bytes. How many times $K$ does rank 0 send by the tree, and in chunks? Which is faster here for 4 MB, "tree" or "yours" (in chunks)?
 
 # %%
 guess["sent by rank 0 ÷ K, tree"] = ...
@@ -149,11 +149,11 @@ guess["sent by rank 0 ÷ K, in chunks"] = ...
 guess["the faster broadcast of 4 MB"] = ...
 
 # %% [markdown]
-# *Difficulty ●●○, 12 minutes.* Write the broadcast in chunks, with sends and receives alone. On rank 0 the array `work` holds the numbers; on the other ranks its content does not matter. The number of ranks, $N$, divides the length of `work`. Every rank returns `work`, filled in, or a new array with rank 0's numbers. Only rank 0 may send more than $N - 1$ chunks.
+# *Difficulty ●●○, 12 minutes.* Write the broadcast in chunks, with sends and receives alone. On rank 0 the array `work` holds the numbers; on other ranks its content does not matter. The number of ranks, $N$, divides its length. Every rank returns `work`, filled in, or a new array with rank 0's numbers. Only rank 0 may send more than $N - 1$ chunks.
 #
 # <details><summary>Hint</summary>
 #
-# After the scatter, rank $i$ has chunk $i$ in its place. In step $s$ of the ring, rank $r$ sends chunk $r - s$ (modulo $N$) to the right. The chunks of `np.split(work, n)` are views of `work`. Rank 0 need not send anything to itself.
+# After the scatter, rank $i$ has chunk $i$ in its place. In step $s$ of the ring, rank $r$ sends chunk $r - s$ (modulo $N$) to the right. The chunks of `np.split(work, n)` are views of `work`. Rank 0 sends nothing to itself.
 #
 # </details>
 
@@ -219,11 +219,11 @@ if check.long_broadcast.passed(long_broadcast, cluster=cluster):
     guess.answer("the faster broadcast of 4 MB", faster)
 
 # %% [markdown]
-# The tree takes $\lceil\log_2 N\rceil$ steps of $K$ bytes, the broadcast in chunks $2(N-1)$ steps of $K/N$ bytes. In the model chunks win for long arrays. On your machine, where ranks share cores and memory, they may lose.
+# Left: rank 0 sends $2K$ by the tree, $1.5K$ in chunks. The tree takes $\lceil\log_2 N\rceil$ steps of $K$ bytes, chunks take $2(N-1)$ steps of $K/N$ bytes, so by the model chunks win for long arrays. On your machine (right), where ranks share cores and memory, they may lose.
 #
 # ## Links
 #
-# What are α and β of the links between GPUs, and between machines? **PCIe** joins a processor to its devices by parallel *lanes*. **NVLink** joins GPUs directly. **InfiniBand** and **Ethernet** join machines. **RDMA** lets a network card read and write another machine's memory without its processor (**RoCE**: RDMA over Ethernet). The table predicts a ring allreduce of 102 MB over eight ranks. Among its sources, *NCCL* is a table in the code of NVIDIA's library (`hwLat` in `tuning.cc`, version 2.10), and *Tian 2019* a lecture whose claims we examine.
+# What are α and β of the links between GPUs, and between machines? **PCIe** joins a processor to its devices by parallel *lanes*. **NVLink** joins GPUs directly. **InfiniBand** and **Ethernet** join machines. **RDMA** lets a network card read and write another machine's memory without its processor (**RoCE**: RDMA over Ethernet). The table predicts a ring allreduce of ResNet-50's gradient (102 MB) over eight ranks. Its source *NCCL* is NVIDIA's `tuning.cc` (`hwLat`, version 2.10); *Tian 2019* is a lecture whose claims we examine.
 
 # %%
 gamma = max(cluster.run(measure.addition))
@@ -237,7 +237,7 @@ for link in links:
 Markdown("\n".join(rows))
 
 # %% [markdown]
-# Networks are sold in *bits* per second: "100G" is 12.5 GB/s. The lecture gives "985 MiB/s" for a lane of PCIe 3.0, in the wrong unit. A lane transfers $8\cdot10^9$ bits a second, and 128 of every 130 bits are data:
+# Networks are sold in *bits* per second: "100G" is 12.5 GB/s. The lecture gives a lane of PCIe 3.0 "985 MiB/s", in the wrong unit: a lane transfers $8\cdot10^9$ bits a second, 128 of every 130 of them data.
 
 # %%
 lane = 8e9 * 128 / 130 / 8  # bytes per second
@@ -246,11 +246,11 @@ print(f"{lane / 1e6:.0f} MB/s = {lane / 2**20:.0f} MiB/s")
 # %% [markdown]
 # ### Exercise 2: the rate to ask for
 #
-# *Difficulty ●●○, 10 minutes.* A ring of $N$ ranks (two or more) should allreduce $K$ bytes in `seconds` seconds. Which rate must its links have at least, in *bits* a second? Every message has a latency of `alpha` seconds. Of the bits on a link only the share `data` belongs to the array: 128/130 on a lane of PCIe 3.0. Leave γ out. If no rate is enough, return `math.inf`.
+# *Difficulty ●●○, 10 minutes.* A ring of $N$ ranks (two or more) should allreduce $K$ bytes in `seconds` seconds. Which rate must its links have at least, in *bits* a second? Every message has a latency of `alpha` seconds. Only the share `data` of a link's bits belongs to the array: 128/130 on a lane of PCIe 3.0. Additions (γ) take no time. If no rate is enough, return `math.inf`.
 #
 # <details><summary>Hint</summary>
 #
-# Divide the time by the number of steps of the ring, $2(N-1)$. Subtract the latency from the time of a step. In what is left, a rank sends a chunk of $K/N$ bytes. What if nothing is left?
+# Divide the time by the ring's $2(N-1)$ steps and subtract the latency. In the time that is left, a rank sends a chunk of $K/N$ bytes. What if no time is left?
 #
 # </details>
 
@@ -270,7 +270,7 @@ def rate_for(seconds, N, K, alpha, data):
 check.rate_for(rate_for)
 
 # %% [markdown]
-# Which links of the table let eight ranks allreduce the gradient of 102 MB in 50 ms? (We take the table's rates as rates of data: `data` is 1.)
+# Which links let eight ranks allreduce 102 MB in 50 ms? (The table's rates are of data, so `data` is 1.)
 
 # %%
 in_time = 0.05  # s; try others
@@ -282,7 +282,7 @@ if check.rate_for.passed(rate_for):
         print(f"{link.name:21} has {has / 1e9:8.4g}, needs {needed / 1e9:5.3g}: {verdict}")
 
 # %% [markdown]
-# Does your rate keep its promise? A ring over four hosts, one rank each, should allreduce 1 MB in 0.2 s. The cell emulates links with your function's rate, and measures. (We assume α = 0.1 ms; `data` is the share that packet headers leave.)
+# Is your rate enough? A ring over four hosts, one rank each, should allreduce 1 MB in 0.2 s. The cell emulates links of your rate, and measures. (We assume α = 0.1 ms; `data` is the share that packet headers leave.)
 
 # %%
 network = Network(hosts=4, rate=100e6)  # 100 Mbit/s
@@ -299,19 +299,19 @@ if check.rate_for.passed(rate_for):
         print(f"No hosts here ({error}).")
 
 # %% [markdown]
-# Nearly: on our machine, the ring is late by the percentage above.
+# Nearly: on our machine, the ring was a few per cent late.
 #
 # ## Where ranks sit
 #
-# Let each host have two ranks. In the placement *block*, ranks 0 and 1 share a host, and of these two only rank 1 sends to another host. In *cyclic*, neighbours on the ring sit on different hosts, so every rank sends to another host. How much longer does a ring allreduce take?
+# Let each host have two ranks. In *block* placement, ranks 0 and 1 share a host, and of the two only rank 1 sends to another host. In *cyclic*, neighbours on the ring sit on different hosts, so every rank sends to another host. How much longer does a cyclic ring's allreduce take?
 #
 # ### Exercise 3: a ring on hosts
 #
-# *Difficulty ●●○, 15 minutes.* In a ring rank $r$ sends to rank $(r+1) \bmod N$. `hosts` names the host of each rank, two hosts at least: `(0, 0, 1, 1)` is block, `(0, 1, 0, 1)` is cyclic. Return the seconds that an allreduce of $K$ bytes takes by this ring. A host's link carries `payload` bytes a second each way. Each step costs `alpha` seconds, however many messages it has. Messages inside a host and additions cost nothing.
+# *Difficulty ●●○, 15 minutes.* In a ring rank $r$ sends to rank $(r+1) \bmod N$. `hosts` names the host of each rank, two hosts at least: `(0, 0, 1, 1)` is block, `(0, 1, 0, 1)` is cyclic. Return the seconds of this ring's allreduce of $K$ bytes. A host's link carries `payload` bytes a second each way. Each step costs `alpha` seconds, however many messages it has. Messages inside a host and additions cost nothing.
 #
 # <details><summary>Hint</summary>
 #
-# How many steps does the ring take, there and back again, and how long is a chunk? All steps are alike. For each host count the ranks whose right neighbour sits on another host. The largest count is the number of chunks that the busiest link carries in each step.
+# How many steps do both halves of the ring allreduce take, and how long is a chunk? All steps are alike. For each host count the ranks whose right neighbour sits on another host. The largest count is the number of chunks that the busiest link carries in each step.
 #
 # </details>
 
@@ -334,7 +334,7 @@ my_rate, my_size = 50e6, 500_000  # bit/s, bytes
 check.ring_on_hosts(ring_on_hosts)
 
 # %% [markdown]
-# The next cell emulates `my_hosts` hosts with both placements, and compares the measured times with your function's. (α comes from a record.)
+# The next cell emulates both placements, and compares measured times with your function's. (α comes from a record.)
 
 # %%
 alpha = on_hosts.recorded(100e6, [1_048_576])[0].alpha
@@ -359,7 +359,7 @@ claims.evidence("A3-placement")
 # %% [markdown]
 # ### More and more hosts
 #
-# Which algorithm's time grows least with the number of hosts? Markers are recorded times for 256 KB at 100 Mbit/s; lines are predictions.
+# Which algorithm's time grows least with the number of hosts? The times were recorded for 256 KB at 100 Mbit/s; both axes are logarithmic.
 
 # %%
 counts, grown, model_says = on_hosts.growing(rate=100e6)
@@ -373,7 +373,7 @@ for said, ms in (("by the model", model_says["ring"]), ("measured", grown["ring"
     )
 
 # %% [markdown]
-# The ring's time grows least. Each of its ranks sends $K$ bytes on two hosts, $1.75\,K$ on eight, and always less than $2K$. In tree and recursive doubling, the busiest rank's bytes grow without limit. Recursive doubling needs two more steps with 3 or 6 hosts (no powers of two). On eight hosts all three take longer than the model says.
+# The ring's. Each of its ranks sends $K$ bytes on two hosts, $1.75\,K$ on eight, and always less than $2K$. In tree and recursive doubling, the busiest rank's bytes grow without limit. Recursive doubling needs two more steps with 3 or 6 hosts (no powers of two). On eight hosts all three take longer than the model says.
 #
 # ## What the sources say, what we measured
 
@@ -394,8 +394,8 @@ Markdown("\n".join(table))
 # %% [markdown]
 # **References**
 #
-# - Z. Tian, *Introduction to Computation Technologies in Deep Learning*, 2019: the lecture whose claims are examined.
-# - [NCCL's tuning.cc](https://github.com/NVIDIA/nccl/blob/master/src/graph/tuning.cc): the cost model of a library in use.
+# - Z. Tian, *Introduction to Computation Technologies in Deep Learning*, 2019: the lecture.
+# - [NCCL's tuning.cc](https://github.com/NVIDIA/nccl/blob/master/src/graph/tuning.cc): its cost model.
 #
 # **Next**: [02 Train on several ranks: synchronously and asynchronously](02_sgd_sync_async.ipynb).
 

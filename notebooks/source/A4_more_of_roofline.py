@@ -1,15 +1,15 @@
 # %% [markdown]
 # # Put the layers of a network under the roof
 #
-# An appendix to [notebook 07](07_roofline.ipynb): which layers of a network does memory slow down, and what helps?
+# An appendix to notebook 07: which layers of a network does memory slow down, and what helps?
 #
 # **You will be able to**
 #
-# - compute the smallest batch at which arithmetic, not memory, limits a layer, and how it depends on the number format;
-# - explain why a language model writes an answer more slowly than it reads a prompt;
+# - compute the smallest batch at which arithmetic, not memory, limits a layer, in each number format;
+# - explain why a language model writes more slowly than it reads;
 # - judge a change of a layer by its operations *and* its bytes.
 #
-# **You need** lesson 1 of [notebook 07](07_roofline.ipynb), and [attention](glossary.md#attention) with queries, keys, values and heads. *Time:* 70 minutes. *Cores:* one, and a C compiler. *GPU:* none.
+# **You need** lesson 1 of [07](07_roofline.ipynb), and [attention](glossary.md#attention) with queries, keys, values and heads. *Time:* 70 minutes. *Cores:* one, and a C compiler. *GPU:* none.
 #
 # | symbol | meaning | unit |
 # |---|---|---|
@@ -18,8 +18,9 @@
 # | $n$ | inputs, and outputs, of a layer | |
 # | $C$ | width of a transformer block; channels of a convolution | |
 # | $T$ | tokens in the cache, with the new one | |
-# | $w$, $v$, $R$ | bytes of a weight, of a value; the ridge | bytes; flop/byte |
-# | $k$, $s$, $g$ | a convolution's side of the kernel, stride, groups | |
+# | $w$, $v$ | size of a weight, of a value | bytes |
+# | $R$ | the [ridge point](glossary.md#ridge-point) | flop/byte |
+# | $k$, $s$, $g$ | kernel side, stride and groups of a convolution | |
 #
 # ## Set-up
 
@@ -49,7 +50,7 @@ machine = ceilings()  # measured in less than a minute, once; the result is kept
 # %% [markdown]
 # ## How large must a batch be before arithmetic limits a layer?
 #
-# A layer multiplies a batch $x$ ($B \times n$) by weights ($n \times n$). For one sample it reads all weights and uses each once. Every further sample uses the same weights again, so the layer's intensity rises.
+# A layer multiplies a batch $x$ ($B \times n$) by weights ($n \times n$). For one sample it reads all weights and uses each once. Every further sample uses them again, so the layer's intensity rises.
 #
 # ### Exercise 1: the least batch
 #
@@ -91,7 +92,7 @@ print(f"arithmetic limits the layer from B = {least or '–'}, by your formula")
 draw.interactive(*machine.lines(1), some + mine)
 
 # %% [markdown]
-# A batch of 1 stands far left: two operations for each weight of 4 bytes. Your least batch, *yours*, stands just right of the ridge. Near the ridge, a real kernel usually stays below both lines, so a larger batch can still raise its performance. With weights of $w$ bytes, values of $v$ bytes and the ridge at $R$:
+# A batch of 1 stands far left: two operations for each weight of 4 bytes. Your least batch, *yours*, stands just right of the ridge. There a real kernel usually stays below both lines, so a larger batch can still raise its performance. In the table's symbols:
 #
 # $$I(B) = \frac{2Bn^2}{wn^2 + 2vBn} = \frac{2B}{w + 2vB/n} \qquad I(B) = R \;\text{ at }\; B = \frac{wR}{2\,(1 - vR/n)}$$
 #
@@ -99,9 +100,9 @@ draw.interactive(*machine.lines(1), some + mine)
 #
 # ## Fewer bytes for each number
 #
-# An fp32 number takes half the bytes of an fp64 number, and a vector register holds twice as many.
+# An fp32 number takes half the bytes of an fp64 number, so a vector register holds twice as many.
 #
-# > **Predict.** How many times as large is the least batch in fp64 as in fp32? Now store each weight of the fp32 layer in one byte, and convert it to fp32 before the arithmetic. By which factor does its least batch fall?
+# > **Predict.** How many times as large is the least batch in fp64 as in fp32? Now store each weight of the fp32 layer in one byte, and convert it before the arithmetic. By which factor does the least batch fall?
 
 # %%
 falls = Prediction("least batch in fp64 ÷ in fp32", None)  # your number for None
@@ -123,9 +124,9 @@ if found[0]:
     narrow.answer(found[1] / found[3])
 
 # %% [markdown]
-# From fp64 to fp32, $w$ halves. If the peak doubles, so does $R$, and the least batch stays the same; if the peak more than doubles, the least batch grows. Narrower weights change $w$ alone: 2 bytes halve the least batch, and 1 byte quarters it. (Batches are rounded up, so the printed factor may be less than 4.)
+# From fp64 to fp32, $w$ halves. If the peak doubles, so does $R$, and the least batch stays the same; if the peak more than doubles, the least batch grows. Narrower weights change $w$ alone: 2 bytes halve the least batch, 1 byte quarters it (before rounding up).
 #
-# Does a library do what the roof allows? We time two layers of 34 million operations each. Memory limits the first ($B = 1$, $n = 4096$), arithmetic the second ($B = 64$, $n = 512$).
+# Does a library reach the roof? We time two layers of 34 million operations each. Memory limits the first ($B = 1$, $n = 4096$), arithmetic the second ($B = 64$, $n = 512$).
 #
 # > **Predict.** How many times as fast as `float32` is `bfloat16` in the second layer?
 
@@ -156,19 +157,19 @@ halves.answer(taken[torch.float32].seconds / taken[torch.bfloat16].seconds)
 evidence("A4-half-the-bytes")
 
 # %% [markdown]
-# Now compare `bfloat16` and `float16` with `float32` in your run. In the first layer, half the bytes promise half the time; a kernel may save less, or take longer. In the second layer, `bfloat16` may pass the peak of `float32`: some processors have fast instructions for it. **Fewer bytes raise the roof; measure whether a kernel follows.** (In a row *above the roof*, a cache delivered weights, or memory's roof was measured too low.)
+# Now compare `bfloat16` and `float16` with `float32` in your run. In the first layer, half the bytes promise half the time; a kernel may save less, or even take longer. In the second layer, `bfloat16` may pass `float32`'s peak: some processors have fast instructions for it. **Fewer bytes raise the roof; measure whether a kernel follows.** (*Above the roof*, a cache delivered weights, or memory's roof was measured too low.)
 #
-# Fewer bits cost accuracy: the line *errors* shows the second layer's largest error ÷ its largest result. `bfloat16` has `float32`'s range but 8 significant bits; `float16` has 11, but a small range.
+# Fewer bits cost accuracy: *errors* shows the second layer's largest error ÷ its largest result. `bfloat16` has `float32`'s range but 8 significant bits; `float16` has 11, but a small range.
 #
 # ## Prefill and decode
 #
-# A language model handles a request in two phases. **Prefill** reads the prompt: all its tokens pass through a layer at once, as one large batch. **Decode** writes the answer, a token at a time. To attend to the earlier tokens, decode reads their keys and values from memory: the *KV cache*.
+# A language model handles a request in two phases. **Prefill** reads the prompt: all its tokens pass through a layer at once, as one large batch. **Decode** writes the answer, a token at a time. To attend to earlier tokens, it reads their keys and values from memory: the *KV cache*.
 #
-# In a transformer block of width $C$, six matrices hold $12\,C^2$ weights. Each token costs $24\,C^2$ operations with them, and $4\,C$ operations for each of the $T$ tokens in the cache. In fp32, decoding one token for each of $B$ requests reads the weights once, $48\,C^2$ bytes. For *each* request it also reads a KV cache of $8\,TC$ bytes:
+# In a transformer block of width $C$, six matrices hold $12\,C^2$ weights. Each token costs $24\,C^2$ operations with them, and $4\,C$ operations for each of the $T$ tokens in the cache. In fp32, decoding one token for each of $B$ requests reads the weights once, $48\,C^2$ bytes. For *each* request it reads a KV cache of $8\,TC$ bytes:
 #
 # $$I_\text{decode} = \frac{B\,(24\,C^2 + 4\,TC)}{48\,C^2 + 8\,TC\,B}$$
 #
-# The picture shows these bytes for $C = T = 512$. All requests of a step share the weights, but each has its own keys and values.
+# The picture shows these bytes for $C = T = 512$. The number beside a bar divides it by the tokens of the step.
 
 # %%
 draw.phases(512, 512, (1, 4, 16))
@@ -199,7 +200,7 @@ def enough(C, T, share):
 check.enough_requests(enough)
 
 # %% [markdown]
-# Here `decode` runs a block of the course's transformer for one new token of each request. The last line compares the result with the whole block's last position:
+# Here `decode` runs a block of the course's transformer for one new token of each request. The last line compares its result with prefill's last position:
 
 
 # %%
@@ -253,15 +254,15 @@ if check.enough_requests.passed(enough):
 draw.interactive(*machine.lines(1), phases)
 
 # %% [markdown]
-# Prefill reads the weights once for all $T$ tokens, and stands right of the ridge. Decode for one request reads them for every token, and stands far left. **So for one request, writing a token takes longer than reading one** (last column). More requests move decode to the right, but only up to the limit of exercise 2: each reads its own KV cache. So servers collect requests, and models shrink the cache, by fewer heads for keys and values or fewer bytes for each number.
+# Prefill reads the weights once for all $T$ tokens, and stands right of the ridge. Decode for one request reads them for every token, and stands far left. **So for one request, writing a token takes longer than reading one** (last column). More requests move decode to the right, but only up to the limit of exercise 2. So servers collect requests, and models shrink the cache, by fewer heads for keys and values or fewer bytes a number.
 #
 # ## Designing a layer
 #
-# How much does a convolution layer save if you change its shape? The source, a lecture that we check here, lists smaller kernels, a stride, and *groups*. With $g$ groups, the channels fall into $g$ parts, and an output channel reads only the input channels of its own part. A *depthwise* layer has one group for each channel. After a grouped layer, a *channel shuffle* interleaves the groups, so that the next layer mixes them.
+# How much does a convolution layer save if you change its shape? The source, a lecture that we check here, lists smaller kernels, a stride, and *groups*. With $g$ groups, an output channel reads only the $C/g$ input channels of its own group. A *depthwise* layer has one group for each channel. After a grouped layer, a *channel shuffle* interleaves the groups, so that the next layer mixes them.
 #
 # ### Exercise 3: what a change saves
 #
-# *Difficulty ●●○, 10 minutes.* A convolution with a kernel of side $k_1$ gets side $k_2$, a stride of $s$ (it had 1) and $g$ groups (it had 1). The channels stay, there is no bias, and only the stride changes the number of positions (the padding makes up for the kernel). Return new ÷ old for its operations, its parameters and the numbers in its output.
+# *Difficulty ●●○, 10 minutes.* A convolution with a kernel of side $k_1$ gets side $k_2$, a stride of $s$ (it had 1) and $g$ groups (it had 1). The channels stay, there is no bias, and only the stride changes the number of positions (padding makes up for the kernel). Return new ÷ old for its operations, its parameters and the numbers in its output.
 #
 # <details><summary>Hint</summary>
 #
@@ -305,7 +306,7 @@ others.say()
 draw.interactive(*machine.lines(1), placed)
 
 # %% [markdown]
-# All changes move the layer to the left: they save more operations than bytes. The depthwise layer lands left of the ridge, where even a perfect kernel stays below the peak.
+# All changes move the layer left: they save more operations than bytes. The depthwise layer lands left of the ridge, where even a perfect kernel stays below the peak.
 #
 # The next cell compares your factors with counts, as new ÷ old, and with the source's formulas:
 
@@ -341,13 +342,13 @@ print(f"shuffle: 0 operations, {seconds(moved)}, {moved / served:.0%} of the gro
 others.say()
 
 # %% [markdown] claims="A4-time-operations A4-shuffle"
-# **Time need not follow operations.** In the records (some are folded), it nearly does for the first three changes: their share of the time is 1.1 to 1.4 times their share of the operations. But a depthwise layer keeps 0.8 % of the operations and takes 5 to 25 % of the time. The channel shuffle does no operations, but moves bytes: it adds 3 to 7 % to the grouped layer's time. (The line *shuffle* above has your run's share.)
+# **Time need not follow operations.** In the records (some are folded), it nearly does for the first three changes: their share of the time is 1.1 to 1.4 times their share of the operations. But a depthwise layer keeps 0.8 % of the operations and 5 to 25 % of the time. The channel shuffle does no operations, but moves bytes: it adds 3 to 7 % to the grouped layer's time.
 
 # %%
 display(evidence("A4-time-operations"), evidence("A4-shuffle"))
 
 # %% [markdown]
-# > **Answer.** Memory limits layers that use each loaded number only a few times: small batches, decode, depthwise convolutions. A larger batch helps: arithmetic is the limit from about $wR/2$ samples, so from fewer if weights are narrow. In decode it helps less, since each request reads its own KV cache.
+# > **Answer.** Memory limits layers that use each loaded number only a few times: small batches, decode, depthwise convolutions. A larger batch helps a linear layer: arithmetic limits it from about $wR/2$ samples, so from fewer with narrow weights. In decode it helps less, since each request reads its own KV cache.
 #
 # <details><summary>What the sources say, what we measured</summary>
 #
@@ -362,6 +363,6 @@ display(evidence("A4-time-operations"), evidence("A4-shuffle"))
 # **References**
 #
 # - A. Howard and others, *MobileNets* (2017); X. Zhang and others, *ShuffleNet* (2018): depthwise layers, groups and the shuffle.
-# - R. Pope and others, *Efficiently scaling transformer inference* (2022): prefill, decode and the KV cache, by operations and bytes.
+# - R. Pope and others, *Efficiently scaling transformer inference* (2022): operations and bytes of prefill and decode.
 #
 # **Next**: back to [07](07_roofline.ipynb), lesson 2.

@@ -1,8 +1,6 @@
 # %% [markdown]
 # # Do more with a computation graph: order, repetition, loops, attention, ranks
 #
-# An appendix to [notebook 09](09_computation_graphs.ipynb).
-#
 # **You will be able to**
 #
 # - put a graph in order, and find what it computes twice;
@@ -83,7 +81,7 @@ plt.show()
 #
 # ### Exercise 1: put it in order
 #
-# *Difficulty ●●○, 15 minutes.* Write a topological sort without recursion, which would fail for a chain of 5 000 operators. `outputs` is a list of variables; leave it unchanged. Return a list of the *applications* (uses of an operator) that compute them: each once, and after the applications that make its inputs. `v.maker` is the application that makes the variable `v`, or `None` for an input of the graph. `node.inputs` are the variables that the application `node` reads.
+# *Difficulty ●●○, 15 minutes.* Write a topological sort without recursion, which would fail for a chain of 5 000 operators. `outputs` is a list of variables; leave it unchanged. Return a list of the *applications* (uses of an operator) that compute them: each once, and after the applications that make its inputs. `v.maker` is the application that makes the variable `v`, or `None` for an input of the graph. `node.inputs` are the variables that `node` reads.
 #
 # <details><summary>Hint</summary>
 #
@@ -114,7 +112,7 @@ def my_order(outputs):
 check.topological_order(my_order)
 
 # %% [markdown]
-# We draw 300 random orders for a perceptron's loss and gradients. Where are the library's order and (once it is right) yours?
+# We draw 300 random orders for a perceptron's loss and gradients. Where are the library's order and yours?
 
 
 # %%
@@ -158,7 +156,7 @@ ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3)
 plt.show()
 
 # %% [markdown]
-# The library's order is near the worst. At their peak, most orders hold four arrays of $h$'s size (0.26 MB each), the library's order holds five. Which of the five waits? We delay one operator at a time until just before its first reader:
+# The library's order is near the worst. At their peak, most orders hold four arrays of $h$'s size (0.26 MB each); the library's order holds five. Which of the five waits? We delay one operator at a time until just before its first reader:
 
 
 # %%
@@ -179,17 +177,17 @@ print(f"first read in step {reader}; between them: {between}")
 print(f"delayed: peak {peak(delayed(best, order), wanted) / 1e6:.2f} MB")
 
 # %% [markdown]
-# $\partial L/\partial h$ waits while three operators compute tanh's derivative, $1-h^2$: as with $e^X$, the library makes a product's left operand first. Our solution to Exercise 1 begins with the last output, and with each operator's last operand: 0.84 MB.
+# $\partial L/\partial h$ waits while three operators compute tanh's derivative, $1-h^2$: as with $e^X$, the library makes a product's left operand first.
 #
-# **Answer.** In one that makes large results shortly before they are read: delaying one operator lowers the perceptron's peak by a sixth.
+# **Answer.** In an order that makes large results shortly before they are read: delaying one operator lowers the perceptron's peak by a sixth.
 #
 # ## What is computed twice?
 #
-# If $\partial L/\partial(r\cdot r)=g$, the product rule computes $\partial L/\partial r$ as $g\,r+g\,r$: three operators, of which two are enough. Gradient rules do not look for equal operators. Finding the repeats, *common subexpression elimination*, saves time and memory.
+# If $\partial L/\partial(r\cdot r)=g$, the product rule computes $\partial L/\partial r$ as $g\,r+g\,r$: three operators, of which two are enough. Finding such repeats, *common subexpression elimination*, saves time and memory.
 #
 # ### Exercise 2: nothing twice
 #
-# *Difficulty ●●○, 10 minutes.* Two applications compute the same if their operators are equal (compare `node.operator` with `==`) and they read the same variables in the same order (so $xz$ and $zx$ differ here). An application that reads a repeated application's output counts as reading the first one's output. `node.output` is the variable that `node` makes. Given a topological `order` (leave it unchanged), return a dictionary from each repeated application to the *first* application that computes the same.
+# *Difficulty ●●○, 10 minutes.* Two applications compute the same if their operators are equal (compare `node.operator` with `==`) and they read the same variables in the same order. An application that reads a repeated application's output counts as reading the first one's output. Given a topological `order` (leave it unchanged), return a dictionary from each repeated application to the *first* application that computes the same.
 #
 # <details><summary>Hint</summary>
 #
@@ -218,7 +216,7 @@ def my_sharing(order):
 check.common_subexpressions(my_sharing)
 
 # %% [markdown]
-# How many operators repeat in the gradient of GELU, a smooth ReLU? For the second derivative, we multiply the gradient by a vector `along`, sum, and differentiate again.
+# How many operators repeat in the gradient of GELU, a smooth ReLU?
 
 # %%
 x, along = autodiff.variable("x", shape=(1000,)), autodiff.variable("along", shape=(1000,))
@@ -300,13 +298,13 @@ for name, matrix in (("the recorded matrix", A.value), ("a harder matrix", harde
     print(f"{name}: largest entry of X A − I is {off:.1g}")
 
 # %% [markdown]
-# No: it holds too few rounds. `torch.compile` therefore attaches conditions, *guards*, to each recorded graph (types, shapes), records anew when one fails, and splits the graph where a tensor's value decides, as here.
+# No: it holds too few rounds. So `torch.compile` attaches conditions, *guards* (types, shapes), to each recorded graph, and records anew when one fails. Where a tensor's value decides, as here, it splits the graph.
 #
 # **Answer.** As one operator that contains a step's graph, for any number of steps; or as the steps that ran, for that number only.
 #
 # ## What does FlashAttention recompute?
 #
-# Attention, $O=\operatorname{softmax}(QK^\top)V$ for $n$ queries, makes an $n\times n$ table, far larger than $Q$, $K$ and $V$ for large $n$. (We leave out the usual scaling, which can be multiplied into $Q$.) *FlashAttention* (Dao et al. 2022) never stores the table. The forward pass computes a few rows, uses and discards them, and keeps one number for each row: the logarithm of the sum of its exponentials. With this number the backward pass recomputes any piece of the table from $Q$ and $K$. So it combines *fusion* (a few rows pass through all operators before the next rows begin) with recomputation.
+# Attention, $O=\operatorname{softmax}(QK^\top)V$ for $n$ queries, makes an $n\times n$ table, far larger than $Q$, $K$ and $V$ for large $n$. ($Q$ includes the usual scaling.) *FlashAttention* (Dao et al. 2022) never stores the table. The forward pass computes a few rows, uses and discards them, and keeps one number for each row: the logarithm of the sum of its exponentials. With this number the backward pass recomputes any piece of the table from $Q$ and $K$. So it combines [fusion](glossary.md#fusion) with recomputation.
 #
 # ### Exercise 3: a block, computed again
 #

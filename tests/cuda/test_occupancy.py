@@ -10,8 +10,9 @@ from helpers import cuda
 from helpers.cuda import Module
 from helpers.cuda.gpu import nvrtc
 from helpers.cuda.module import KERNELS
-from helpers.cuda.occupancy import busy, occupancy
+from helpers.cuda.occupancy import busy, by_resident_warps, occupancy
 from helpers.paths import ROOT
+from helpers.records import Row
 
 
 @pytest.mark.skipif(bool(nvrtc.missing()), reason=nvrtc.missing() or "NVRTC is here")
@@ -55,6 +56,12 @@ def test_the_kernels_of_the_notebooks_table_are_recorded():
 def test_occupancy(threads, registers, shared, arch, warps, limit):
     found = occupancy(threads, registers, shared, arch)
     assert (found.warps, found.limit) == (warps, limit)
+
+
+def test_rows_with_few_resident_warps_are_found_by_their_names():
+    names = ("a<2>", "a<2>, 8 resident warps", "b, 16 resident warps", "a<2>, 64 resident warps")
+    _, eight, sixteen, most = rows = [Row(name, 1.0, "µs") for name in names]
+    assert by_resident_warps(rows) == {"a<2>": {8: eight, 64: most}, "b": {16: sixteen}}
 
 
 def test_occupancy_refuses_what_is_impossible():

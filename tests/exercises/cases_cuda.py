@@ -65,6 +65,18 @@ TREE = """for (int half = 32; half > 0; half /= 2) {
         __syncthreads();
         if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
     }"""
+PACKED = """
+__global__ void packed_sum(const float *x, float *total) {
+    __shared__ float part[256];
+    int t = threadIdx.x;
+    part[t] = x[blockIdx.x * 256 + t];
+    for (int s = 1; s < 256; s *= 2) {
+        __syncthreads();
+        %s
+    }
+    if (t == 0) total[blockIdx.x] = part[0];
+}
+"""
 MINE = """
 __global__ void my_convolution(const float *image, const float *filter, float *out, int height,
                                int width) {
@@ -199,6 +211,20 @@ CASES = {
             "for (int k = 0; k < 64; k++) sum += x[blockIdx.x * 64 + k]; part[0] = sum; }",
             SUM % "__syncthreads(); if (threadIdx.x) atomicAdd(&part[0], part[threadIdx.x]); "
             "__syncthreads();",
+        ],
+    ),
+    "packed_sum": Case(
+        right=PACKED % "if (2 * s * t < 256) part[2 * s * t] += part[2 * s * t + s];",
+        also=[
+            PACKED
+            % "int left = 2 * s * t; if (t < 128 / s) atomicAdd(&part[left], part[left + s]);",
+            PACKED % "if (t < 128 / s) part[t] += part[t + 128 / s];",  # other pairs, as few passes
+        ],
+        wrong=[
+            PACKED % "if (t % (2 * s) == 0) part[t] += part[t + s];",  # right, in 47 passes
+            PACKED % "if (2 * s * t <= 256) part[2 * s * t] += part[2 * s * t + s];",
+            PACKED % "for (int j = 0; t == 0 && j < 256; j += 2 * s) part[j] += part[j + s];",
+            PACKED % "if (s * t < 256) part[s * t] += part[s * t + s];",
         ],
     ),
     "my_convolution": Case(

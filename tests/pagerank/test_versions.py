@@ -49,7 +49,7 @@ def test_weights_count(name):
 
 @pytest.mark.skipif(has_dgl(), reason="DGL imports here")
 def test_without_dgl_its_version_says_what_to_do():
-    with pytest.raises(ImportError, match="scatter"):
+    with pytest.raises(ImportError, match="version 0s computes the same"):
         VERSIONS["dgl"](GRAPH)
 
 
@@ -68,6 +68,7 @@ def test_bytes_moved():
     double = VERSIONS["csr"](GRAPH, "float64")
     assert double.bytes_moved == 12 * e + 20 * n
     assert (double.row, VERSIONS["csr"](GRAPH).row) == ("4d", "4")
+    assert (double.label, VERSIONS["scatter"](GRAPH).label) == ("4d CSR", "0s messages")
 
 
 def test_dense_that_does_not_fit_says_so():

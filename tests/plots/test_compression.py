@@ -44,6 +44,9 @@ def test_links_draw_what_got_there():
     assert exact.get_ydata().tolist() == [2.0, 40.0]
     assert sign.get_ydata().tolist() == [3.0]
     assert not set(exact.get_xdata()) & set(sign.get_xdata())  # side by side
+    marks = [*exact.get_xydata(), *sign.get_xydata()]
+    assert [text.xy for text in ax.texts] == [tuple(mark) for mark in marks]
+    assert [text.get_text() for text in ax.texts] == ["2", "40", "3"]  # seconds
     predicted = [line.get_ydata() for line in ax.lines if line.get_marker() == "_"]
     frames = 1514 / 1448  # headers
     seconds = [

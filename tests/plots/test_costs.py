@@ -39,6 +39,15 @@ def test_predictions_differ_in_more_than_colour(ax):
     assert len(set(patterns)) == 3
 
 
+def test_equal_times_stand_side_by_side_beside_lines(ax):
+    both = {"ring": [1, 2], "tree": [1, 2], "chain": [1, 2]}
+    costs.times_by_size([10, 100], both, both, ax)
+    ring, tree, chain = (line.get_xdata() for line in ax.lines[1::2])
+    assert list(tree) == [10, 100]
+    assert all(ring < tree)
+    assert all(tree < chain)
+
+
 def test_a_prediction_at_many_sizes_is_drawn_at_those(ax):
     many = costs.fine([10, 1000])
     costs.times_by_size([10, 1000], {"ring": [1, 2]}, {"ring": [3.0] * len(many)}, ax, at=many)

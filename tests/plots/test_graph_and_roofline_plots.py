@@ -113,6 +113,19 @@ def test_the_axis_of_performance_has_several_ticks(peak, ticks, unit):
     assert f">{unit}</text>" in page
 
 
+def test_the_time_of_a_narrow_plateau_stands_beside_it():
+    sizes = 2.0 ** np.arange(12, 25)
+    found = [
+        {"seconds": 2e-9, "capacity": 2.0**17},
+        {"seconds": 2e-8, "capacity": 2.0**18},  # too narrow for its text
+        {"seconds": 1e-7, "capacity": np.inf},
+    ]
+    times = [2e-9 if n < 2**17 else 2e-8 if n < 2**18 else 1e-7 for n in sizes]
+    ax = roofs.latency(list(zip(sizes, times, strict=True)), found)
+    assert [text.xy for text in ax.texts][1] == (2.0**8, pytest.approx(20))  # KiB, ns
+    assert [text.get_ha() for text in ax.texts] == ["center", "left", "center"]
+
+
 def test_bandwidths_of_one_thread_are_hollow_and_others_filled_and_named_once():
     kinds, threads = ("read", "copy", "triad"), (1, 4)
     rows = [

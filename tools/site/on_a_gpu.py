@@ -7,56 +7,17 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from helpers import records
 from helpers.claims.recorded import day
+from helpers.cuda.occupancy import by_resident_warps
 from helpers.paths import GPU_RECORDS
+from tools.site.gpu_tasks import TASKS, WHY, task_of
 from tools.site.ratios import picture, times
 
 LARGEST = 16384  # rows and columns of the image
 ENDS = (3, 11)  # filters of the picture
 CUDNN = "torch conv2d (cuDNN, fp32)"
 LIBRARIES = {CUDNN: "cuDNN", "CuPy ndimage.correlate": "CuPy"}
-MATRIX, NUMBERS = "{side:,} × {side:,} numbers", "{numbers:,} numbers"
-COPY, TURN, PRODUCT = f"Copy {MATRIX}", f"Transpose {MATRIX}", f"Multiply two matrices of {MATRIX}"
-SUM, SCAN = f"Sum {NUMBERS} in blocks of {{block}}", f"Scan {NUMBERS} in blocks of {{block}}"
-COUNT = "Histogram of {bytes:,} bytes with {values} different values"
-TASKS = {
-    "copy_along_rows": (COPY, "neighbouring threads in a row"),
-    "copy_along_columns": (COPY, "neighbouring threads in a column"),
-    "transpose": (TURN, "tiles of 32 × 32, each row padded by {PAD}"),
-    "square_product<16>": (PRODUCT, "tiles of 16 × 16, one output a thread"),
-    "square_product<32>": (PRODUCT, "tiles of 32 × 32, one output a thread"),
-    "coarse_product<2>": (PRODUCT, "tiles of 16 × 32, 2 outputs a thread"),
-    "coarse_product<4>": (PRODUCT, "tiles of 16 × 64, 4 outputs a thread"),
-    "register_product<2>": (PRODUCT, "tiles of 32 × 32, 2 × 2 outputs a thread"),
-    "register_product<4>": (PRODUCT, "tiles of 64 × 64, 4 × 4 outputs a thread"),
-    "interleaved_sum": (SUM, "working threads far apart"),
-    "packed_sum": (SUM, "working threads together, their numbers far apart"),
-    "halved_sum": (SUM, "working threads and their numbers together"),
-    "shuffled_sum": (SUM, "shuffles within a warp"),
-    "scan_steps": (SCAN, "Hillis and Steele, PAD = {PAD}"),
-    "scan_tree": (SCAN, "Blelloch, PAD = {PAD}"),
-    "direct_histogram": (COUNT, "bins in global memory"),
-    "own_histogram": (COUNT, "bins of each block in shared memory"),
-}
-"""Which task each kernel does, and how; a record's parameters are filled in."""
-WHY = {
-    COPY: "A warp that reads along a column touches a sector of 32 bytes for each number (see "
-    "*What the GPU's memory moved*, below).",
-    TURN: "A padded tile has no bank conflicts.",
-    PRODUCT: "For a multiply-add, a thread with one output reads 2 numbers of shared memory, "
-    "1.5 and 1.25 in `coarse_product`, 1 and 0.5 in `register_product`.",
-    SUM: "Shuffles need the fewest passes through shared memory, and a single barrier. The GPU "
-    "counted as many passes for `packed_sum` as for `interleaved_sum`: we do not know why "
-    "`packed_sum` takes longer.",
-    SCAN: "Only the tree has bank conflicts, which PAD = 1 removes.",
-    COUNT: "`direct_histogram` needs an atomic in global memory for each byte, `own_histogram` "
-    "only 256 for each block. If all bytes are equal, all threads of a block add to one bin in "
-    "shared memory; we do not know why that takes no longer.",
-}
-"""Why the fastest kernel of a task is faster than the others, as notebooks 14 and 15 show.
-
-Below the last task of a kind.
-"""
 ABSENT = "–"
+OTHERS = """Kernels of notebooks [14](notebooks/14_cuda_bytes_and_shapes.ipynb) and [15](notebooks/15_cuda_threads_that_meet.ipynb) ran beside PyTorch's function for the same task, in single precision. Every result agreed with PyTorch's. Sums and scans stay within a block, PyTorch's too. *Times as fast* divides PyTorch's time by the kernel's. With PAD = 1, arrays in shared memory skip a word after every 32, so that fewer threads want the same bank."""  # noqa: E501
 ByGPU = dict[str, tuple[records.Row, ...]]
 ByKernel = dict[str, records.Row]  # one kernel, by GPU
 
@@ -99,7 +60,7 @@ def _overview(newest: Mapping[str, ByGPU]) -> str:
     for gpu, found in newest["kernels"].items():
         for row in found:
             if row.ratio and row.name in TASKS:
-                task = re.sub(r" (of )?[\d,]+ (× [\d,]+ )?(numbers|bytes)", "", _task(row)[0])
+                task = re.sub(r" (of )?[\d,]+ (× [\d,]+ )?(numbers|bytes)", "", task_of(row)[0])
                 rows.setdefault(task, {}).setdefault(_short(gpu), []).append(1 / row.ratio)
     if not rows:
         return ""
@@ -121,13 +82,6 @@ def _overview(newest: Mapping[str, ByGPU]) -> str:
     return (
         f"Kernels of ours that are faster than PyTorch's function: {'; '.join(parts)}.\n\n{shown}"
     )
-
-
-def _task(row: records.Row) -> tuple[str, str]:
-    """Return the task of a kernel, and how it does it."""
-    task, how = (text.format_map(row.parameters) for text in TASKS[row.name])
-    task = task.replace(" with 1 different values", ", all equal")
-    return task, how.replace("each row padded by 0", "not padded")
 
 
 def _table(head: Sequence[str], body: Iterable[Iterable[object]]) -> str:
@@ -197,7 +151,7 @@ def _kernels(by_gpu: ByGPU) -> str:
         for row in rows:
             if row.name not in TASKS:
                 continue
-            task, how = _task(row)
+            task, how = task_of(row)
             tasks.setdefault(task, {}).setdefault((f"`{row.name}`", how), {})[gpu] = row
     heads = [text for gpu in map(_short, by_gpu) for text in (f"{gpu}, ms", "times as fast")]
     parts = []
@@ -228,16 +182,13 @@ def _few_warps(by_gpu: ByGPU) -> list[str]:
     """Return the times of products with fewer resident warps; nothing if no record has them."""
     tables, side = [], 0
     for gpu, rows in by_gpu.items():
-        times_of: dict[str, dict[int, float]] = {}
-        for row in rows:
-            if found := re.fullmatch(r"(\S+), (\d+) resident warps", row.name):
-                times_of.setdefault(found[1], {})[int(found[2])] = row.value / 1e3
-                side = row.parameters["side"]
-        warps = sorted({number for there in times_of.values() for number in there})
-        body = [
-            [f"`{name}`", *(f"{there[n]:.2f}" if n in there else "no room" for n in warps)]
-            for name, there in times_of.items()
-        ]
+        found = by_resident_warps(rows)
+        warps = sorted({number for there in found.values() for number in there})
+        body = []
+        for name, there in found.items():
+            body.append([f"`{name}`"])
+            body[-1] += [f"{there[n].value / 1e3:.2f}" if n in there else "no room" for n in warps]
+            side = there[warps[0]].parameters["side"]
         tables += [_table([f"{_short(gpu)}: resident warps", *warps], body)] if body else []
     text = (
         f"Products of {side:,} × {side:,} numbers, with shared memory that nobody uses: it leaves "
@@ -246,9 +197,6 @@ def _few_warps(by_gpu: ByGPU) -> list[str]:
         "most outputs needs the fewest warps to come near that time."
     )
     return ["### Fewer resident warps", text, *tables] if tables else []
-
-
-OTHERS = """Kernels of notebooks [14](notebooks/14_cuda_bytes_and_shapes.ipynb) and [15](notebooks/15_cuda_threads_that_meet.ipynb) ran beside PyTorch's function for the same task, in single precision. Every result agreed with PyTorch's. Sums and scans stay within a block, PyTorch's too. *Times as fast* divides PyTorch's time by the kernel's. With PAD = 1, arrays in shared memory skip a word after every 32, so that fewer threads want the same bank."""  # noqa: E501
 
 
 def _conclusion(kernels: Mapping[tuple[str, str], ByKernel], by_gpu: Iterable[str]) -> str:
@@ -317,6 +265,8 @@ def _two_digits(value: float) -> str:
 
 
 def _pagerank(by_gpu: ByGPU) -> str:
+    from helpers.pagerank.versions import VERSIONS  # imports torch
+
     gpu, rows = next(iter(by_gpu.items()))
     found = [
         r for r in rows if r.name.startswith("iteration") and r.parameters["dtype"] == "float32"
@@ -324,17 +274,15 @@ def _pagerank(by_gpu: ByGPU) -> str:
     graphs = sorted({row.parameters["edges"] for row in found})
     lines: dict[str, dict[int, records.Row]] = {}
     for row in found:
-        method = row.parameters["method"].replace("scatter", "messages")
-        version = f"{row.parameters['version']} ({method})"
-        lines.setdefault(version, {})[row.parameters["edges"]] = row
+        lines.setdefault(row.parameters["method"], {})[row.parameters["edges"]] = row
     body = []
-    for version, there in lines.items():
-        body.append([version])
+    for method, there in lines.items():
+        body.append([f"{VERSIONS[method].number}: {VERSIONS[method].title}"])
         for edges in graphs:
             row = there[edges]
             body[-1] += [f"{1e3 * row.value:.0f}", _two_digits(1e3 * row.peer_value)]
     first = [min(lines, key=lambda name, e=edges: lines[name][e].value) for edges in graphs]
-    fastest = " or ".join(dict.fromkeys(first))
+    fastest = " or ".join(dict.fromkeys(VERSIONS[method].number for method in first))
     on = "both graphs" if len(graphs) == 2 else "these graphs"
     head = [text for edges in graphs for text in (f"{edges:,} links, µs", "its bytes alone, µs")]
     return f"""## PageRank

@@ -52,7 +52,7 @@ export function start(root, data) {
       for (let k = 0; k < array.shape[0] * array.shape[1]; k++) {
         const x = left + (k % array.shape[1]) * size, y = top + Math.floor(k / array.shape[1]) * size;
         const box = draw("rect", { x, y, width: size, height: size, stroke: "#8a8a8a", "stroke-width": .7, "data-testid": `accesses-cell-${array.name}-${k}` }, group);
-        const label = draw("text", { x: x + size / 2, y: y + size / 2 + size * .14, "text-anchor": "middle", "font-size": Math.min(13, size * .4) }, group, "");
+        const label = draw("text", { x: x + size / 2, y: y + size / 2 + size * .14, "text-anchor": "middle", "font-size": Math.min(16, size * .42) }, group, "");
         if (clickable) {
           box.setAttribute("role", "button");
           box.setAttribute("aria-label", place(array, k));
