@@ -162,7 +162,7 @@ def _left(fold: int, ranking: str, count: int, documents: int = 200, **how: Any)
     ranks = {
         "attention": explain.by_attention,
         "gradient × input": explain.by_gradient,
-        "|gradient × input|": lambda net, document: list(
+        "absolute gradient × input": lambda net, document: list(
             map(abs, explain.by_gradient(net, document))
         ),
         "random": explain.at_random(fold),
@@ -329,21 +329,21 @@ CLAIMS = [
         "Hiding words by gradient × input lowers the answer's probability more than hiding them "
         "by its absolute value.",
         left_by,
-        _with(HIDDEN, ours="gradient × input", rival="|gradient × input|"),
+        _with(HIDDEN, ours="gradient × input", rival="absolute gradient × input"),
         "holds",
         LESS,
         "gradient × input",
-        "|gradient × input|",
+        "absolute gradient × input",
     ),
     _hiding(
         "04-attention-unsigned",
         "Hiding words by attention lowers the answer's probability more than hiding them by "
-        "|gradient × input|.",
+        "absolute gradient × input.",
         left_by,
-        _with(HIDDEN, ours="attention", rival="|gradient × input|"),
+        _with(HIDDEN, ours="attention", rival="absolute gradient × input"),
         "holds",
         LESS,
         "attention",
-        "|gradient × input|",
+        "absolute gradient × input",
     ),
 ]
