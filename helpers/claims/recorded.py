@@ -229,6 +229,8 @@ def _effect(given: Mapping) -> list[str]:
     known = [number for number in numbers if number is not None]
     width = (max(known) - min(known)) / 5
     places = max(0, math.ceil(-math.log10(width))) if width else 3
+    if any(end and not round(end, places) for end in numbers[1:]):
+        places += 1  # so that no end is shown as 0
     return ["∞" if one is None else f"{one:+.{places}f}".replace("-", "−") for one in numbers]
 
 

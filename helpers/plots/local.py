@@ -25,10 +25,9 @@ def drift(curves):
     """
     axes = panels(len(curves), figsize=(9.5, 4.8))
     for i, (ax, (name, steps, measured, predicted)) in enumerate(zip(axes, curves, strict=True)):
-        look = {"color": colour(i), "markevery": max(1, len(steps) // 12)}
-        ax.plot(steps, measured, "-", marker=_MARKERS[i % 5], label=name, **look)
-        if predicted is not None:
-            ax.plot(steps, predicted, "--", marker="", color=BLACK, linewidth=1.8,
+        ax.plot(steps, measured, "-", marker="", color=colour(i), label=name)
+        if predicted is not None:  # wide and beneath: where both agree, both are seen
+            ax.plot(steps, predicted, "-", marker="", color=GREY, linewidth=4, zorder=1.5,
                     label="predicted" if i == len(curves) - 1 else None)  # fmt: skip
         ax.set(xlabel="steps", ylim=(0, None))
     axes[0].figure.set_label("How far replicas are apart, measured and predicted")

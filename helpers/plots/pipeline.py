@@ -102,11 +102,11 @@ def _boxes(ax: Axes, timeline: Timeline, points: float) -> None:
         ems = 0.7 * len(number)  # its width in bold; a W takes 1.1
         for text, wide in ((kind + number, ems + 1.1), (number, ems))[0 if halves else 1 :]:
             # a margin; all boxes of a kind in a lane bear a number, or none
-            size = (shortest[box.rank, kind] * points - 5) / wide
+            size = (shortest[box.rank, kind] * points - 3.5) / wide
             if size > 7:
                 ax.text(
                     (begin + length / 2) * factor, box.rank - 0.05, text,
-                    fontsize=min(11, size), weight="bold", ha="center", va="center",
+                    fontsize=min(12, size), weight="bold", ha="center", va="center",
                     color=ink(COLOURS[kind]), clip_on=True,
                 )  # fmt: skip
                 break

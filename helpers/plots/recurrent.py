@@ -179,8 +179,9 @@ def _column(
         else:  # so strong that a dark theme keeps the hue
             start, width = left + 0.25, 0.25 * max(-1.0, min(1.0, value))
             shade, alpha = style.PURPLE if value > 0 else style.ORANGE, 0.75
-        bar = mpl.patches.Rectangle((start, bottom), width, height, fc=shade, alpha=alpha)
+        # under the number, which it would cross
+        bar = mpl.patches.Rectangle((start, bottom), width, 0.3 * height, fc=shade, alpha=alpha)
         ax.add_patch(bar)
         said = f"{value:.2f}" if gate else f"{value:+.2f}"
-        ax.text(left + 0.25, bottom + height / 2, said, ha="center", va="center")
+        ax.text(left + 0.25, bottom + 0.6 * height, said, ha="center", va="center")
     ax.text(left + 0.25, top - 0.02, name, ha="center", va="center")

@@ -72,10 +72,10 @@ def latency(
     for i, one in enumerate(reported):
         label = "reported by the system" if i == 0 else None
         ax.axvline(one["size"] / 1024, color=GREEN, linestyle=":", linewidth=2.5, label=label)
-    ax.set(xlabel="working set, KiB", ylabel="time of a load, ns", yscale="log")
+    ax.set(xlabel="working set", ylabel="time of a load, ns", yscale="log")
     ax.set_xscale("log", base=2)
     powers = range(round(math.log2(max(sizes[-1] / 1024, 2))) + 1)
-    ticks = [f"{2**k}" if k < 14 else f"{2 ** (k - 10)} MiB" for k in powers[::2]]
+    ticks = [f"{2**k} KiB" if k < 14 else f"{2 ** (k - 10)} MiB" for k in powers[::2]]
     ax.set_xticks([2**k for k in powers[::2]], ticks)
     ax.set_xticks([2**k for k in powers[1::2]], [""] * len(powers[1::2]), minor=True)
     ax.set_xlim(0.8 * sizes[0] / 1024, 1.25 * sizes[-1] / 1024)
@@ -299,7 +299,8 @@ def misses(counts: Mapping[str, Mapping[str, int]]) -> Axes:
         letter, middle = inner[int(np.argmax(changes == change))], places[changes == change].mean()
         note(ax, f"inner loop {letter}", (middle, 0), (0, -26), ha="center", va="top",
              xycoords=("data", "axes fraction"))  # fmt: skip
-    ax.set(ylabel="misses", title="Misses of a small simulated cache")
+    ax.set(ylabel="misses", title="Misses of each loop order")
+    ax.figure.set_label("Misses of a small simulated cache, by the matrix that it missed")
     ax.set_xticks(places, orders)
     ax.legend()
     ax.grid(axis="x", visible=False)

@@ -184,7 +184,10 @@ def _kernels(at: _Frame, data) -> list[str]:
             into = left < end < left + LETTER * len(name)  # from above or below
             stop = middle + into * math.copysign(FONT / 2 + 2, cy - middle)
             parts.append(_line(cx, cy, end, stop, "#777", 1))
-        parts.append(_text(left, middle + 5, name, "start", "#222"))
+        # Letters take less than LETTER: a name at the left ends beside its circle.
+        ends = left + LETTER * len(name) - 3
+        place = (ends, "end") if ends < cx else (left, "start")
+        parts.append(_text(place[0], middle + 5, name, place[1], "#222"))
     for d, place in zip(data, places, strict=True):
         hollow = d["top"] < at.top  # held against a dashed roof
         fill, ring, wide = ("#fff", BLUE, 2) if hollow else (BLUE, "#fff", 1.5)

@@ -37,7 +37,7 @@ def timeline_html(trace: Trace) -> HTML:
     box = 30
     events = _longest(trace.events, lambda e: max(e.duration, (e.done or 0) - e.begin))
     messages = _longest(trace.messages, lambda m: m.end - m.begin)
-    height = top + lane_height * len(lanes) + 34
+    height = top + lane_height * len(lanes) + 40
 
     def x(moment: float) -> str:
         return f"{left + moment * scale:.1f}"

@@ -51,7 +51,7 @@ from helpers.exercises import start_here as check
 Markdown(describe())
 
 # %% [markdown]
-# A [core](glossary.md#core) executes one stream of instructions at a time. (Many processors show each core as two, which share arithmetic units and do less than two real cores.) The table counts the cores that this Python may use: a container or a batch system often allows fewer than the machine has. All processes share the [memory](glossary.md#memory).
+# A [core](glossary.md#core) executes one stream of instructions at a time. (Many processors show each core as two, which share arithmetic units and do less than two real cores.) The table counts the cores that this Python may use: a container or a batch system often allows fewer than the machine has. All processes together must fit into the [memory](glossary.md#memory).
 #
 # Some measurements depend on the installed versions:
 
@@ -150,7 +150,7 @@ check.squares(cluster.run(lambda: mine))
 # %% [markdown]
 # ## Do they really run at the same time?
 #
-# First one process adds numbers in a loop. Then four ranks run the same loop at the same time. In the loop each process reads two clocks: the wall clock, which never stops, and the process clock, which stops while the process has no core. So their difference is the time without a core.
+# First one process adds numbers in a loop. Then four ranks run the whole loop each, at the same time. In the loop a process reads two clocks: the wall clock, which never stops, and the process clock, which stops while the process has no core. So their difference is the time without a core.
 #
 # > **Predict:** what is the time of four ranks ÷ the time of one process? Replace the dots by a number.
 
@@ -216,7 +216,7 @@ print(f"cores {usable_cores()}, ranks {P.ranks}")
 guess.answer("time of four ranks ÷ time of one process", seconds(together) / single)
 
 # %% [markdown]
-# In the second picture, any vertical line meets at most as many bars as you have cores. On two cores the four ranks *take turns*, and need at least twice the time of one process. On four cores or more each lane is one bar, which ends near the dashed line. Other programs take turns, too. (Each time is the best of five.)
+# In the second picture, any vertical line meets at most as many bars as you have cores; where it meets fewer, another program may have had one. On two cores the four ranks *take turns*, and need at least twice the time of one process. On four cores or more each lane is one bar, which ends near the dashed line. (Each time is the best of five.)
 
 # %% [markdown]
 # ### Exercise 3: how long at least?
@@ -254,7 +254,7 @@ else:
 # %% [markdown]
 # ### One job for four ranks
 #
-# So far every rank did the whole work. Now four ranks share it, and in Exercise 4 you decide who does how much.
+# So far every rank did the whole work. Now four ranks share it.
 #
 # > **Predict:** how many times as fast as one process are four ranks that share its work?
 
@@ -311,7 +311,7 @@ if check.shares.passed(shares):
 # | restart the notebook | *Kernel → Restart Kernel*: its ranks end with it |
 # | get a fresh copy of this notebook | `make reset NB=00` in a terminal; your old copy goes to `work/backups` |
 # | read the code behind a call | `report??` in a cell |
-# | read the course without running it | `make html` executes the notebooks and writes pages to `build/html` |
+# | read the course as web pages | `make html` executes the notebooks and writes pages to `build/html` |
 #
 # Your notebooks are copies in the folder `work`, which no update touches. Your predictions and solved exercises are kept beside them, and leave your machine only if you send them to your class's board. The next cell shows them; so does the file `progress.md`.
 

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Let processes work together by messages
 #
-# You will make four processes exchange messages, break such a program on purpose, and measure what a message costs on your machine.
+# You will make four processes exchange messages, break such a program on purpose, and measure what a message costs.
 
 # %% [markdown]
 # ## Set-up
@@ -47,7 +47,7 @@ cluster = Cluster(n=P.ranks)
 # %%ranks --trace first
 from helpers.waiting import meet
 
-meet(comm)  # all ranks begin at one moment
+meet(comm)  # all ranks wait for each other
 if rank == 0:
     comm.send(1, dest=1)
 else:
@@ -60,7 +60,7 @@ arrived_last = cluster.run(lambda: number if rank else None)[-1]
 timeline_html(first)
 
 # %% [markdown]
-# **Point at a box or an arrow.** Each lane is a rank, each box an [MPI](glossary.md#mpi) call, each arrow a message. While a box is hatched, the other rank has not made the matching call yet. `--trace first` recorded this in `first`, just now on your machine.
+# **Point at a box or an arrow.** Each lane is a rank, each box an [MPI](glossary.md#mpi) call, each arrow a message. While a box is hatched, the other rank has not made the matching call yet. With fewer cores than ranks, some ranks begin late. `--trace first` recorded this just now, in `first`.
 #
 # **You will be able to**
 #
@@ -69,7 +69,7 @@ timeline_html(first)
 # - build broadcast, scatter, gather, reduce, allgather and allreduce from sends and receives;
 # - predict how long a message takes, and how much time more ranks save.
 #
-# **You need** notebook [00](00_start_here.ipynb) and some NumPy. *Time:* 150 minutes: three lessons of 44, 46 and 24, and a project of 25. Each lesson and *What breaks* need only the set-up; the last table needs lessons 1 and 2. *Cores:* any number; one core shows no speed-up in lesson 3. *GPU:* none.
+# **You need** notebook [00](00_start_here.ipynb) and some NumPy. *Time:* 150 minutes: three lessons of 44, 46 and 24, *What breaks* 11, and a project of 25 minutes. Each lesson and *What breaks* need only the set-up; the last table needs lessons 1 and 2. *Cores:* any number; one core shows no speed-up in lesson 3. *GPU:* none.
 #
 # | symbol | meaning |
 # |---|---|
@@ -214,7 +214,7 @@ ax.figure.set_label("Send of 8 B, Send of 4 MB and Isend of 4 MB to a rank that 
 plt.show()
 
 # %% [markdown] claims="01-send-waits 01-isend-returns"
-# `Send` of 8 B returned long before rank 1 received: the library copied the bytes. This is an **[eager](glossary.md#eager)** send. `Send` of 4 MB waited (hatched) until rank 1 called `Recv`, and only then moved the bytes. This is a **[rendezvous](glossary.md#rendezvous)**. `Isend` of 4 MB returned at once, and `Wait` waited (hatched).
+# `Send` of 8 B returned long before rank 1 received: the library copied the bytes. This is an **[eager](glossary.md#eager)** send. `Send` of 4 MB waited (hatched) until rank 1 called `Recv`, and only then moved the bytes. This is a **[rendezvous](glossary.md#rendezvous)**. `Isend` of 4 MB returned at once, and `Wait` waited.
 #
 # Eight recorded runs of each size agree. The *effect* is the second column ÷ the third; in brackets is its 95 % interval, from which the [verdict](glossary.md#verdict) follows. *Equal*: the whole interval lies between 1/1.25 and 1.25.
 
@@ -313,7 +313,7 @@ guess.answer("rank 0 waits for rank", P.ranks - 1)
 # %% [markdown]
 # Every rank receives before it sends, so no rank ever sends. Follow the column *waits for* from rank 0: 3, 2, 1, and again 0, a circle.
 #
-# Ranks that wait for each other so that none can go on are in a [deadlock](glossary.md#deadlock). Outside the notebook nothing ends such a program. To find the fault, ask in which call each rank waits, and for which rank.
+# Ranks that wait for each other so that none can go on are in a [deadlock](glossary.md#deadlock). Outside the notebook such a program hangs. To find the fault, ask in which call each rank waits, and for which rank.
 #
 # There are three cures. *Order*: even ranks send first, odd ranks receive first. *Both at once*: `sendrecv` sends and receives in one call. *Requests*: start the send or the receive without blocking. Here is `Sendrecv`, with arrays of 8 MB:
 
@@ -370,15 +370,15 @@ check.shift(shift, cluster=cluster)
 # %% [markdown]
 # ## Lesson 2. How do all ranks get a result, and what does that cost?
 #
-# *46 minutes.* In training, every rank needs the sum of arrays that all ranks computed. Which messages bring it there, in how many steps, and how long does one message take?
+# *46 minutes.* In training, every rank needs the sum of arrays that all ranks computed. Which messages bring the sum to all ranks, in how many steps? How long does one message take?
 #
 # ### Six collectives by hand
 #
 # A [collective](glossary.md#collective) is a pattern of messages so common that MPI has a call for it. *All* ranks of the communicator must make that call. The *root* is the one rank that sends to all others or receives from all others.
 #
-# - **Broadcast**, **scatter**: the root sends every rank the same value, or a different one.
-# - **Gather**, **reduce**: the root gets all values as a list, or combined by `MPI.SUM`, `MPI.MAX` or another operation.
-# - **Allgather**, **allreduce**: every rank gets that list, or the combined value.
+# - **Broadcast**: the root sends every rank the same value. **Scatter**: it sends each rank a value of its own.
+# - **Gather**: the root gets all values as a list. **Reduce**: it gets them combined by `MPI.SUM`, `MPI.MAX` or another operation.
+# - **Allgather**: every rank gets that list. **Allreduce**: every rank gets the combined value.
 
 
 # %%
@@ -426,7 +426,7 @@ def allreduce(value):
 
 
 # %% [markdown]
-# `assert` compares each of the six with MPI's own call:
+# We compare each with MPI's own call:
 
 # %%
 # %%ranks
@@ -464,7 +464,7 @@ for ax, name in zip(axes.flat, got[0], strict=True):
 plt.show()
 
 # %% [markdown]
-# Only the root has the result of gather and reduce; the other ranks get `None` (blank). Does a reduction change the array that goes in? With a *receive buffer*, a separate array for the result, it does not. With `MPI.IN_PLACE` the result replaces the input:
+# Only the root has the result of gather and reduce; the other ranks get `None` (blank). With a *receive buffer*, a separate array for the result, a reduction keeps its input. With `MPI.IN_PLACE` the result replaces the input:
 
 # %%
 # %%ranks
@@ -690,7 +690,7 @@ else:
     print("Exercise 6 first")
 
 # %% [markdown] claims="01-pickling"
-# In the record, an object takes longer than an array of the same size, since it is pickled:
+# In the record, a pickled object takes longer than an array of the same size:
 
 # %%
 claims.evidence("01-pickling")
@@ -744,13 +744,13 @@ def finish(image):
 
 
 # %% [markdown]
-# `render` times the picture on the first $n$ ranks; the others `doze`, which keeps no core busy. It also returns the serial part of rank 0's time, by a clock (`process_time`) that stands still while other programs have the core.
+# `render` times the picture on the first $n$ ranks; the others `doze`, which keeps no core busy. It also returns the serial fraction of rank 0's time, by a clock (`process_time`) that stands still while other programs have the core.
 
 
 # %%
 # %%ranks
 def render(n, height, width):
-    """Return the seconds, and the serial part of rank 0's time with a core."""
+    """Return the seconds, and the serial fraction of rank 0's processor time."""
     group, told = comm.Split(0 if rank < n else 1), None
     if rank < n:
         group.Barrier()
@@ -903,7 +903,7 @@ def ranks_for(speed_up, serial):
 check.ranks_for(ranks_for)
 
 # %% [markdown]
-# How many ranks does our picture need, with a core each and the serial fraction measured above?
+# How many ranks does our picture need, with a core each and the measured serial fraction?
 
 # %%
 if check.ranks_for.passed(ranks_for):

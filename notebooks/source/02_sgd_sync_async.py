@@ -129,9 +129,9 @@ print(f"loss of the first ten batches {np.mean(losses[:10]):.2f}, last {np.mean(
 # %% [markdown]
 # ### `torch.distributed` over MPI, in ten lines
 #
-# PyTorch sends messages through a *[backend](glossary.md#backend)*. The PyTorch that `pip` installs has none for MPI. `helpers.torch_mpi` is one, in Python over mpi4py, and needs no building. The address `mpi://` says that rank and size come from MPI.
+# PyTorch sends messages through a *[backend](glossary.md#backend)*. The PyTorch that `pip` installs has none for MPI. `helpers.torch_mpi` is one, in Python. The address `mpi://` says that rank and size come from MPI.
 #
-# A tutorial adds 1, 2 and 3 on three ranks with `all_reduce`, and prints 0. (`new_group` leaves out rank 3.)
+# A tutorial adds 1, 2 and 3 on three ranks with `all_reduce`, and prints 0. We have four ranks, so `new_group` makes a group without rank 3.
 #
 # > **Predict.** What is the right answer? (Type your number in place of the dots.) And how can a program print 0?
 
@@ -206,7 +206,7 @@ check.sync_gradients(sync_gradients, cluster=cluster)
 # %% [markdown]
 # ### Unequal parts
 #
-# If the parts differ in size, the loss is a *weighted* sum of the parts' mean losses, $\sum_r \alpha_r L(D_r)$ with $\alpha_r = |D_r| / \sum_s |D_s|$, and its gradient has the same weights. Of five samples, let rank 0 have two. One process gets $-(1 + 2 + 3 + 6 + 8)/5 = -4$:
+# If parts differ in size, the loss is a *weighted* sum of the parts' mean losses, $\sum_r \alpha_r L(D_r)$ with $\alpha_r = |D_r| / \sum_s |D_s|$, and its gradient has the same weights. In the example above, let rank 0 have two of five samples. One process gets $-(1 + 2 + 3 + 6 + 8)/5 = -4$:
 
 # %%
 # %%ranks
@@ -367,7 +367,7 @@ for run in (four, alone):
     print(f"{run.scheme:17s}{run.updates:4d} updates, accuracy {run.accuracy:.1%}")
 
 # %% [markdown] claims="02-own-rate"
-# The single process makes four times as many updates. In the record (five seeds, 1 500 gradients) its accuracy is 15 points below the replicas' if both train at 0.02. Of five rates, 0.02 is the best for the replicas, and 0.005 for the single process. With each at its best rate, the accuracies differ by less than one point, and the seeds do not decide which is better:
+# The single process makes four times as many updates. Yet in the record (five seeds, 1 500 gradients) its accuracy is 15 points lower if both train at 0.02. Of five rates, 0.02 is the best for the replicas, and 0.005 for the single process. With each at its best rate, the accuracies differ by less than one point, and the seeds do not decide which is better:
 
 # %%
 claims.evidence("02-own-rate")
@@ -469,6 +469,9 @@ def predict_crossing(fixed, per_sample, synchronize, ranks):
 # %% check="predict-crossing" points=2
 check.predict_crossing(predict_crossing)
 
+# %% [markdown]
+# In the left panel, a ring marks where a measured curve falls below 1. Your $B$ (dotted) comes from the fitted line, so it may differ. In the right panel, replicas pay where a solid line is above 1. Open marks have more ranks than cores.
+
 # %%
 by_function = []
 for points, name, times in zip((lenet2, wide), ("LeNet", "the perceptron"), fits, strict=True):
@@ -486,20 +489,18 @@ ax, _ = plots.crossing(lenet2 + lenet4 + wide, usable_cores(), None if crossed =
 style.doubt(ax.figure, others)
 plt.show()
 
-# %% [markdown]
-# In the left panel, a ring marks where a measured curve falls below 1. Your $B$ (dotted) comes from the fitted line, so it may differ. In the right panel, replicas paid where a solid line is above 1. Open marks have more ranks than cores.
-
 # %%
 points = lenet2 + lenet4 + wide
 others.say()
 right = sum((p.synchronize / p.alone < p.ranks - 1) == (p.measured > 1) for p in points)
 print(f"the inequality was right at {right} of {len(points)} points, {usable_cores()} cores")
-together = np.median([p.compute / p.alone for p in lenet4])
-print(f"four ranks together need {together:.2f} times T_comp of one alone (median):")
-print(f"sharing cores alone limits their speed-up to 4 / {together:.2f} = {4 / together:.1f}")
+for n, runs in ((2, lenet2), (4, lenet4)):
+    together = np.median([p.compute / p.alone for p in runs])
+    print(f"{n} ranks at once: T_comp is {together:.2f} times that of one alone (median),")
+    print(f"which alone limits the speed-up to {n} / {together:.2f} = {n / together:.1f}")
 
 # %% [markdown]
-# The formula assumes that a rank computes as fast beside others as alone. Where ranks share cores it does not. The last line shows the speed-up that four ranks could reach on your cores if messages were free.
+# The formula assumes that a rank computes as fast beside others as alone. Where ranks share cores it does not. The printed limits are the speed-ups that LeNet's replicas could reach on your cores if messages were free.
 #
 # ### A core for each rank, and a link between them
 #
@@ -530,7 +531,7 @@ guess.answer("T_sync/T_comp at 10 Mbit/s", ratio)  # of the last link
 on_links.say()
 
 # %% [markdown] claims="02-link-speed"
-# (Packet headers raise the ratio from 5.2 to 5.5.) Two ranks should lose on the slowest link, where the ratio is above $R - 1 = 1$, and win on the other two. The record compares the measured speed-up with the predicted $R/(1 + T_\text{sync}/T_\text{comp})$; *equal* means within 15 %. The prediction *fails* for eight replicas on the two faster links: they share two cores, for which the formula has no term. At 80 ms for each batch (last two rows), they come within 12 % of it.
+# The bytes alone make the ratio 5.2; packet headers raise it to 5.5. Two ranks should lose on the slowest link, where the ratio is above $R - 1 = 1$, and win on the other two. The record compares the measured speed-up with the predicted $R/(1 + T_\text{sync}/T_\text{comp})$; *equal* means within 15 %. The prediction *fails* for eight replicas on the two faster links: they share two cores, for which the formula has no term. At 80 ms a batch (last two rows), they come within 12 % of it in both records.
 
 # %%
 claims.evidence("02-link-speed")
@@ -564,20 +565,22 @@ try:
     with Cluster(n=2, network=Network(2, rate=100e6), preload=("torch",)) as hosts:
         after, during = (min(max(hosts.run(step, o)) for _ in range(5)) for o in (False, True))
     print(f"sent after the backward pass {1e3 * after:.0f} ms, during it {1e3 * during:.0f} ms;")
-    print("40 ms of both are computation")
+    print(f"both compute for 40 ms; one gradient is sent in {1e3 * (after - 40e-3) / 8:.0f} ms")
 except StartError as error:
     print(f"no hosts here ({error})")
 
 # %% [markdown]
 # ### The same batch, more ranks
 #
-# So far each replica kept its $B$, so $R$ replicas made a batch of $R \cdot B$ (*weak scaling*). In *strong scaling* the whole batch stays the same: of 64 samples, each replica gets $64/R$. $T_\text{comp}$ shrinks to $a + 64\,b/R$, but $a$ and $T_\text{sync}$ remain, so the speed-up stays below $R$. (Shared cores lower it further.)
+# So far each replica kept its $B$, so $R$ replicas made a batch of $R \cdot B$ (*weak scaling*). In *strong scaling* the whole batch stays the same: of 64 samples, each replica gets $64/R$. $T_\text{comp}$ shrinks to $a + 64\,b/R$, but $a$ and $T_\text{sync}$ remain, so the speed-up stays below $R$. (The formula assumes a core for each rank.)
 
 # %%
 others.say()
 whole = next(p.alone for p in lenet2 if p.batch == 64)
+a, b, _ = fits[0]
 for p in (lenet2[3], lenet4[2]):
-    print(f"{p.ranks} replicas, {p.batch} samples each: {whole / p.step:.2f} times as fast as one")
+    print(f"{p.ranks} replicas, {p.batch} samples each: {whole / p.step:.2f} times as fast as one;"
+          f" by the formula {(a + 64 * b) / (a + b * p.batch + p.synchronize):.2f} times")  # fmt: skip
 
 # %% [markdown]
 # > **Answer.** $R$ replicas pay if $T_\text{sync}/T_\text{comp} < R - 1$ and each rank has a core. The batch size from which they pay follows from $a$, $b$ and $T_\text{sync}$. *Evidence: the points above, and the record on three links.*
@@ -589,7 +592,7 @@ for p in (lenet2[3], lenet4[2]):
 #
 # ### A synchronous server
 #
-# So far all ranks were alike (left). Now rank 0 becomes a *server*: it receives gradients, updates the parameters and sends them back. It may wait for all workers before it updates (middle), or update with each gradient as it comes (right):
+# So far all ranks were alike (below, left). Now rank 0 becomes a *server*: it receives gradients, updates the parameters and sends them back. It may wait for all workers before it updates (middle), or update with each gradient as it comes (right):
 
 # %%
 _ = plots.schemes()
@@ -659,7 +662,7 @@ guess.answer(
 #
 # <details><summary>Hint</summary>
 #
-# `status = MPI.Status()` makes a status; after `comm.Recv(array, source=..., status=status)`, `status.Get_source()` tells the source.
+# `MPI` is imported. `status = MPI.Status()` makes a status; after `comm.Recv(array, source=..., status=status)`, `status.Get_source()` tells the source.
 #
 # </details>
 
@@ -724,14 +727,14 @@ plt.show()
 #
 # | question | synchronous, no server | synchronous, a server | asynchronous |
 # |---|---|---|---|
-# | copies of the model? | $R$, always equal | $W$, always equal | $W$, of different ages |
+# | replicas? | $R$, always equal | $W$, always equal | $W$, of different ages |
 # | what *must* the server store? | there is none | $\theta$, $v$, an arriving gradient | $\theta$, $v$, an arriving gradient, the count of updates |
 # | what *must* a worker store? | $\theta$, $g_r$, $v$ | $\theta$, $g_r$ | $\theta$, $g_r$, the count at its last fetch |
 # | what is sent in a step? | gradients, summed on the way | $g_r$ to the server, $\theta$ back | hello and ready; $g_r$ to the server, $\theta$ back |
 #
 # ### Exercise 5: staleness by hand
 #
-# *Difficulty ●●○, 8 minutes.* The list `workers` says whose gradient made each update. All workers began with the parameters of update 0, and each fetches new parameters right after its own update. For each gradient, how many updates old were its parameters? `staleness_of([1, 2, 1])` is `[0, 1, 1]`: rank 2's gradient misses the update by rank 1, and rank 1's second gradient misses the update by rank 2.
+# *Difficulty ●●○, 8 minutes.* The list `workers` says whose gradient made each update. All workers begin with the initial parameters, and each fetches new parameters right after its own update. For each gradient, how many updates old were its parameters? `staleness_of([1, 2, 1])` is `[0, 1, 1]`: rank 2's gradient misses the update by rank 1, and rank 1's second gradient misses the update by rank 2.
 #
 # <details><summary>Hint</summary>
 #
@@ -784,7 +787,7 @@ _ = plots.losses([single, together, free])
 plt.show()
 
 # %% [markdown]
-# Each curve is a moving mean over 60 gradients. In the right panel, compare one process with the asynchronous server: both make equally many updates. The left panel shows the same losses by time. The table lists the seconds until the loss is 1, and its last line names the scheme that is first. It may be one process, which has a core to itself:
+# Each curve is a moving mean over 60 gradients. In the right panel, compare one process with the asynchronous server: both make equally many updates. The left panel shows the same losses by time. The table lists the seconds until the loss is 1. Where ranks share cores, one process may be first:
 
 # %%
 print(f"{'scheme':18s}{'updates/s':>10s}{'seconds to loss 1':>19s}{'loss at the end':>17s}")
@@ -854,6 +857,7 @@ speeds = {k: [run.gradients / run.seconds[-1] for run in pair] for k, pair in ru
 ages = {k: float(np.mean(pair[1].staleness)) for k, pair in runs_at.items()}
 beside.say()
 for name, before, now in zip(("synchronous", "asynchronous"), speeds[1], speeds[4], strict=True):
+    print(f"{name}: {before / now:.2f} times slower")
     guess.answer(f"{name}, times slower", before / now)
 guess.answer("mean staleness with a slow rank", ages[4])
 _ = plots.staleness(pushing)
@@ -884,7 +888,7 @@ guess["distance after 40 steps ÷ at the start"] = ...
 guess["loss with the sum in place of the mean"] = ...
 
 # %% [markdown]
-# **A rank that skips the collective.** Rank 2 has nothing to do in this step and continues; the others wait until the time limit of 3 s. The culprit is the rank missing from the table, 2. It should take part, with zeros.
+# **A rank that skips the collective.** Rank 2 has nothing to do in this step and continues; the others wait until the time limit of 3 s. The culprit is the rank missing from the error's table, 2. It should take part, with zeros.
 
 # %% tags=["raises-exception"]
 # %%ranks --timeout 3

@@ -96,9 +96,9 @@ P = Parameters()
 #
 # ### A summary in which order counts
 #
-# A mean ignores order. A savings account does not: put five yearly deposits of 100, 200, 300, 400 and 500 into an account that pays 5 % interest at each year's end.
+# A mean ignores order. A savings account does not: at the start of five years, put 100, 200, 300, 400 and 500 into an account that pays 5 % interest at each year's end.
 #
-# > **Predict.** Make the same deposits in the opposite order. The mean is the same. By how much does the final balance change?
+# > **Predict.** Make the same deposits in the opposite order. By how much does the final balance change?
 
 # %%
 apart = Prediction("difference of the two balances", None)  # your number for None
@@ -124,7 +124,7 @@ apart.answer(balance(deposits.flip(0)) - balance(deposits))
 #
 # $$h_t = \tanh(W x_t + b + U h_{t-1} + c).$$
 #
-# One step is a single line of PyTorch. Our layer repeats it; we compare the layer with `nn.RNN`:
+# One step is one line of PyTorch. We compare a layer that repeats it with `nn.RNN`:
 
 # %%
 display(Code(inspect.getsource(steps.rnn_step), language="python"))
@@ -209,7 +209,7 @@ gradients.three_checks(
 )
 
 # %% [markdown]
-# Each column is a witness; each number is its largest difference from the gradient by hand. Autograd and `torch.nn` agree to about $10^{-15}$, the rounding of float64. Finite differences agree to a few $10^{-9}$.
+# Each column is a witness: autograd, finite differences, and PyTorch's layer. Each number is the witness's largest difference from the gradient by hand: about $10^{-15}$, the rounding of float64, or a few $10^{-9}$ for finite differences.
 #
 # ### What is left after 60 steps?
 #
@@ -225,8 +225,8 @@ gradients.three_checks(
 # %%
 left_at_half = Prediction("left after 60 steps at radius 0.5", None)  # such as 1e-3
 # "explodes", "stays" or "vanishes":
-small_inputs = Prediction("at radius 2, inputs of size 0.1, it", None)
-large_inputs = Prediction("at radius 2, inputs of size 2, it", None)
+small_inputs = Prediction("what it does at radius 2, inputs of size 0.1", None)
+large_inputs = Prediction("what it does at radius 2, inputs of size 2", None)
 
 
 # %%
@@ -250,7 +250,7 @@ for said, end in ((small_inputs, ends[3]), (large_inputs, ends[4])):
 # %% [markdown] claims="03-norm-above-one 03-input-tames"
 # Each curve is the median over random matrices. In the left panel only the radius differs; a dashed line bounds the curve of its colour. At $\rho=0.5$ the gradient vanishes, along a straight line, because the $k$ factors are nearly equal. At $\rho=1$ it does not explode, although $\lVert U\rVert$ is above 1 and the bound climbs: a high power of a matrix follows its spectral *radius*, not its norm.
 #
-# In the right panel only the input differs. Without input the state stays at 0, where the slope of tanh is 1, and the gradient explodes like $U^k$. Inputs of size 0.1 slow the explosion. Inputs of size 2 drive the states into *saturation*, towards ±1, where tanh is flat: the gradient vanishes. Two records over 50 matrices follow. In the second, *fails* means that the gradient explodes, and at $\rho=3$ it does even with inputs of size 2.
+# In the right panel only the input differs. Without input the state stays at 0, where the slope of tanh is 1, and the gradient explodes like $U^k$. Inputs of size 0.1 slow the explosion. Inputs of size 2 drive the states into *saturation*, towards ±1, where tanh is flat: the gradient vanishes. Two records over 50 matrices follow. In the second, *fails* means that the gradient explodes. At $\rho=3$ it explodes even with inputs of size 2.
 
 # %%
 for name in ("03-norm-above-one", "03-input-tames"):
@@ -274,7 +274,7 @@ for name, matrix in (("second matrix:", U), ("its factor:", factor)):
 # %% [markdown]
 # ### Clipping helps against explosion only
 #
-# [Clipping](glossary.md#gradient-clipping) shortens a gradient $g$ that is longer than a limit $\ell$ to $g\,\ell/\lVert g\rVert$. Take one unit, $h_t=u\,h_{t-1}$ with $h_0=1$, so $h_{20}=u^{20}$. To keep it at 1, the loss is $(u^{20}-1)^2$. The cell trains $u$ for 100 steps, without a limit (*inf*) and with $\ell=1$:
+# [Clipping](glossary.md#gradient-clipping) shortens a gradient $g$ that is longer than a limit $\ell$ to $g\,\ell/\lVert g\rVert$. Take one unit, $h_t=u\,h_{t-1}$ with $h_0=1$, so $h_{20}=u^{20}$. The loss $(u^{20}-1)^2$ asks for $h_{20}=1$. The cell trains $u$ for 100 steps, without a limit (*inf*) and with $\ell=1$:
 
 # %%
 for start in (1.3, 0.5):
@@ -474,7 +474,7 @@ gradients.three_checks(
 # > **Predict.** All matrices $U$ have radius 0.8, and the GRU's bias is 0. After 60 steps, which network has more of the gradient left, the GRU or the RNN?
 
 # %%
-keeps_more = Prediction("bias 0: more of the gradient is left in the", None)  # "GRU" or "RNN"
+keeps_more = Prediction("network with more gradient left, bias 0", None)  # "GRU" or "RNN"
 
 # %%
 left = {"RNN": jacobians.random_rnn(0.8)[0][-1], "GRU": jacobians.random_gru(0.8, bias=0)[-1]}
@@ -483,7 +483,7 @@ for name, norm in left.items():
 keeps_more.answer(max(left, key=left.get))
 
 # %% [markdown]
-# At $z\approx\tfrac12$ each step halves the copy. (In the notebook's first picture, at radius 0.6, the RNN forgets sooner.) Now move the slider of the bias, and watch the green curve:
+# At $z\approx\tfrac12$ each step halves the copy. Move the radius to 0.5: there the RNN loses more, as in the notebook's first picture (radius near 0.6). Then move the bias and watch the green curve:
 
 
 # %%
@@ -541,7 +541,7 @@ else:
 # %% [markdown]
 # More than half can be left: this GRU's candidate is not 0 and passes on gradient too.
 #
-# **Answer.** The update gate adds a path without a matrix. On it the gradient keeps the share $z$ at every step; one bias sets how long it lasts. *Evidence: your backward step agrees with three witnesses; the table shows fifty random matrices.*
+# **Answer.** The update gate adds a path without a matrix. On it the gradient keeps the share $z$ at every step; one bias sets the half-life. *Evidence: your backward step agrees with three witnesses; the table shows fifty random matrices.*
 
 # %% [markdown]
 # ## Lesson 3. Which parts of a GRU can you leave out?
@@ -563,7 +563,7 @@ else:
 
 # %%
 # names of the table, such as "RNN, orthogonal RNN":
-above = Prediction("above 0.9 at the best rate, 120 steps", None)
+above = Prediction("networks above 0.9 at the best rate, 120 steps", None)
 
 # %% [markdown]
 # The winner depends on the learning rate. So the record holds a *map*: every network at every rate, with two budgets of steps and five seeds:
@@ -591,7 +591,7 @@ for (name, budget), found in by_rate.items():
 above.answer({name for name in NETWORKS if best[name, 120] > 0.9})
 
 # %% [markdown]
-# The half-life GRU learns at more rates than the others: from 0.01 up in 120 steps, from 0.003 up in 360. The *same GRU* without this bias learns only at the largest rates. The orthogonal RNN copies with some seeds only. The RNN's mean never reaches 0.9.
+# The half-life GRU copies with every seed from the rate 0.01 up in 120 steps, from 0.003 up in 360. The *same GRU* without this bias does so only at 0.1. The orthogonal RNN copies with some seeds only, but is ahead at the smallest rate. The RNN's mean never reaches 0.9.
 #
 # How much of the gradient survives all 40 steps *before training*? Measure lesson 1's product for each network:
 
@@ -681,7 +681,7 @@ plt.show()
 #
 # $$h_t = a_t\circ h_{t-1} + b_t,\qquad a_t=z_t,\quad b_t=(1-z_t)\circ n_t .$$
 #
-# Two steps in a row are one step of the same form, since $a_2(a_1h+b_1)+b_2=(a_2a_1)\,h+(a_2b_1+b_2)$. So we may combine the steps in any grouping: a parallel [scan](glossary.md#scan). In round 1, each position joins the position before it, in round 2 the position 2 before it, in round 3 the position 4 before it. After $\lceil\log_2T\rceil$ rounds each position holds all steps up to its own, and its $b$ is $h_t$ (with $h_0=0$). The picture has $T=8$ and all $a_t=1$, so $h_t$ is a running sum. The row `x` holds $b$, and each step of the picture is a round. **Press |◀, then ▶|:**
+# We can *join* two steps in a row into one step of the same form, since $a_2(a_1h+b_1)+b_2=(a_2a_1)\,h+(a_2b_1+b_2)$. Joins can be grouped in any way, as in a parallel [scan](glossary.md#scan). Round 1 joins each position with the position before it, round 2 with the position 2 before it, round 3 with the position 4 before it. After $\lceil\log_2T\rceil$ rounds each position holds the join of all steps up to its own; its $b$ is $h_t$ (with $h_0=0$). The picture has $T=8$ and all $a_t=1$, so $h_t$ is a running sum. The row `x` holds $b$, each step is a round, and `t1` to `t7` are threads. **Press |◀, then ▶|:**
 
 # %%
 from helpers.cuda import Module
@@ -720,18 +720,19 @@ def scan(a, b):
 
 
 # %%
-for T, width in ((1024, 1024), (4096, 16)):
+T = 4096
+for width in (1024, 16):
     a, b = torch.rand(T, width), torch.randn(T, width)
     h, rounds = scan(a, b)
-    ms = [1e3 * measure(lambda f=f, a=a, b=b: f(a, b), repeats=15).best for f in (loop, scan)]
-    print(f"{T:4} steps of {width:4} numbers: loop {ms[0]:5.1f} ms, scan {ms[1]:5.1f} ms; "
+    ms = [1e3 * measure(lambda f=f, a=a, b=b: f(a, b), repeats=5).best for f in (loop, scan)]
+    print(f"{T} steps of {width:4} numbers: loop {ms[0]:3.0f} ms, scan {ms[1]:3.0f} ms; "
           f"largest difference {(h - loop(a, b)).abs().max():.0e}")  # fmt: skip
 rounds_needed.answer(rounds)
 
 # %% [markdown]
 # In our runs, on one core, the scan was faster with 16 numbers a step, and the loop with 1 024. The loop makes a call for every step, and multiplies each number once. The scan makes few, large calls, but multiplies each number twice in every round.
 #
-# Split the steps over $P$ [ranks](glossary.md#rank), processes that exchange messages. Each rank joins the steps of its own block in a loop. Then `comm.exscan`, a scan over ranks, gives each rank the join of all earlier blocks, in $\log_2P$ rounds of messages. A join starts when both of its parts are ready; `n` counts the joins that ran one after another.
+# Split the steps over $P$ [ranks](glossary.md#rank), processes that exchange messages. Each rank joins the steps of its own block in a loop. Then `comm.exscan`, a scan over ranks, gives each rank the join of all earlier blocks, in $\log_2P$ rounds of messages. `n` is the longest chain of joins that wait for each other.
 
 # %%
 # %load_ext helpers.cluster
@@ -802,7 +803,7 @@ print(f"{record.events['interval'].max()} barriers for 256 steps; "
 # %% [markdown]
 # A [barrier](glossary.md#barrier) precedes each round: 8 rounds replace 256 steps. (A CPU imitates the threads: we measure no time.)
 #
-# **Answer.** Do not leave out both gates. At their best rates, both GRUs copied with every seed, the orthogonal RNN with some, and the RNN's mean never reached 0.9. With one gate for both, we detected no loss (four seeds, the better of two rates). The cell whose gate and candidate read the input alone copied, but lost accuracy on *forget on cue*. Its recurrence is linear, so a scan computes it in $\log_2T$ rounds. *Evidence: the map, your ablation, and three scans equal to the loop.*
+# **Answer.** Do not leave out both gates. At their best rates, both GRUs copied with every seed, the orthogonal RNN with some, and the RNN's mean never reached 0.9. With one gate for both, we detected no loss (four seeds, the better of two rates). The cell whose gate and candidate read the input alone copied, but lost accuracy on *forget on cue*. Its recurrence is linear, so a scan computes it in $\log_2T$ rounds. *Evidence: the map, your ablation, and three scans that agree with the loop.*
 
 # %% [markdown]
 # <details><summary><b>What the sources say, what we measured</b></summary>

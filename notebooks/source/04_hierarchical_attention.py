@@ -27,7 +27,7 @@ plt.show()
 # - judge a deep model against a strong simple one, at more than one learning rate;
 # - test attention as an explanation, and find a better one.
 #
-# **You need** [03](03_gru_derivation.ipynb) (the GRU) and PyTorch. *Time:* 150 minutes in four lessons, exercises included. Each lesson runs after the set-up below, without the others. *Cores:* one. *GPU:* none.
+# **You need** [03](03_gru_derivation.ipynb) (the GRU) and PyTorch. *Time:* 150 minutes in four lessons, exercises included. Each lesson runs after the set-up, without the others. *Cores:* one. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
@@ -147,7 +147,7 @@ print("what a model reads:", *sample.sentences[0], "/", *sample.sentences[1])
 #
 # <details><summary>Hint</summary>
 #
-# In `random`, some functions choose `k` names with repetition, others without. Which do you need?
+# In Python's `random`, some functions choose `k` names with repetition, others without. Which do you need?
 #
 # </details>
 
@@ -198,7 +198,7 @@ twins.answer(found.rows[0].parameters["effect"])
 found
 
 # %% [markdown]
-# The *standard error* says how far such a share would typically move with other held-out documents. The second answer comes from a *record* (measurements stored with the course) of five splits.
+# The *standard error* says how far such a share would typically move with other held-out documents. The second answer comes from a *record* (measurements stored with the course) of five splits, this notebook's among them.
 #
 # ### Exercise 2: a fair comparison
 #
@@ -274,7 +274,7 @@ second.answer(alpha[1].item())
 #
 # ### Exercise 3: attention pooling
 #
-# *Difficulty ●●○, 10 minutes.* The arguments are tensors. The rows of `h`, $(n, H)$, are the states of one sentence, here of $H$ numbers; `W` is $(H, H)$, `b` and `u` are $(H)$. Return the summary $s$ and the weights $\alpha$, as tensors too, so that gradients can flow back.
+# *Difficulty ●●○, 10 minutes.* The arguments are tensors. The rows of `h`, $(n, H)$, are the states of one sentence; `W` is $(H, H)$, `b` and `u` are $(H)$. Return the summary $s$ and the weights $\alpha$, as tensors too, so that gradients can flow back.
 #
 # <details><summary>Hint</summary>
 #
@@ -306,6 +306,8 @@ lengths = [len(s) for d in train for s in d.sentences]
 print("sentences: 95 % quantile", experiment.limits.words, "words, longest", max(lengths))
 print("documents: 95 % quantile", experiment.limits.sentences, "sentences,",
       "longest", max(len(d.sentences) for d in train))  # fmt: skip
+filled = np.minimum(lengths, experiment.limits.words).mean() / experiment.limits.words
+print(f"a table of {experiment.limits.words} columns: {1 - filled:.0%} padding")
 _, ax = plt.subplots(figsize=(9, 3))
 ax.hist(np.minimum(lengths, 80), bins=np.arange(0.5, 81))  # a bar around each number
 ax.axvline(experiment.limits.words + 0.5, color=style.VERMILION)
@@ -315,7 +317,7 @@ ax.set(xlabel="words in a sentence (the last bar: 80 and more)", ylabel="sentenc
 plt.show()
 
 # %% [markdown]
-# Most sentences are far shorter than the limit, so most of a padded table is padding. A batch holds all its sentences in one table of word numbers, beside the sentences' lengths and each document's number of sentences:
+# Most sentences are far shorter than the limit, so more than half of such a table is padding. A batch holds all its sentences in one table of word numbers, beside the sentences' lengths and each document's number of sentences:
 
 # %%
 # 0 is padding, 1 an unknown word, and say 2 is "a", 3 "tool", 4 "it", 5 "plays", 6 "music"
@@ -374,7 +376,7 @@ check.masked_softmax(masked_softmax)
 # %% [markdown]
 # ### The model
 #
-# Your mask and your softmax go into the attention layer. Each level has a *bidirectional* GRU (from left and right) and its attention; a linear layer makes the *logits*, one number for each class. Each GRU reads a [packed](glossary.md#packed-sequence) sequence, which holds the real words only, and for each step the number of sentences that still have words. So no step reads padding, and the GRU from the right starts at each sentence's own last word. In the code below, `forward` is one level, and `read` calls it for the words and then for the sentences.
+# Your mask and your softmax go into the attention layer. Each level has a *bidirectional* GRU (from left and right) and its attention; a linear layer makes the *logits*, one number for each class. Each GRU reads a [packed](glossary.md#packed-sequence) sequence: the real words, and for each step the number of sentences that still have one. So no step reads padding, and the GRU from the right starts at each sentence's own last word. In the code below, `forward` is one level, and `read` calls it for the words and then for the sentences.
 #
 # $$x_{it}\xrightarrow{\text{GRU}}h_{it}\xrightarrow{\alpha_{it}}s_i\xrightarrow{\text{GRU}}h_i\xrightarrow{\alpha_i}v\xrightarrow{\text{linear}}\text{logits}$$
 
@@ -406,11 +408,11 @@ print(f"logits with this layer, moved by        {(same - logits).abs().max().ite
 print(f"and 25 more columns of padding, moved by {(wider - logits).abs().max().item():.1g}")
 
 # %% [markdown]
-# With the mask, padding changes nothing but the last digits.
+# With packing and the mask, padding changes nothing but the last digits.
 #
 # ### One at a time, or all at once
 #
-# The simplest implementation loops over sentences and words. A packed batch gives the same numbers.
+# The simplest implementation loops over sentences and words. Does a packed batch give the same logits?
 #
 # > **Predict.** How many times as fast is a packed batch as one sentence at a time, forward and backward together?
 
@@ -440,7 +442,7 @@ torch.set_num_threads(P.threads)
 claims.evidence("04-packed")
 
 # %% [markdown]
-# Look at the last row, *padded, without a mask*: it is off by far more than rounding, since it reads padding as words.
+# *Off by* is the largest difference from the loop's logits. *Padded, without a mask* is off by far more than rounding: it reads padding as words.
 #
 # ### Exercise 6: padding without a mask
 #
@@ -542,7 +544,7 @@ reached.answer(float(net_right.mean()))
 #
 # - **Documents**: each fifth of the sources was held out in turn. The models learned from all other documents or from a quarter of them.
 # - **Rates**: with a quarter, each network trained at five learning rates; with all documents at two, 0.008 and 0.016.
-# - **Choice**: validation on a tenth of the sources chose each network's rate and epoch. At that rate, each network trained from three starts (seeds); a split counts their mean. *Cross-validation*, which validates on each part of the training documents in turn, chose how closely the linear model fits them.
+# - **Choice**: validation on a tenth of the sources chose each network's rate and epoch. At that rate, each network trained from three starts (seeds); a split counts their mean. *Cross-validation*, on each part of the training documents in turn, chose the linear model's regularization.
 #
 # > **Predict.** In how many of the five splits, with all documents, is hierarchical attention ahead of counted words?
 
@@ -563,7 +565,7 @@ plt.show()
 splits.answer(sum(ours > rival for ours, rival in compared["counted words, all documents"]))
 
 # %% [markdown] claims="04-tuned 04-tuned-flat"
-# A dot is a split, the diamond is the mean of the five, and the bar is its 95 % interval. Leads within the grey band do not count: less than 1.5 percentage points over counted words, half a point over the flat GRU.
+# A dot is a split, the diamond is their mean, and the bar is its 95 % interval. Leads within the grey band do not count: less than 1.5 percentage points over counted words, half a point over the flat GRU.
 #
 # - *Counted words.* With a quarter of the documents, the hierarchy is ahead in every split, by 1.7 points on average. With all documents, the two are too close to tell apart.
 # - *Flat GRU.* With all documents, the hierarchy is ahead by half a point: at the edge of what counts, and with two rates tried. With a quarter, no difference is clear.
@@ -596,7 +598,7 @@ for name in ("04-tuned", "04-tuned-flat", "04-one-rate"):
     display(claims.evidence(name))
 
 # %% [markdown] claims="04-one-rate"
-# **With a quarter of the documents, the learning rate decides which architecture is ahead.** At 0.004 the hierarchy leads by four points; at 0.032 the flat GRU leads by three. At its best rate, the flat GRU reaches 0.817 (at 0.032), the hierarchy 0.803 (at 0.016). But the test documents chose these two rates. With rates chosen on validation documents (the second table), no difference is clear.
+# **With a quarter of the documents, the learning rate decides which architecture is ahead.** At 0.004 the hierarchy leads by four points; at 0.032 the flat GRU leads by three. At its best rate, the flat GRU reaches 0.817 (at 0.032), the hierarchy 0.803 (at 0.016). But we picked these two rates by test accuracy. With rates chosen on validation documents (the second table), no difference is clear.
 #
 # **So compare architectures only after you have tuned each of them.** (Splits share training documents, so the intervals are somewhat too narrow. The curves show one start in each split.)
 #
@@ -634,7 +636,7 @@ _ = interact(show, package=Dropdown(options=picked, value=picked[40]))
 #
 # If the most attended words decide the answer, then hiding them must lower the answer's probability more than hiding as many random words. (A hidden word is read as unknown.) A word's attention in the document is $\alpha_i\alpha_{it}$. We compare it with random and with other scores:
 #
-# *Gradient × input.* Let $p$ be the probability of the model's answer and $x_{it}$ the vector of a word. To first order, $p$ loses $\nabla_{x_{it}}p\cdot x_{it}$ if the vector becomes 0. This product scores a word by its effect on the decision, not by a weight inside the model.
+# *Gradient × input.* Let $p$ be the probability of the model's answer and $x_{it}$ the vector of a word. To first order, $p$ loses $\nabla_{x_{it}}p\cdot x_{it}$ if the vector becomes 0 (hiding makes it the unknown word's). This product scores a word by its effect on the decision, not by a weight inside the model.
 #
 # ### Exercise 7: gradient times input
 #
@@ -661,13 +663,13 @@ def gradient_scores(p, vectors):
 check.gradient_times_input(gradient_scores)
 
 # %% [markdown]
-# Two more scores: |gradient × input| drops the sign. *Integrated gradients* take the mean gradient along the line from the unknown word's vector to the word's own, times the difference of the two vectors; they sum to about what the probability loses if all words become unknown.
+# Two more scores: *absolute gradient × input* drops the sign. *Integrated gradients* take the mean gradient along the line from the unknown word's vector to the word's own, times the difference of the two vectors; they sum to about what the probability loses if all words become unknown.
 #
 # > **Predict.** By how much does the mean probability of the model's answer fall if we hide the four most attended words of each document? Does it fall more or less if we hide the four words with the largest gradient × input?
 
 # %%
 by_weight = Prediction("probability lost without the four most attended", None)  # such as 0.5
-by_slope = Prediction("with gradient × input it falls", None)  # "more" or "less"
+by_slope = Prediction("fall with gradient × input", None)  # "more" or "less"
 
 
 # %%
@@ -686,7 +688,7 @@ rankings = {
     "random": explain.at_random(0),
     "most attended": explain.by_attention,
     "gradient × input": lambda net, d: slopes[id(d)],
-    "|gradient × input|": lambda net, d: [abs(score) for score in slopes[id(d)]],
+    "absolute gradient × input": lambda net, d: [abs(score) for score in slopes[id(d)]],
     "integrated gradients": explain.by_integrated_gradients,
 }
 size = sum(len(s) for d in explained for s in d) / len(explained)
@@ -701,14 +703,14 @@ by_weight.answer(lost["most attended"])
 by_slope.answer("more" if lost["gradient × input"] > lost["most attended"] else "less")
 
 # %% [markdown] claims="04-attention-points 04-gradient-explains 04-sign-matters 04-attention-unsigned"
-# The lower a curve, the better the ranking finds the words that decide. The gap between random and attention shows how much attention says about the decision. The gap between attention and the lowest curve shows how much attention misses. The records have five splits, with 200 documents of each:
+# The lower a curve, the better the ranking finds the words that decide. The gap between random and attention shows how much attention says about the decision. The gap between attention and the lowest curve shows how much, at least, attention misses. The records have five splits, with 200 documents of each:
 
 # %%
 for name in ("attention-points", "gradient-explains", "sign-matters", "attention-unsigned"):
     display(claims.evidence(f"04-{name}"))
 
 # %% [markdown]
-# Why is gradient × input ahead of attention? It has a *sign*: hiding a word that speaks against the answer raises the answer's probability. The last two records show what the sign is worth. Without it, |gradient × input| falls behind attention.
+# Why is gradient × input ahead of attention? It has a *sign*: hiding a word that speaks against the answer raises the answer's probability. The last two records show what the sign is worth: without it, gradient × input falls behind attention.
 #
 # (A weakness of all such tests: the model was trained on few unknown words, and here reads many.)
 #
@@ -758,7 +760,7 @@ if check.fewest_words.passed(fewest):
     needed["your search"] = [your_search(d) for d in short]
 print("words hidden until the answer is another, in", len(short), "short documents (-: never)")
 for name, values in needed.items():
-    print(f"{name:20}", " ".join(f"{'-' if n is None else n:>3}" for n in values))
+    print(f"{name:25}", " ".join(f"{'-' if n is None else n:>3}" for n in values))
 
 # %% [markdown]
 # A search looks at the model after each hidden word, and a ranking does not. Compare the rows: a ranking that is better on average can be worse in one document.

@@ -122,7 +122,7 @@ print(record)
 
 # %% [markdown]
 # - **count** and **bytes** say what the threads asked for.
-# - **requests** count loads and stores of whole *[warps](glossary.md#warp)*. A warp is a group of 32 threads, its *lanes*, that run together. When it executes a load, the addresses of its lanes go to memory as one request. A block of four threads is a warp with four lanes in use.
+# - **requests** count loads and stores of whole *[warps](glossary.md#warp)*. A warp is a group of 32 threads, its *lanes*, that run together. When it loads or stores, the addresses of its lanes go to memory as one request. A block of four threads is a warp with four lanes in use.
 # - **sectors** say what was moved. A sector is 32 bytes of global memory that move together. A request moves every sector that one of its lanes touches. Here the floats of each request lie in one sector.
 #
 # So a kernel has two costs, the bytes *asked for* and the bytes *moved*. (A GPU may find a sector in a cache; our runner has none.)
@@ -143,7 +143,7 @@ careless[3, 4](a, b, c)
 # %% [markdown]
 # On a GPU this kernel would usually run without an error, read beyond `a` and `b`, and overwrite whatever lies behind `c`. Kernels from a `%%cuda` cell run on the CPU and are checked: the runner reports accesses out of bounds, races, and reads of memory that was never written.
 #
-# A launch can also be too large. A block has at most 1024 threads:
+# A block can also be too large. It has at most 1024 threads:
 
 # %% tags=["raises-exception"]
 add["vector_add"][1, 2048](a, b, c, 10)
@@ -173,7 +173,7 @@ add["vector_add"][1, 2048](a, b, c, 10)
 check.axpy(axpy)
 
 # %% [markdown]
-# An axpy can sharpen a photograph. Let $I$ be the photograph and $B$ a blurred copy. Then $2.5\,I - 1.5\,B = I + 1.5\,(I - B)$ exaggerates what the blur removed. Here is your kernel with $a = -1.5$, $x = B$ and $y = 2.5\,I$. Its grid has `-(-y.size // 256)` blocks, which in Python is $\lceil \text{size} / 256 \rceil$:
+# An axpy can sharpen a photograph. Let $I$ be the photograph and $B$ a blurred copy. Then $2.5\,I - 1.5\,B = I + 1.5\,(I - B)$ exaggerates what the blur removed. Here is your kernel with $a = -1.5$, $x = B$ and $y = 2.5\,I$. Its grid has $\lceil \text{size} / 256 \rceil$ blocks, in Python `-(-y.size // 256)`:
 
 # %%
 blurred = Convolution(blur, "replicate")(photograph)[corner]
@@ -187,6 +187,8 @@ plt.show()
 
 # %% [markdown]
 # ### The simplest convolution
+#
+# Each output is a weighted sum of $k \times k$ pixels:
 #
 # $$ O_{y,x} = \sum_{j=0}^{k-1} \sum_{i=0}^{k-1} F_{j,i}\; I_{y+j-r,\;x+i-r} $$
 #
@@ -262,7 +264,7 @@ moved_less.answer(less[1])
 #
 # ### Exercise 2: the weights move
 #
-# *Difficulty ●●○, 10 minutes.* `from_global` below convolves an image of $h \times w$ pixels with 5 × 5 weights, zeros outside. Write `from_constant(image, out, h, w)` with the same results. Its weights are an array of 25 `float` called `taps` in constant memory. The word after `%%cuda` names the module that the cell makes, `filters`. The host fills the array by `filters.constant("taps", weights)`; `filters["from_constant"]` is your kernel.
+# *Difficulty ●●○, 10 minutes.* `from_global` below convolves an image of $h \times w$ pixels with 5 × 5 weights, zeros outside. Write `from_constant(image, out, h, w)` with the same results. Its weights are an array of 25 `float` called `taps` in constant memory. The cell makes a module, `filters`. The check fills your array by `filters.constant("taps", weights)` and launches `filters["from_constant"]`.
 #
 # <details><summary>Hint</summary>
 #
@@ -299,7 +301,7 @@ moved_less.answer(less[1])
 check_memory.constant_filter(filters)
 
 # %% [markdown]
-# Your kernel should save as much. (`from_global` skips weights whose pixel lies outside the image, so it asks for a little less than `convolve_global`.)
+# Your kernel should ask for and move as much as the line *weights in constant memory* above. (`from_global` skips weights whose pixel lies outside the image, so it asks for a little less than `convolve_global`.)
 
 # %%
 given = {"from_global": (image, blur)}
@@ -343,7 +345,7 @@ Code(convolution.module["convolve_tiled"].listing, language="c++")
 # %% [markdown]
 # `__shared__` declares the tile; `weights` is the filter in constant memory. `__syncthreads()` is a *[barrier](glossary.md#barrier)*: no thread passes it before all threads of the block have reached it. Every thread then sees what the others wrote before it. Lesson 3 shows what happens without it.
 #
-# > **Predict.** With blocks of 8 rows of 32 threads and a 5 × 5 filter, how many times as many bytes did the first kernel ask of global memory as this one?
+# > **Predict.** Blocks have 8 rows of 32 threads, the filter is 5 × 5. By what factor does `convolve_tiled` reduce the bytes that `convolve_global` asks of global memory?
 
 # %%
 tile_factor = Prediction("bytes asked for, first kernel ÷ tile", None)  # your number for None
@@ -362,16 +364,16 @@ lines = ["| kernel | asked for (MB) | moved in sectors (MB) | operations per byt
          "| shared memory (MB) |", "|---" * 5 + "|"]  # fmt: skip
 lines += [f"| {name} | {asked / 1e6:.2f} | {moved / 1e6:.2f} | {intensity:.1f} "
           f"| {f'{shared / 1e6:.1f}' if shared else '–'} |" for name, asked, moved, intensity, shared in table]  # fmt: skip
-print(f"the tile asks for {table[0][1] / table[2][1]:.1f} times less than the first kernel,",
-      f"and moves {table[0][2] / table[2][2]:.1f} times less")  # fmt: skip
+print(f"convolve_global ÷ convolve_tiled: asked for {table[0][1] / table[2][1]:.1f},",
+      f"moved {table[0][2] / table[2][2]:.1f}")  # fmt: skip
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# A block loads $12 \cdot 36$ pixels for $8 \cdot 32$ outputs: 1.7 pixels for each output, where the first kernel loads 25. All further reads of pixels go to shared memory; the last column counts them and the writes that fill the tiles. Every row of a tile begins in the middle of a sector, and so does every request: `convolve_tiled` moves more bytes than it asks for.
+# A block loads $12 \cdot 36$ pixels for $8 \cdot 32$ outputs: 1.7 pixels for each output, where the first kernel loads 25. All further reads of pixels go to shared memory; the last column counts them and the writes that fill the tiles. `convolve_tiled` moves more bytes than it asks for: its requests for pixels begin in the middle of a sector.
 #
 # **Is the tile 19 times as fast?** No, 1.8 times: on an H200, with 8192 × 8192 pixels, the three kernels took 0.77, 0.73 and 0.43 ms. With a 3 × 3 filter they took 0.32, 0.31 and 0.35 ms: the tile was the slowest. All three moved each byte to or from the GPU's memory about once: its caches keep a pixel that another thread has just read. So the tile can save only requests to the caches, and for the small filter this did not pay. (Times and counts on an H200 come from `make gpu`; `data/gpu/` holds the record.)
 #
-# The *operations per byte moved* are the kernel's [arithmetic intensity](glossary.md#arithmetic-intensity). [Notebook 07](07_roofline.ipynb) shows what it decides.
+# The *operations per byte moved* (multiplications and additions) are the kernel's [arithmetic intensity](glossary.md#arithmetic-intensity). [Notebook 07](07_roofline.ipynb) shows what it decides.
 #
 # ### Exercise 3: load a halo
 #
@@ -407,7 +409,7 @@ Markdown("\n".join(lines))
 check.moving_average(moving_average)
 
 # %% [markdown]
-# Your kernel smooths a noisy sine. In theory, the mean of five independent numbers has $1/\sqrt5 = 0.45$ of their standard deviation; here it has 0.47:
+# Your kernel smooths a noisy sine. In theory, the mean of five independent numbers has $1/\sqrt5 = 0.45$ of their standard deviation; here, 0.47:
 
 # %%
 wave = np.sin(np.linspace(0, 4 * np.pi, 400))
@@ -434,9 +436,9 @@ plt.show()
 #
 # *60 minutes, of which the project takes 30.* **The question:** when threads exchange values through shared memory, what goes wrong without a barrier, and where does one belong?
 #
-# ### By hand: reverse 64 elements
+# ### Reverse 64 elements
 #
-# The kernel of the next exercise reverses each block of 64 elements through shared memory. Thread 0 needs what thread 63 loads. Nothing guarantees that thread 63 has loaded it yet.
+# The next kernel reverses each block of 64 elements through shared memory. Thread 0 needs what thread 63 loads. Nothing guarantees that thread 63 has loaded it yet.
 #
 # ### Exercise 4: a missing barrier
 #

@@ -61,7 +61,7 @@ a, b = (rng.random((P.n, P.n), dtype=np.float32) for _ in range(2))
 products = versions(P.n)  # of two matrices, by name
 
 # %% [markdown]
-# The next cell measures this machine once, in less than a minute, and draws its roofline. The sloped lines are memory's limits, the flat lines arithmetic's (fp32: numbers of 32 bits). Each circle is a *kernel*, a small piece of a program. Further right, a kernel does more operations for each byte; further up, it is faster. `axpy` adds a multiple of one array to another. The other two kernels multiply the same matrices with the same number of operations. A circle above its line, also after both were measured again, is framed. **Point at a circle** for its figures, and **add a kernel** of your own below the picture. Which kernel could be faster?
+# The next cell measures this machine once, in less than a minute, and draws its roofline. The sloped lines are memory's limits, the flat lines arithmetic's (fp32: numbers of 32 bits). Each circle is a *kernel*, a small piece of a program. Further right, a kernel does more operations for each byte; further up, it is faster. `axpy` adds a multiple of one array to another. The other two multiply the same matrices. A frame marks a circle that stayed above its line when both were measured again. **Point at a circle** for its figures, and **add a kernel** of your own below the picture. Which kernel could be faster?
 
 # %%
 machine = ceilings()
@@ -89,17 +89,17 @@ draw.interactive(*machine.lines(), first)
 #
 # ### By hand
 #
-# Suppose that a core does 100 Gflop/s and reads 20 GB/s. A dot product of floats does 2 operations for every 8 bytes. Memory delivers 20 GB in a second, enough for 5 Gflop. So a dot product reaches at most 5 Gflop/s, a twentieth of the peak, and no better code can change this.
+# Suppose that a core does 100 Gflop/s and reads 20 GB/s. A dot product of floats does 2 operations for every 8 bytes. Memory delivers 20 GB in a second, enough for 5 Gflop. So a dot product reaches at most 5 Gflop/s, a twentieth of the peak. No better code can change this.
 #
 # ### The peak
 #
-# A vector instruction does one operation on all $w$ numbers of a register at once. In a *fused multiply-add* (FMA), it does two: a multiplication and an addition. Suppose that a core has two vector units, and that each starts one FMA in each clock cycle. Then the core's peak is
+# A vector instruction does one operation on all $w$ numbers of a register at once. In a *fused multiply-add* (FMA), it does two: a multiplication and an addition. Suppose that each of a core's two vector units starts one FMA in each clock cycle. Then the core's peak is
 #
 # $$\pi = f \cdot w \cdot 2 \; \text{units} \cdot 2 \; \text{operations} .$$
 #
-# The instruction sets SSE, AVX2 and AVX-512 have registers of 128, 256 and 512 bits (NEON on ARM has 128). So $w$ is 4, 8 and 16 in fp32.
+# The instruction sets SSE, AVX2 and AVX-512 have registers of 128, 256 and 512 bits, so $w$ is 4, 8 and 16 in fp32.
 #
-# The source, a lecture whose figures this notebook checks, computes 243 Gflop/s for a core of the Xeon 8180M, from $f = 3.8$ GHz and $w = 16$. But 3.8 GHz is the *turbo* frequency, which a core keeps only for a while, and while most other cores idle. We measure $f$, and the peak by chains of multiplications and additions.
+# The source, a lecture whose figures this notebook checks, takes the *turbo* frequency for $f$. But a core keeps this frequency only while most other cores idle. So we measure $f$, and the peak by many independent chains of multiplications and additions.
 #
 # > **Predict.** How many fp32 operations can one core of your machine finish in a cycle?
 
@@ -108,13 +108,13 @@ per_cycle = Prediction("fp32 operations of one core in a cycle", None)  # your n
 
 # %%
 print(f"{machine.machine}, measured on {machine.date[:10]}: {machine.frequency / 1e9:.2f} GHz")
-print("                  lanes  FMA  Gflop/s  theory  flop/cycle  instructions/cycle")
-for row in machine.theory():
-    print(f"{row['isa']:8} {row['dtype']:8} {row['lanes']:6} {'yes' if row['fma'] else 'no':>4} "
+print("fp32      lanes  FMA  Gflop/s  theory  flop/cycle  instructions/cycle")
+fp32 = [row for row in machine.theory() if row["dtype"] == "float32"]
+for row in fp32:
+    print(f"{row['isa']:8} {row['lanes']:6} {'yes' if row['fma'] else 'no':>4} "
           f"{row['measured'] / 1e9:8.0f} {row['theory'] / 1e9:7.0f} {row['per_cycle']:11.1f} "
           f"{row['units']:19.1f}")  # fmt: skip
-per_cycle.answer(max(row["per_cycle"] for row in machine.theory() if row["dtype"] == "float32"))
-print(f"fp32, best of 1 to {machine.cores} cores: {machine.peak('float32') / 1e9:.0f} Gflop/s")
+per_cycle.answer(max(row["per_cycle"] for row in fp32))
 if machine.skipped or machine.busy:
     print("Other programs disturbed these measurements. Measure again: ceilings(again=True)")
 
@@ -122,9 +122,8 @@ if machine.skipped or machine.busy:
 # *Scalar* code uses one lane of a register. The column *theory* is the formula with two units and FMA, also for rows without FMA. The last column shows how many instructions your core finishes in a cycle (operations ÷ lanes, ÷ 2 with FMA):
 #
 # - with FMA, about 2 confirms the two units; about 1 with AVX-512 means a single unit of this width;
-# - with FMA, a number between 1 and 2 means at least two units, slowed by other programs or a lower clock;
-# - without FMA, above 2 means more than two units;
-# - where float32 and float64 differ, trust the larger number: the same units do both.
+# - with FMA, between 1 and 2 means at least two units, slowed by other programs or a lower clock;
+# - without FMA, above 2 means more than two units.
 #
 # ### Latency: find the caches
 #
@@ -140,7 +139,7 @@ draw.latency(machine.latency, ())
 plt.show()
 
 # %% [markdown]
-# Read the curve yourself; then a program does. **At which working set, in KiB, is the first rise steepest? And the second?**
+# Read the curve yourself. **At which working set, in KiB, is the first rise steepest? And the second?**
 
 # %%
 first_ends = Prediction("KiB in L1, read off the curve", None)  # your number for None
@@ -164,9 +163,9 @@ if machine.found:  # else too busy for a whole curve
 print(f"a line has {machine.line or '?'} bytes; a set of L1 has {machine.ways or '?'} ways")
 
 # %% [markdown]
-# At each step of this staircase, the working set has outgrown a cache. The steps need not stand where the system reports a cache's size: other programs use part of it, and a virtual machine may report a cache that many share. *A slope* marks a level without a flat part; its time says little.
+# At each step of this staircase, the working set has outgrown a cache. The steps need not stand where the system reports a cache's size: other programs may use part of it, and a virtual machine may report a cache that many share. *A slope* marks a level without a flat part; its time says little.
 #
-# The last line of the output has two more properties. A cache moves whole **[lines](glossary.md#cache-line)**, usually of 64 bytes. So a second access in the same line is nearly free. A cache is also divided into *sets*. The address of a line decides its set, and a set holds as many lines as the cache has **[ways](glossary.md#associativity)**. The source's L1 has 32 KiB and 8 ways, so it has $32768 / 64 / 8 = 64$ sets. Addresses that are $64 \cdot 64 = 4096$ bytes apart share a set. The ninth line from such addresses evicts the first, even if the rest of the cache is empty.
+# The last line of the output has two more properties. A cache moves whole **[lines](glossary.md#cache-line)**, usually of 64 bytes. So a second access in the same line is nearly free. A cache is also divided into *sets*. The address of a line decides its set, and a set holds as many lines as the cache has **[ways](glossary.md#associativity)**. A full set evicts a line for each new one, even if the rest of the cache is empty.
 #
 # ### Bandwidth
 #
@@ -186,7 +185,7 @@ if alone:  # else the machine was too busy
     shows_most.answer(max(alone, key=alone.get))
 
 # %% [markdown]
-# These figures count the bytes that the program asks for. A step of the triad reads two doubles and writes one: 24 bytes. Memory may move more. Most processors fetch a line before they write to it (**[write-allocate](glossary.md#write-allocate)**). STREAM, the usual benchmark, and our figures do not count this fetch. On one thread, the triad may exceed the read (on an EPYC, 29 to 27 GB/s); we did not measure why.
+# These figures count the bytes that the program asks for. A step of the triad reads two doubles and writes one: 24 bytes. Memory may move more: most processors fetch a line before they write to it (**[write-allocate](glossary.md#write-allocate)**). Our figures do not count this fetch. On one thread, the triad may exceed the read; we did not measure why.
 #
 # ### Exercise 1: what memory moves
 #
@@ -198,11 +197,11 @@ if alone:  # else the machine was too busy
 # | triad | `a[i] = b[i] + s * c[i]` | b, c | a |
 # | update | `a[i] = a[i] + s * b[i]` | a, b | a |
 #
-# Return the bytes that move between memory and the processor for one $i$, on average. `read` and `written` are tuples of names, for the triad `("b", "c")` and `("a",)`. An element has `size` bytes. If `allocate` is true, the processor also fetches each line that the loop writes but does not read. If it is false, writing fetches nothing.
+# Return the bytes that move between memory and the processor for one $i$, on average. `read` and `written` are tuples of names, for the triad `("b", "c")` and `("a",)`. An element has `size` bytes. Only if `allocate` is true, the processor also fetches each line that the loop writes but does not read.
 #
 # <details><summary>Hint</summary>
 #
-# An array that is read costs one element, and an array that is written costs one. `allocate` adds one for each written array that the loop does not read (*update* has no such array).
+# An array that is read and written costs two elements. With `allocate`, one that is only written also costs two.
 #
 # </details>
 
@@ -230,13 +229,13 @@ for row in from_memory:
     print(f"{row['kind']:5}  {on:9} {row['rate'] / 1e9:11.1f} {fetched:>12}")
 
 # %% [markdown]
-# With the fetch counted, the triad's bandwidth rises by a third and the copy's by half. The bandwidth of reading stays. **So compare two bandwidths only if the same rule counted their bytes.** From here on, $\beta$ is the highest of the three bandwidths, without the fetch.
+# With the fetch counted, the triad's bandwidth rises by a third and the copy's by half. **So compare two bandwidths only if the same rule counted their bytes.** From here on, $\beta$ is the highest of the three bandwidths, without the fetch.
 #
 # ### The roof
 #
 # A kernel does $I$ operations for each byte. If $\beta$ bytes arrive in a second, it does at most $\beta I$ operations in that second, and never more than the peak $\pi$:
 #
-# $$P = \min(\pi, \; \beta I)$$
+# $$P \le \min(\pi, \; \beta I)$$
 #
 # The two limits meet at the **[ridge](glossary.md#ridge-point)**, $I = \pi / \beta$. If a kernel reaches its roof left of the ridge, memory limits it, and only fewer bytes help. If it reaches its roof right of the ridge, only fewer operations help. A kernel far below its roof, such as the three loops in the first picture, has another limit.
 #
@@ -271,7 +270,7 @@ check.predict_point(least_seconds)
 # - `passes`: the same four passes in C, on all threads;
 # - `fused`: a single pass in C, on all threads.
 #
-# > **Predict.** `passes` moves 40 bytes for each element and `fused` moves 16. How many times as long does `passes` take?
+# > **Predict.** `passes` moves 8 + 12 + 8 + 12 = 40 bytes for each element and `fused` moves 16. How many times as long does `passes` take?
 
 # %%
 by_passes = Prediction("time of passes ÷ time of fused", None)  # your number for None
@@ -285,13 +284,12 @@ def seven():
 with Others() as others:
     points = under_roof(machine, seven, rounds=2)
 others.say()
-print(f"{'':9} threads flop/byte Gflop/s   GB/s  of roof predicted  measured")
+print(f"{'':9} threads flop/byte Gflop/s  of roof predicted  measured")
 for p in points:
     roof = machine.roof(p.threads)
     predicted, share = least_seconds(p.flops, p.bytes, *roof), p.share(*roof)
     print(f"{p.name:9} {p.threads:7} {p.intensity:9.2f} {p.performance / 1e9:7.2f} "
-          f"{p.bandwidth / 1e9:6.1f} {share:8.0%} "
-          f"{'–' if predicted is None else seconds(predicted):>9} {seconds(p.seconds):>9}"
+          f"{share:8.0%} {'–' if predicted is None else seconds(predicted):>9} {seconds(p.seconds):>9}"
           f"{'  above the roof' if share > 1.05 else ''}")  # fmt: skip
 took = {p.name: p.seconds for p in points}
 by_passes.answer(took["passes"] / took["fused"])
@@ -303,23 +301,23 @@ draw.interactive(peaks, roofs | machine.cache_roofs(), points)
 # %% [markdown] claims="07-fusion 07-softmax"
 # **Fusion saves bytes, and so it saves time.** In the records, on one thread, four passes take 2.0 to 2.2 times as long as one pass if the arrays lie in memory, and 1.7 to 1.9 times if they lie in L2. Bytes alone predict 2.5.
 #
-# **A circle above memory's roof can have two causes.** `dot`, `axpy` and `fused` each use 128 MiB of arrays, `passes` 160 MiB. An L3 of this size can deliver part of them. If your L3 is much smaller, the roof was probably measured too low.
+# **A circle above memory's roof can have two causes.** A large L3 can deliver part of the arrays (128 to 160 MiB). If your L3 is much smaller, the roof was probably measured too low.
 #
 # **Bytes do not explain a kernel far below memory's roof.** `softmax` moves as many bytes as `x * 2`, and takes 1.5 to 4.3 times as long in the records. One reason may be *exp*: we count it as one operation, but it takes many instructions.
 #
-# The convolution stands far right: each loaded weight serves all pixels, and each loaded pixel serves all output channels.
+# The convolution stands far right: each loaded weight serves all pixels.
 
 # %%
 display(evidence("07-fusion"), evidence("07-softmax"))
 
 # %% [markdown]
-# > **Answer.** Two figures: the peak, with chains of operations, and the bandwidth, with loops over arrays larger than the caches. The least time is the larger of operations ÷ peak and bytes ÷ bandwidth.
+# > **Answer.** Measure two figures: the peak, with chains of operations, and the bandwidth, with loops over arrays larger than the caches. The least time is the larger of operations ÷ peak and bytes ÷ bandwidth.
 #
 # [Appendix A4](A4_more_of_roofline.ipynb) continues here, with the layers of networks.
 #
 # ## Lesson 2. Why is one loop order many times as fast as another?
 #
-# *90 minutes, of which the project takes 40.* **The question:** the source multiplies matrices with three loops, and asks what happens if you swap the inner two. The number of operations stays $2n^3$, and the result stays the same up to rounding.
+# *90 minutes, of which the project takes 45.* **The question:** the source multiplies matrices with three loops, and asks what happens if you swap the inner two. The number of operations stays $2n^3$.
 #
 # ```c
 # for (i) for (j) for (k)  c[i][j] += a[i][k] * b[k][j];     /* ijk */
@@ -348,11 +346,11 @@ swap.answer(spent["ijk"] / spent["ikj"])
 # %% [markdown]
 # The last letter of an order names its *inner* loop. The two orders with inner loop `j` are by far the fastest of the six.
 #
-# Memory is one long row of bytes, and a matrix lies in it row after row. From $a_{ik}$ to $a_{i,k+1}$ is a step of one element, mostly within the same line. From $b_{kj}$ to $b_{k+1,j}$ is a step of a whole row, into another line. So in `ijk`, each run of the inner loop uses 4 of the 64 bytes of a line of B.
+# A matrix lies in memory row after row. From $a_{ik}$ to $a_{i,k+1}$ is a step of one element, mostly within the same line. From $b_{kj}$ to $b_{k+1,j}$ is a step of a whole row, into another line. So in `ijk`, each run of the inner loop uses 4 of the 64 bytes of a line of B.
 #
 # ### Exercise 3: find the order
 #
-# *Difficulty ●●○, 10 minutes.* Suppose that the **inner** loop is the one over `i`. By how many elements do the accesses to A, to B and to C move from one of its iterations to the next? Answer 0 (it stays), 1 (to the neighbour) or `"n"` (to the next row). Do the same for `j` and `k`. Which inner loop has no `"n"`? Give its name as `free`.
+# *Difficulty ●●○, 10 minutes.* Suppose that the **inner** loop is the one over `i`. By how many elements do the accesses to A, B and C move from one iteration to the next? Answer 0 (it stays), 1 (to the neighbour) or `"n"` (to the next row). Do the same for `j` and `k`. Which inner loop has no `"n"`? Give its name as `free`.
 #
 # <details><summary>Hint</summary>
 #
@@ -374,7 +372,7 @@ check.strides(strides, free)
 # %% [markdown]
 # ### Count the misses
 #
-# Here is a cache small enough to watch. It has lines and sets, and evicts the least recently used line of a set. Play the accesses of a product of 8 × 8 matrices, or move the slider. Blue elements are in the cache. A dot marks a hit, a cross a miss. In JupyterLab, compare the misses of `ijk` and `ikj` at the last step. Then set *line* to 32 bytes, a whole row, and compare again.
+# Here is a cache small enough to watch. It evicts the least recently used line of a set. Play the accesses of a product of 8 × 8 matrices, or move the slider. Blue elements are in the cache. A dot marks a hit, a cross a miss. In JupyterLab, compare the misses of `ijk` and `ikj` at the last step. Then set *line* to 32 bytes, a whole row, and compare again.
 
 # %%
 from helpers.roofline.cache import Cache, count_misses
@@ -399,7 +397,7 @@ _ = widgets.interact(
 )
 
 # %% [markdown]
-# The next cell counts the misses of 24 × 24 products, in a simulated cache of 1 KiB with lines of 64 bytes and two ways. Valgrind's cachegrind, if installed, counts the misses of the compiled program in the same cache:
+# The next cell counts the misses of 24 × 24 products, in a simulated cache of 1 KiB with lines of 64 bytes and two ways. Valgrind's cachegrind, if installed, counts those of the compiled program:
 
 # %%
 from helpers.roofline import cachegrind
@@ -417,16 +415,16 @@ for order, one in counts.items():
     print()
 
 # %% [markdown]
-# Orders with the same inner loop miss about equally often. Inner loop `j` misses least: all steps are 0 or 1, so one miss serves a whole line. With inner loop `i` two matrices jump, with `k` only one: `i` misses about twice as often. Did `jki` also take twice as long as `ijk` above? If not, misses alone do not decide.
+# Orders with the same inner loop miss about equally often. Inner loop `j` misses least: all steps are 0 or 1, so one miss serves a whole line. With inner loop `i` two matrices jump, with `k` only one. So `i` misses about twice as often as `k`. `ijk` misses four times as often as `ikj`. Did it also take four times as long above? If not, misses alone do not decide.
 #
-# (A jump costs a miss only if its line has left the cache. In the picture with the slider, B alone fills the cache. There, `ijk` misses 380 times and `ikj` 160 times; with lines of 32 bytes, 304 and 80 times. Cachegrind also counts a few accesses to the function's own data.)
+# (In the picture with the slider, `ijk` misses 380 times and `ikj` 160 times; with lines of 32 bytes, 304 and 80 times.)
 #
 # ### Three causes at once
 #
 # Misses are one difference between `ijk` and `ikj`. Two others:
 #
 # - **Waiting.** In `ijk` all products of the inner loop go into one sum. Each addition waits about four cycles for the one before. In `ikj` each addition goes to another element of C: none waits.
-# - **Vectors.** The compiler turns the inner loop of `ikj` into vector instructions, which do 4, 8 or 16 additions at a time. It may not do so with the single sum of `ijk`, because another order of additions rounds differently.
+# - **Vectors.** The compiler turns the inner loop of `ikj` into vector instructions. It may not do so with the single sum of `ijk`, because another order of additions rounds differently.
 #
 # Which cause matters most? We write `ijk` in eight ways, one for each combination of three choices:
 #
@@ -481,7 +479,7 @@ plt.show()
 # %% [markdown]
 # ### Exercise 4: choose a tile
 #
-# *Difficulty ●●○, 10 minutes.* Return the largest side $t$ that is a multiple of `multiple` and for which three $t \times t$ tiles fit into `cache` bytes. An element has `size` bytes.
+# *Difficulty ●○○, 5 minutes.* Return the largest side $t$ that is a multiple of `multiple` and for which three $t \times t$ tiles fit into `cache` bytes. An element has `size` bytes.
 #
 # <details><summary>Hint</summary>
 #
@@ -526,7 +524,7 @@ best_side.answer(max(rates, key=rates.get))
 # %% [markdown] claims="07-tile-too-large 07-register-tile"
 # The dashed line is the same program with a single tile: where the curve lies above it, blocks pay. The best side may be near your tile for L1, for L2, or for neither. In the records, tiles twice as wide as those for L2 take 16 to 45 % longer.
 #
-# Blocks do not change the innermost loop: it still loads and stores an element of C for each product that it adds. A **register tile**, at the right of the picture above, changes it: a piece of C stays in registers while $k$ runs. In the records, register tiles are three to four times as fast as blocks.
+# Blocks do not change the innermost loop: it still loads and stores an element of C for each product. A **register tile**, at the right of the picture above, changes it: a piece of C stays in registers while $k$ runs. In the records, register tiles are three to four times as fast as blocks.
 
 # %%
 display(evidence("07-tile-too-large"), evidence("07-register-tile"))
@@ -534,7 +532,7 @@ display(evidence("07-tile-too-large"), evidence("07-register-tile"))
 # %% [markdown]
 # ### Exercise 5, a project: your own product
 #
-# *Difficulty ●●●, 40 minutes.* Write `void multiply(int64_t n, const float *a, const float *b, float *c)` in C, as a string. It computes $C = AB$ for $n \times n$ matrices, stored row after row. $n$ is a multiple of 48, and `c` holds zeros at the call. Your product may take at most four fifths of the time of `ikj`. Both are compiled with `-O3 -march=native`, and `<stdint.h>` is included already. Your code runs in a process of its own, so nothing is lost if it crashes.
+# *Difficulty ●●●, 45 minutes.* Write `void multiply(int64_t n, const float *a, const float *b, float *c)` in C, as a string. It computes $C = AB$ for $n \times n$ matrices, stored row after row. $n$ is a multiple of 48, and `c` holds zeros at the call. Your product may take at most four fifths of the time of `ikj`. Both are compiled with `-O3 -march=native`, and `<stdint.h>` is included already. Your code runs in a process of its own, so nothing is lost if it crashes.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -601,7 +599,7 @@ if runs:
 draw.interactive(*machine.lines(1), raced)
 
 # %% [markdown]
-# All products took turns on one thread. The best of seven rounds counts, by processor time. All have the same counted operations and bytes, hence the same intensity. At n = 384, B takes 0.6 MB: if a cache holds it, blocks may gain nothing.
+# All products ran on one thread. All have the same counted operations and bytes, hence the same intensity. At n = 384, B takes 0.6 MB: if a cache holds it, blocks may gain little.
 #
 # > **Answer.** The inner loop of `ikj` takes steps of one element, lets no addition wait, and compiles to vectors. Each of the three gains less without the others. Blocks and register tiles then use each loaded number more often.
 #
@@ -634,7 +632,7 @@ evidence("07-unused-result")
 # %% [markdown]
 # ## The roof of a GPU
 #
-# `make gpu` measures such a roof on a machine with a GPU, and keeps a record. The picture has the GPU's memory (HBM), its L2 cache, and its peak for several formats; *tf32* and *bf16* have fewer significant bits than fp32:
+# `make gpu` measures and records such a roof on a machine with a GPU. The picture has the GPU's memory (HBM), its L2 cache, and its peak for several formats; *tf32* and *bf16* have fewer significant bits than fp32:
 
 # %%
 from helpers.roofline.report import gpu_roof
@@ -646,26 +644,26 @@ for kind, peak in gpu_peaks.items():
 draw.interactive(gpu_peaks, gpu_bands) if gpu_peaks else None
 
 # %% [markdown]
-# The products in tf32 and bf16 ran on **tensor cores**, units that multiply small tiles of matrices in one instruction. (H100 and H200 use them for fp64 too, so the peak of fp64 lies above that of fp32.) Tensor cores lift the peak, but not the bandwidth, so the ridge moves to the right. At 50 operations a byte, arithmetic limits the recorded GPU in fp32, memory limits it in bf16. **Asynchronous copies** load the next tile while the tensor cores work on the current one. They raise no roof, but a kernel that used to wait for its loads comes closer to it.
-#
-# ## In practice, and where to read on
-#
-# Intel Advisor and `likwid-perfctr` draw rooflines from hardware counters; NVIDIA Nsight Compute does this on GPUs. OpenBLAS, oneDNN and `torch.compile` do the blocking and the fusing for you.
+# The products in tf32 and bf16 ran on **tensor cores**, units that multiply small tiles of matrices in one instruction. (H100 and H200 also use them for fp64.) Tensor cores lift the peak, but not the bandwidth, so the ridge moves to the right. At 50 operations a byte, arithmetic limits the recorded GPU in fp32, memory limits it in bf16. **Asynchronous copies** load the next tile while the tensor cores work on the current one. They raise no roof, but a kernel that used to wait for its loads comes closer to it.
 #
 # <details><summary>What the sources say, what we measured</summary>
 #
 # | the source says | here |
 # |---|---|
-# | L1 4 cycles, L2 10, L3 40 and more, memory 60-100 ns (a Xeon of 2009) | lesson 1: the staircase of this machine, in ns and cycles. |
-# | peak = frequency × width × instructions per cycle, FMA counted twice | lesson 1: frequency and instructions per cycle have to be measured; a core need not reach the stated ones |
-# | swap the j and k loops | lesson 2: several times as fast, by three causes that hide one another |
+# | L1 4 cycles, L2 10, L3 40 and more, memory 60-100 ns (a Xeon of 2009) | lesson 1: the staircase of this machine, in ns and cycles |
+# | peak = frequency × width × instructions per cycle: 243 Gflop/s for a core of the Xeon 8180M at 3.8 GHz | lesson 1: 3.8 GHz is the turbo frequency, so we measure |
+# | swap the j and k loops | lesson 2: many times as fast, by three causes that hide one another |
 # | $P = \min(\pi, \beta I)$ | lesson 1, with the roof of as many threads as the kernel uses |
 #
 # </details>
 #
+# ## In practice, and where to read on
+#
+# Intel Advisor and `likwid-perfctr` draw rooflines from hardware counters; NVIDIA Nsight Compute does this on GPUs. OpenBLAS, oneDNN and `torch.compile` do the blocking and the fusing for you.
+#
 # - S. Williams, A. Waterman, D. Patterson, *Roofline* (CACM, 2009): the model.
-# - J. McCalpin, *STREAM* (1995): the rule by which bytes are counted.
+# - J. McCalpin, *STREAM* (1995): our rule for counting bytes.
 # - K. Goto, R. van de Geijn, *Anatomy of high-performance matrix multiplication* (2008): blocks and register tiles.
-# - U. Drepper, *What every programmer should know about memory* (2007): caches, in depth.
+# - U. Drepper, *What every programmer should know about memory* (2007): caches.
 #
 # **Next**: in the course's order this notebook is the last. The [glossary](glossary.md) lists all terms.

@@ -208,9 +208,9 @@ guess.answer("MB sent by each of a thousand, at least", 100 * thousand)
 # %% [markdown]
 # In the chain, each inner rank sends the array once in each direction, $2K$ bytes. In the tree, rank 0 sends it in each of the $\log_2 N$ steps on the way back: $K\log_2 N$ bytes, $2K$ for four ranks. In recursive doubling, every rank sends $K\log_2 N$ bytes. In the ring, every rank sends a chunk of $K/N$ bytes in each of $2(N-1)$ steps, $1.5K$ for four ranks.
 #
-# Can an algorithm send less than the ring? No, as long as ranks do the adding. Take one number of the result. Before it is complete, all ranks but one must each send their part of the sum. Then the complete number must reach the $N-1$ ranks that do not have it. So each number is sent at least $2(N-1)$ times, and all ranks together send at least $2(N-1)K$ bytes. Shared evenly, these are $2(N-1)K/N$ for each rank, as in the ring.
+# Can an algorithm send less than the ring? No, as long as ranks do the adding. Take one number of the result. Before any rank has it, each of the $N-1$ others must send its part of the sum. Then the number must reach these $N-1$ ranks. So each number is sent at least $2(N-1)$ times, and all ranks together send at least $2(N-1)K$ bytes. Shared evenly, these are $2(N-1)K/N$ for each rank, as in the ring.
 #
-# **Answer.** Yes: cut the array into $N$ chunks, and let $N$ chains run at once, a ring. Every rank sends $2(N-1)K/N$ bytes, and in every algorithm some rank must send at least as many. Halving and doubling sends as little in fewer steps. *Evidence: your ranks' counts equal the formulas; for halving and doubling, its animation.*
+# **Answer.** Yes: a ring cuts the array into $N$ chunks and runs $N$ chains at once. Every rank sends $2(N-1)K/N$ bytes, and in every algorithm some rank must send at least as many. Halving and doubling sends as little in fewer steps. *Evidence: your ranks' counts equal the formulas; for halving and doubling, its simulation.*
 
 # %% [markdown]
 # ## Lesson 2. What does an allreduce cost?
@@ -292,7 +292,7 @@ claims.evidence("08-ping-pong")
 # %% [markdown]
 # ### The race
 #
-# Does the model predict which algorithm is fastest? The four algorithms run in turns. MPI's own `Allreduce` shows what a library reaches:
+# Does the model predict which algorithm is fastest? The four algorithms take turns. MPI's own `Allreduce` shows what a library reaches:
 
 # %%
 array_sizes = [4**k for k in range(5, 12)]  # 1 KB to 4 MB
@@ -319,12 +319,12 @@ for name, place in (("1 KB", 0), ("4 MB", -1)):
     said = {way: model_of[way].at(array_sizes[place]) for way in flat}
     took = {way: measured[way][place] for way in flat}
     order = sorted(took, key=took.get)
+    ratio = {way: round(took[way] / said[way], 1) for way in order}
     print(f"{name}: predicted {' < '.join(map(costs.shown, sorted(said, key=said.get)))}")
-    ratios = (f"{costs.shown(way)} ({took[way] / said[way]:.2g})" for way in order)
-    print(f"      measured  {' < '.join(ratios)}")
+    print(f"      measured  {' < '.join(f'{costs.shown(way)} ({ratio[way]})' for way in order)}")
     own = measured["MPI_Allreduce"][place] / took[order[0]]
     print(f"      MPI's own Allreduce takes {own:.2g} times as long as the fastest")
-    near += sum(0.5 <= took[way] / said[way] <= 2 for way in flat)
+    near += sum(0.5 <= each <= 2 for each in ratio.values())
     guess.answer(f"fastest at {name}", costs.shown(order[0]))
 print(f"{near} of {2 * len(flat)} ratios are between a half and two")
 others.say()
@@ -332,7 +332,7 @@ others.say()
 # %% [markdown]
 # The model did predict the fastest in a race that we recorded on two cores: few steps won for short arrays, few bytes for long ones. For 4 KB recursive doubling took 0.18 ms, the tree 0.21 and the ring 0.29. For 8 MB the ring took 7.4 ms, recursive doubling 13.8 and the tree 18.0. But the chain, slowest by the model, took only 13.7 ms. (AMD EPYC, 21 November 2026, suite *allreduce* in `data/bench`.)
 #
-# Your order may differ. The ratios say how far to trust the predicted times; between a half and two is good for a model that ignores caches and the change from [eager](glossary.md#eager) to [rendezvous](glossary.md#rendezvous). The ring's ratio says less, since α and β come from ring steps.
+# Your order may differ. The ratios say how far to trust the predicted times; between a half and two is good for a model that ignores caches and the change from [eager](glossary.md#eager) to [rendezvous](glossary.md#rendezvous). The ring's ratio is the easiest test: α and β come from ring steps.
 #
 # ### Exercise 3: where ring and tree cross
 #
@@ -374,7 +374,7 @@ print("the ring was faster than the tree at", ", ".join(ahead) or "no size", end
 print(f"; by your formula from {written(crossover_size)} on" if crossover_size else "")
 
 # %% [markdown]
-# **Answer.** The tree is faster for short arrays, the ring for long ones. The model says so before a run: time = $\alpha$ × steps + $\beta$ × bytes sent + $\gamma$ × bytes added. Your formula says roughly where tree and ring cross. Fit $\alpha$ and $\beta$ while all ranks are at work. *Evidence: the recorded race and the record of ping-pongs; your own race if its picture is not marked as busy.*
+# **Answer.** The tree is faster for short arrays, the ring for long ones. The model says so before a run: a step costs $\alpha$, each byte of its message $\beta$, and each byte added $\gamma$. Your formula gives the order of magnitude of the size where they cross. Fit $\alpha$ and $\beta$ while all ranks are at work. *Evidence: the recorded race and the record of ping-pongs; your own race if its picture is not marked as busy.*
 
 # %% [markdown]
 # ## Lesson 3. What changes between hosts, and with thousands of ranks?

@@ -52,6 +52,9 @@ def local(H):
     return partial(LocalSGD, period=H, **waits)
 
 
+# %% [markdown]
+# Four replicas of one network fit a curve, each with data of its own. The picture shows a plane in the space of their 16 401 parameters; thin lines join points of equal loss. After 59 steps alone the replicas are apart: press ▶|, and they jump to their mean. Then choose another run and press *play*.
+
 # %%
 paths, met = {}, {}
 for H in (60, 20, 4):
@@ -61,8 +64,6 @@ for H in (60, 20, 4):
 replicas(draw.plane(paths, curve.loss_of, cells=(28, 20)), met)
 
 # %% [markdown]
-# Four replicas of one network fit a curve, each with data of its own. The picture is a plane in the space of their 16 401 parameters; thin lines join points of equal loss. After 59 steps alone the replicas are apart: press ▶|, and they jump to their mean. Then choose another run and press *play*.
-#
 # Replicas that meet less often send less. What does it cost them?
 #
 # **You will be able to**
@@ -184,11 +185,11 @@ for H in (1, 3):
 #
 # ### Noise drives replicas apart
 #
-# Why do replicas drift apart even if their data are alike? They have almost the same expected gradient $\nabla L$ while they are near each other, but each adds the noise of its own mini-batches. Let these noises be independent, with variance $\sigma^2$ (summed over the parameters). We measure how far apart the replicas are by the [consensus distance](glossary.md#consensus-distance):
+# Why do replicas drift apart even if their data are alike? They have almost the same expected gradient $\nabla L$ while they are near each other, but each adds the noise of its own mini-batches. Let these noises be independent, with variance $\sigma^2$ (summed over the parameters). The distance between replicas is measured by the [consensus distance](glossary.md#consensus-distance):
 #
 # $$\Xi=\frac1R\sum_r\lVert\theta_r-\bar\theta\rVert^2 = \frac1R\sum_r\lVert\theta_r\rVert^2 - \lVert\bar\theta\rVert^2.$$
 #
-# In each step the noise moves every replica by a random vector with a mean squared length of $\lambda^2\sigma^2$. This adds $\lambda^2\sigma^2$ to $\frac1R\sum_r\lVert\theta_r\rVert^2$. The mean $\bar\theta$ moves by the mean of these $R$ vectors, which adds only $\lambda^2\sigma^2/R$ to $\lVert\bar\theta\rVert^2$. Hence $h$ steps after an average
+# The common $\nabla L$ moves all replicas alike and leaves $\Xi$ unchanged. In each step the noise adds a random vector of mean squared length $\lambda^2\sigma^2$ to every replica, and so $\lambda^2\sigma^2$ to $\frac1R\sum_r\lVert\theta_r\rVert^2$. The mean $\bar\theta$ moves by the mean of these $R$ vectors, which adds only $\lambda^2\sigma^2/R$ to $\lVert\bar\theta\rVert^2$. Hence $h$ steps after an average
 #
 # $$\Xi(h) = h\,\lambda^2\sigma^2\,\frac{R-1}{R}.$$
 #
@@ -215,7 +216,7 @@ def consensus_distance(values):
 check.consensus_distance(consensus_distance)
 
 # %% [markdown]
-# Do real replicas follow this formula? The next cell trains on the digits for 128 steps, with $H=8$ and with $H=64$. Every replica sees all classes. Your function measures $\Xi$ after every second step, before the replicas meet. For the run's second half, the cell prints the mean of $\Xi$ just before an average, and the prediction with $\sigma^2$ at the final weights.
+# Do real replicas follow this formula? The next cell trains on the digits for 128 steps, with $H=8$ and with $H=64$. Every replica sees all classes. Your function measures $\Xi$ after every second step, before the replicas meet. The cell prints the mean of $\Xi$ just before an average (in the run's second half), and the prediction with $\sigma^2$ at the final weights.
 
 # %%
 right = check.consensus_distance.passed(consensus_distance)
@@ -247,7 +248,7 @@ _ = draw.drift(curves)
 plt.show()
 
 # %% [markdown] claims="10-drift-predicted"
-# At first they do; later, noise alone predicts too much. At $H=64$ the measured curve bends away below the straight prediction. Over five seeds, $\Xi$ just before an average is 28 % below the prediction at $H=8$, and about half of it at $H=64$. (The record also has Lesson 3's *gossip*.)
+# At first they follow the formula; later, it predicts too much. At $H=64$ the measured curve bends away below the straight prediction. Over five seeds, $\Xi$ just before an average is 28 % below the prediction at $H=8$, and 53 % below it at $H=64$. (The record also has Lesson 3's *gossip*.)
 
 
 # %%
@@ -277,7 +278,7 @@ claims.evidence("10-drift-curvature")
 folded("10-drift-data")
 
 # %% [markdown]
-# **Answer.** Noise alone would make $\Xi = h\,\lambda^2\sigma^2\frac{R-1}{R}$ after $h$ steps, eight times as large at $H=64$ as at $H=8$. On a curved loss the replicas' gradients pull them back, and $\Xi$ is only about five times as large. Data that differ drive the replicas further apart. *Evidence: the curves above and the three records.*
+# **Answer.** Noise alone would make $\Xi = h\,\lambda^2\sigma^2\frac{R-1}{R}$ after $h$ steps, eight times as large at $H=64$ as at $H=8$. But each replica takes its gradient at its own position, and $\Xi$ is only about five times as large. Data that differ drive the replicas further apart. *Evidence: the curves above and the three records.*
 
 # %% [markdown]
 # ## Lesson 2. How often should they meet?
@@ -352,7 +353,7 @@ for rate, seconds in average.items():
     print(f"{rate / 1e6:5.0f} Mbit/s: an average {1e3 * seconds:6.1f} ms; your best H: {best}")
 
 # %% [markdown]
-# Is the formula right? We measure the seconds on four simulated hosts with links of 100 Mbit/s. Each gradient is made to take 10 ms. The next cell prints how much longer than predicted each run takes. In the picture, a circle marks the fastest $H$ of each link. Only 100 Mbit/s is measured.
+# Is the formula right? We measure the seconds on four simulated hosts with links of 100 Mbit/s. Each gradient is made to take 10 ms. In the picture, a circle marks the fastest $H$ of each link.
 
 # %%
 measured, predicted, others = {}, {}, Others()
@@ -395,11 +396,11 @@ if doubtful or not measured:
 guess.answer("the fastest H at 100 Mbit/s", fastest["H"])
 
 # %% [markdown]
-# Roughly: on our machine the formula orders all four intervals correctly, but each run takes longer than predicted. The columns of ms divide this excess by the steps and by the averages. A column with nearly equal numbers suggests a fixed cost of each step, or of each average.
+# The formula is roughly right: on our machine it orders all four intervals correctly, but each run takes longer than predicted. The columns of ms divide the excess by the steps and by the averages. A column with nearly equal numbers suggests a fixed cost of each step, or of each average.
 #
 # By the formula, a slow link needs a larger $H$: compare the circles for 1 Gbit/s and 10 Mbit/s ($H=8$ is the largest tried). At 100 Mbit/s the formula says $H=1$, although an average takes longer than a gradient. With our run's steps, $H=2$ is faster only if $60\,(T + A/2) < 36\,(T + A)$, which means $A > 4T = 40$ ms. In the same way, $H=4$ is fastest from 60 ms, and $H=8$ from 95 ms.
 #
-# **Answer.** They should meet at the interval $H$ that makes $n(H)\,(T + A/H)$ least. On a slow link, this $H$ is larger. *Evidence: the steps counted, the record, and the picture of three links.*
+# **Answer.** They should meet at the interval $H$ that makes $n(H)\,(T + A/H)$ least. By the formula, this $H$ is larger on a slow link. *Evidence: the steps counted, the record, and the picture (only 100 Mbit/s is measured).*
 
 # %% [markdown]
 # ## Lesson 3. What else can they do when they meet?
@@ -516,7 +517,7 @@ ways = {
 trained = {name: cluster.run(counted, way, timeout=120)[0] for name, way in ways.items()}
 
 # %% [markdown]
-# The counts predict the time: steps · $T$ + messages · $\alpha$ + bytes · $\beta$. Set the link. How much time does each scheme save against synchronous SGD, and how much higher is its loss?
+# The counts predict the time: steps · $T$ + messages · $\alpha$ (60 µs) + bytes · $\beta$. Set the link. How much time does each scheme save against synchronous SGD, and how much higher is its loss?
 
 
 # %%
@@ -561,7 +562,7 @@ for H in (4, 6, 8):
 #
 # Your function is called on every rank, once before the first step (`made` is 0) and then after each step (`made` steps have been made). `values` are this replica's parameters, to be changed in place. `state` is a dictionary of your own, empty at first.
 #
-# The check trains with your function for 200 steps. It counts 10 ms for each step, and for each MPI call the time of its bytes on the link (for an `Allreduce`, the ring's time), until the loss of the replicas' mean, tested every four steps, is 0.5.
+# The check trains with your function for 200 steps. It counts 10 ms for each step, and for each MPI call the time of its bytes on the link (for an `Allreduce`, the ring's time). Every four steps it tests the replicas' mean, and it stops counting at a loss of 0.5.
 #
 # <details><summary>Hint</summary>
 #
@@ -592,13 +593,13 @@ def my_meeting(values, comm, made, state):
 check.slow_link(my_meeting, cluster=cluster)
 
 # %% [markdown]
-# Once your scheme passes, the next cell shows the check's seconds to the loss 0.5, and measures the same number of steps on four hosts with links of 10 Mbit/s:
+# Once your scheme passes, the next cell shows the check's seconds, and measures as many steps on four hosts with links of 10 Mbit/s:
 
 # %%
 if check.slow_link.passed(my_meeting, cluster=cluster):
     steps, counted = check.reached["steps"], check.reached["seconds"]
     H = min(constant, key=constant.get)
-    print(f"constant H = {H}: {constant[H]:.2f} s; yours: {steps} steps, {counted:.2f} s")
+    print(f"constant H = {H}, λ = 0.05: {constant[H]:.2f} s; yours: {steps} steps, {counted:.2f} s")
     try:
         with Cluster(n=4, network=Network(4, rate=check.LINK), preload=("torch",)) as hosts:
             run = hosts.run(perceptron.train, check.theirs(my_meeting), steps=steps,
@@ -640,19 +641,19 @@ for batch in range(8):
 # %% [markdown] claims="10-rarer-epochs 10-threads"
 # ## What the sources say, what we measured
 #
-# The tutorial *Doing Deep Learning in Parallel with PyTorch* fits the curve of our first picture on four processes. It averages *parameters* every 200 epochs, and *gradients* in every step, rarely or never, until the loss is at most 0.05:
+# The tutorial *Doing Deep Learning in Parallel with PyTorch* fits the curve of our first picture on four processes. It averages *parameters* every 200 epochs, and *gradients* as often as the table says, until the loss is at most 0.05:
 #
 # | gradients averaged every ... steps | 1 | 2 | 4 | 10 | never |
 # |---|--:|--:|--:|--:|--:|
 # | thousands of epochs | 4 | 6 | 6 | 7 | 8 |
 #
-# Do rarer averages need more epochs? Our runs have a linear layer more and are smaller: 1600 points, rate 0.02, momentum 0.9, ten seeds, parameters averaged every 5 epochs. Each row compares its interval (*now and then*) with *every step*:
+# Do rarer averages need more epochs? Our runs are smaller (1600 points, rate 0.02, momentum 0.9, ten seeds, parameters averaged every 5 epochs), with one more linear layer. Each row compares its interval (*now and then*) with *every step*:
 
 # %%
 claims.evidence("10-rarer-epochs")
 
 # %% [markdown]
-# All four intervals contain 1, so ten seeds do not tell whether rarer averages need more epochs. As the tutorial warns, "results vary greatly from run to run".
+# All four confidence intervals contain 1, so ten seeds do not tell whether rarer averages need more epochs. As the tutorial warns, "results vary greatly from run to run".
 #
 # On a server with 16 virtual cores, the tutorial's 1, 2, 4, 8 processes need 1403, 1748, 3003, 4801 s: more processes take longer. The tutorial names the cause: in *each* process PyTorch uses a thread for every core, and the threads compete. The next cell gives four ranks the same work without messages, first with a thread for every core, then with one:
 

@@ -65,7 +65,7 @@ style.doubt(ax.figure, others)
 plt.show()
 
 # %% [markdown]
-# Each row is a rank. Each box is a forward or backward pass of one piece (a *micro-batch*), with its number if it fits. Your machine may have fewer cores than ranks, so stages are *paced*: a rank does its real arithmetic, then sleeps until the stated time has passed. *3 of 64 took longer* in a title means that in 3 boxes the arithmetic alone took longer. Messages, waiting and order are real.
+# Each row is a rank. Each box is a forward or backward pass of one piece (a *micro-batch*), with its number if it fits. Your machine may have fewer cores than ranks, so stages are *paced*: a rank does its real arithmetic, then sleeps until the stated time has passed. If a title says *3 of 64 took longer*, the arithmetic of 3 boxes exceeded that time. Messages, waiting and order are real.
 #
 # **You will be able to**
 #
@@ -75,7 +75,7 @@ plt.show()
 # - say what the slowest stage costs;
 # - design a schedule for slow links and little memory.
 #
-# **You need** ranks and messages from notebook [01](01_mpi_basics.ipynb), and gradients by the chain rule. *Time:* 150 minutes: 9 for this opening, 57 and 78 for two lessons, exercises included, and 6 for *What breaks*. Each lesson runs after the cells above, without the other. *Cores:* two are enough. *GPU:* none.
+# **You need** ranks and messages from notebook [01](01_mpi_basics.ipynb), and gradients by the chain rule. *Time:* 150 minutes: 5 for this opening, 57 and 78 for two lessons, exercises included, and 10 for *What breaks*. Each lesson runs after the cells above, without the other. *Cores:* two are enough. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
@@ -96,7 +96,7 @@ plt.show()
 #
 # *57 minutes.* Layer 2 needs the output of layer 1. If each rank holds a quarter of the layers, must three ranks always wait for the fourth?
 #
-# A backward pass takes twice as long as a forward pass. The titles in the picture above give the idle share with eight micro-batches under both orders.
+# The titles in the picture above give the idle share with eight micro-batches under both orders.
 #
 # > **Predict.** What is the idle share, from 0 to 1, if the batch goes through in one piece? With 16 micro-batches? Both orders above are about equally idle. So what does 1F1B need less of: "time", "memory" or "messages"? Type your answers in place of the dots.
 
@@ -136,7 +136,7 @@ w1, w2 = (torch.tensor(value, requires_grad=True) for value in (3.0, 2.0))
 print(f"dL/dw1 = {w1.grad.item()}, dL/dw2 = {w2.grad.item()}")
 
 # %% [markdown]
-# This is [model-parallel](glossary.md#model-parallel) training: each rank has a part of the model and sees all data. In [data-parallel](glossary.md#data-parallel) training each rank has the whole model and a part of the data. Which of the two sends less? Take one transformer block, $C$ numbers wide, and a batch of $n$ tokens, in float32. The block has $12C^2 + 13C$ weights (six matrices, biases and two layer norms). In a ring allreduce ([08](08_allreduce_animation.ipynb)), each of many ranks sends nearly twice the size of the gradient. A pipeline sends an activation of $nC$ numbers from stage to stage, and its gradient back.
+# This is [model-parallel](glossary.md#model-parallel) training: each rank has a part of the model and sees all data. In [data-parallel](glossary.md#data-parallel) training each rank has the whole model and a part of the data. Which of the two sends less? Take transformer blocks, $C$ numbers wide, and a batch of $n$ tokens, in float32. A block has $12C^2 + 13C$ weights (six matrices, biases and two layer norms). In a ring allreduce ([08](08_allreduce_animation.ipynb)), each of many ranks sends nearly twice the gradient of every block. Where a pipeline is cut, it sends an activation of $nC$ numbers, and its gradient back. The table compares one block with one cut:
 
 # %%
 rows = [
@@ -149,7 +149,7 @@ for C, n in ((128, 1_024), (768, 8_192), (768, 65_536), (4_096, 8_192)):
 Markdown("\n".join(rows))
 
 # %% [markdown]
-# Gradients grow with the model; activations grow with the batch. Neither is always less. A pipeline also has room for a model that is too large for one rank: each rank has only $1/p$ of the weights.
+# Gradients grow with the model; activations grow with the batch. Neither is always less. A pipeline also fits a model that is too large for one rank: each rank has $1/p$ of the weights.
 #
 # With $p$ stages and one piece, one rank works at a time and $p - 1$ wait.
 #
@@ -176,7 +176,7 @@ guess.answer("idle share, one piece", predicted["4 ranks"][0])  # by the formula
 guess.answer("idle share, 16 micro-batches", predicted["4 ranks"][4])
 
 # %% [markdown] claims="11-bubble"
-# More pieces mean less idle time. But smaller pieces have a price, which paced stages hide: a layer reads all its weights for each piece, however few its rows ([A4](A4_more_of_roofline.ipynb)). Over several runs, the recorded shares agree with the formula:
+# More pieces mean less idle time. But smaller pieces have a price, which paced stages hide: a layer reads all its weights for each piece, however small ([A4](A4_more_of_roofline.ipynb)). Averaged over several runs, the recorded shares are less than 0.01 above the formula's:
 
 # %%
 claims.evidence("11-bubble")
@@ -184,7 +184,7 @@ claims.evidence("11-bubble")
 # %% [markdown]
 # ### A schedule is data
 #
-# A schedule is a list of actions for each rank. Here are the lists of GPipe and of 1F1B for three ranks:
+# A schedule is a list of actions for each rank. For three ranks, GPipe and 1F1B are:
 
 # %%
 print(families.gpipe(3, 4), families.one_f_one_b(3, 4), sep="\n\n")
@@ -300,7 +300,7 @@ def kept_at_most(rank, p, m):
 check_answer.kept_at_most(kept_at_most)
 
 # %% [markdown]
-# Now we count bytes: those of all live tensors that autograd saves for the backward pass (`torch.autograd.graph.saved_tensors_hooks`), without the weights. **[Recomputation](glossary.md#recomputation)** keeps only the input of each stage, and repeats the forward pass before the backward pass. The table is for rank 1 and 16 micro-batches. We predict the bytes of one micro-batch times the number kept. With recomputation, only the micro-batch in its backward pass takes these bytes; the others take the bytes of an input each:
+# Now we count bytes: those of all live tensors that autograd saves for the backward pass (`torch.autograd.graph.saved_tensors_hooks`), without the weights. **[Recomputation](glossary.md#recomputation)** keeps only the input of each stage, and repeats the forward pass before the backward pass. The table is for rank 1 and 16 micro-batches. The prediction is the bytes of one micro-batch times the number kept. With recomputation, only the micro-batch in its backward pass takes so many; each of the others takes the bytes of its input:
 
 # %%
 config, micro, r = runs.SMALL, 16, 1
@@ -319,14 +319,14 @@ Markdown("\n".join(rows))
 # %% [markdown]
 # GPipe's 16 micro-batches with recomputation take fewer bytes than 1F1B's 3 without. The price is one more forward pass for each micro-batch: with $i + w = 2f$, it takes $4f$ instead of $3f$.
 #
-# **Answer.** Cut the batch into $m$ micro-batches: then each rank waits only for the time of $p - 1$ forward and $p - 1$ backward passes. 1F1B is as idle as GPipe, but rank $r$ keeps at most $p - r$ micro-batches instead of all $m$. *Evidence: recorded shares lie on the formula; bytes counted by autograd.*
+# **Answer.** Cut the batch into $m$ micro-batches: then each rank waits only for the time of $p - 1$ forward and $p - 1$ backward passes. 1F1B is as idle as GPipe, but rank $r$ keeps at most $p - r$ micro-batches instead of all $m$. *Evidence: recorded shares less than 0.01 above the formula's; bytes counted by autograd.*
 
 # %% [markdown]
 # ## Lesson 2. What makes a step shorter, and what does it cost?
 #
 # *78 minutes, of which the project takes 50.* With eight micro-batches, four ranks are idle for 27 % of the time under GPipe and 1F1B (by the formula). Can the same eight pieces be ordered so that ranks wait less?
 #
-# > **Predict.** A backward pass has two halves, I (gradient of the inputs) and W (gradient of the weights). No other rank waits for W. If a rank may do W whenever it likes, to what idle share can 27 % fall? Which rank must then keep more micro-batches than under 1F1B: the "first" or the "last"?
+# > **Predict.** A backward pass has two halves, I (gradient of the inputs) and W (gradient of the weights), each as long as F. No other rank waits for W. If a rank may do W whenever it likes, to what idle share can 27 % fall? Which rank must then keep more micro-batches than under 1F1B: the "first" or the "last"?
 
 # %%
 guess["idle share with W put off"] = ...
@@ -367,7 +367,7 @@ guess.answer("idle share with W put off", formula)
 display(claims.evidence("11-interleaved"), claims.evidence("11-zero-bubble"))
 
 # %% [markdown]
-# A longer W does not shorten the waits for the first F and I; a shorter W leaves more gaps (simulated, $f = i = 1$):
+# Ranks wait longer if W is shorter than F and I, but not less if W is longer (simulated, $f = i = 1$):
 
 # %%
 for w in (0.5, 1, 2):
@@ -393,9 +393,9 @@ display(Markdown("\n".join(rows)))
 guess.answer("who keeps more", "last")
 
 # %% [markdown]
-# Zero-bubble keeps four micro-batches on *every* rank; under 1F1B, the last rank keeps one. Interleaving keeps one and a half more than 1F1B. The formulas leave out messages, Python's own time, and ranks that wake up late on a busy machine.
+# Zero-bubble keeps four micro-batches on *every* rank; under 1F1B, the last rank keeps one. Interleaving keeps one and a half more than 1F1B. The formulas leave out messages, Python's own time and late wake-ups.
 #
-# Play with all schedules here. Bars at the right show what each rank keeps. Set *room for* to the number of micro-batches that fit in memory; ranks that need more are marked.
+# Play with all schedules. Bars at the right show what each rank keeps. Set *room for* to the number of micro-batches that fit in memory; ranks that need more are marked.
 
 # %%
 shown = list(lines.values())
@@ -409,7 +409,7 @@ pipelines(shown)
 # %% [markdown]
 # ### What it costs: messages
 #
-# In the formulas, messages take no time. Set their time, up to two forward passes, and see which schedule suffers most:
+# In the formulas, messages take no time. Set their time, up to two forward passes, and see which becomes the slowest (simulated):
 
 
 # %%
@@ -427,7 +427,7 @@ def steps(message):
 _ = interact(steps, message=SelectionSlider(options=[0, 0.25, 0.5, 1, 2], value=0.25))
 
 # %% [markdown]
-# With free messages, GPipe and 1F1B take longest. If a message takes a quarter of a forward pass, GPipe is already faster than 1F1B. If a message takes a whole one, GPipe is the fastest of the four: it waits for messages only while the pipeline fills and empties. The other orders wait in between, too. Interleaving, with 7 boundaries between stages instead of 3, suffers most.
+# With free messages, GPipe and 1F1B take longest. If a message takes a quarter of a forward pass, GPipe is already faster than 1F1B. If a message takes a whole one, GPipe is the fastest of the four: it waits for messages only while the pipeline fills and empties. The other orders wait in between, too. At two, interleaving is the slowest: it has 7 boundaries between stages instead of 3.
 #
 # ### Layers that are not alike
 #
@@ -450,7 +450,7 @@ style.doubt(ax.figure, others)
 plt.show()
 
 # %% [markdown]
-# A step is never shorter than the slowest stage's work: $8 \cdot 120 = 960$ ms on rank 3 with equal numbers of layers, $8 \cdot 60 = 480$ ms with equal costs.
+# A step is never shorter than the slowest stage's work on eight micro-batches: $8 \cdot 120 = 960$ ms on rank 3 with equal numbers of layers, $8 \cdot 60 = 480$ ms with equal costs.
 #
 # ### Exercise 3, the project: far apart, and little room
 #
@@ -503,7 +503,7 @@ if check_answer.own_schedule.passed(my_schedule, cluster=cluster):
     print(f"on your ranks, with nearly free messages, {recorded(plan).bubble:.1%} idle")
 
 # %% [markdown]
-# **Answer.** A step gets shorter if passes are cut finer (interleaved), if W fills idle time (zero-bubble), and if the stages cost the same. Interleaving costs messages and memory, and zero-bubble costs memory. On slow links a rank must send more micro-batches ahead, which costs memory, too. *Evidence: recorded steps, the table of what each rank keeps, and your own schedule.*
+# **Answer.** A step gets shorter if passes are cut finer (interleaved), if W fills idle time (zero-bubble), and if the stages cost the same. Interleaving costs messages and memory, and zero-bubble costs memory. On slow links, sending more micro-batches ahead shortens the step, and costs memory. *Evidence: recorded steps, the table of what each rank keeps, and your own schedule.*
 
 # %% [markdown]
 # ## What breaks
@@ -522,7 +522,7 @@ if rank == 1:
         print(f"without, the target of {i} meets", comm.recv(source=0))
 
 # %% [markdown]
-# Nothing fails, and the loss is wrong.
+# Nothing fails, and the loss compares the wrong pairs.
 #
 # **Sends that wait.** The runner's sends do not wait (`Isend`). With blocking sends of long messages, 1F1B deadlocks: rank 0 sends the output of F1 while rank 1 sends the gradient of B0, and neither receives. `check` finds it:
 
@@ -547,9 +547,9 @@ elif rank == 1:
     comm.recv(source=0)
 
 # %% [markdown]
-# GPipe has no such pair: first all activations go right, then all gradients go left.
+# GPipe has no such pair: no gradient is sent back before the last activation has arrived.
 #
-# **Never empty.** PipeDream removes the bubble by not emptying the pipeline: each "micro-batch" is a batch of its own, and a rank updates its weights (U) after each backward pass, while other batches are under way. Now the pipeline fills and empties once in the whole training. With eight batches, that is still a quarter of the time; with many, next to nothing:
+# **Never empty.** PipeDream removes the bubble by not emptying the pipeline: each "micro-batch" is a batch of its own, and a rank updates its weights after each backward pass, while other batches are under way. Now the pipeline fills and empties once in the whole training. With eight batches, that is still a quarter of the time; with many, next to nothing:
 
 # %%
 plan, pace = families.pipedream(P.ranks, 8), Costs(P.part, P.part, P.part, update=P.part / 4)
@@ -582,7 +582,7 @@ with Cluster(n=2, preload=("torch",)) as pair:
 Markdown("\n".join(rows))
 
 # %% [markdown]
-# With stashing the distance is zero up to rounding: the result is the gradient of one model. Without stashing, on four ranks, it is the gradient of none. Two ranks need no stashing here: the last stage updates nothing between its F and its B, and the first stage, a single layer, sends no gradient on, so its B reads no weights.
+# With stashing the distance is zero up to rounding: the result is the gradient of one model. Without stashing, on four ranks, it is the gradient of none of them. Two ranks need no stashing here. The last stage updates nothing between its F and its B. The first stage is a single layer and sends no gradient on, so its B reads no weights.
 #
 # <details><summary><b>What the sources say, what we measured</b></summary>
 #

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Move fewer bytes: sectors, banks, and the shape of a block
 #
-# In this notebook you count the bytes that kernels move, and write kernels in CUDA C that move fewer.
+# You count the bytes that kernels move, and write kernels in CUDA C that move fewer.
 
 # %% [markdown]
 # **You will be able to**
@@ -98,7 +98,7 @@ wasted.answer(moved["copy_along_columns"] / moved["copy_along_rows"])
 #
 # On an H200, with 8192 × 8192 floats, the copy along rows took 0.22 ms, and the copy along columns 0.97 ms: 4.5 times as long, not eight. Between threads and caches, eight times as many sectors moved. But a cache keeps a sector until other requests use the rest of it, so the memory behind the caches moved only 3 % more bytes. (Times and counts on an H200 come from `make gpu`; `data/gpu/` holds the record.)
 #
-# ### Exercise 1: repair an access
+# ### Exercise 1: coalesce an access
 #
 # *Difficulty ●●○, 10 minutes.* `brighten` multiplies each pixel by 1.2. Its blocks have 32 × 32 threads, and its grid $\lceil \text{width}/32 \rceil \times \lceil \text{height}/32 \rceil$ blocks. Set `x` and `y` so that each warp's access is coalesced and each pixel belongs to one thread. A warp holds the 32 threads with equal `threadIdx.y`.
 #
@@ -158,7 +158,12 @@ shifted[1, 8](np.arange(64, dtype=np.float32), np.zeros((8, 4), np.float32))
 # | a transposition without a tile | `matrix[y][x + l]` | | `transposed[x + l][y]` |
 # | `transpose` | `matrix[y][x + l]` | writes `tile[r][l]`, reads `tile[l][c]` | `transposed[x][y + l]` |
 #
-# In `transpose`, only shared memory is read by columns. It has no sectors, but it has banks: in a tile of 32 × 32 words, a whole column lies in one bank.
+# In `transpose`, only shared memory is read by columns. It has banks instead of sectors: in a tile of 32 × 32 words (`PAD` is 0), a whole column lies in one bank.
+
+# %%
+Code(access["transpose"].listing, language="c++")
+
+# %% [markdown]
 #
 # ### Exercise 2: how many wavefronts?
 #
@@ -198,15 +203,15 @@ for pad in (0, 1, 2, 8):
     assert np.array_equal(turned, matrix.T)
     (reads,) = record.select(array="tile", kind="read")
     share = record.requested_bytes(space="global") / record.sector_bytes(space="global")
-    print(f"tile[32][32 + {pad}]: wavefronts a request {reads.wavefronts / reads.requests:2.0f},",
+    print(f"tile[32][32 + {pad}]: wavefronts per request {reads.wavefronts / reads.requests:2.0f},",
           f"yours {wavefronts(32 + pad) or '–'}; {share:.0%} of the sectors' bytes used")  # fmt: skip
     if said := {1: one_more, 8: eight_more}.get(pad):
         said.answer(reads.wavefronts / reads.requests)
 
 # %% [markdown]
-# One column of padding spreads a column of the tile over all 32 banks. With eight columns, 40 and 32 share the factor 8: the lanes use only four banks, eight lanes each. Padding removes every conflict if it makes the row's length odd. On an H200, a transposition of 8192 × 8192 floats took 0.39 ms without padding and 0.20 ms with one column.
+# One column of padding spreads a column of the tile over all 32 banks. With eight, a row holds 40 words. 40 and 32 share the factor 8, so the lanes use only four banks, eight lanes each. Padding removes every conflict if it makes the row's length odd. On an H200, a transposition of 8192 × 8192 floats took 0.39 ms without padding and 0.20 ms with one column.
 #
-# > **Answer.** A request moves whole sectors, not single floats. If neighbouring lanes take neighbouring addresses, a request uses all bytes of its sectors. If they take neighbouring rows, it uses 4 of each 32 bytes. An algorithm that needs columns reads rows into a padded tile of shared memory and takes the columns from there.
+# > **Answer.** A request moves whole sectors, not single floats. If neighbouring lanes take neighbouring addresses from a sector's start on, a request uses all bytes of its sectors. If the lanes take neighbouring rows, it uses 4 of each 32 bytes. An algorithm that needs columns reads rows into a padded tile of shared memory and takes the columns from there.
 #
 # ## Lesson 2. What does a tile save in a matrix product?
 #
@@ -214,14 +219,14 @@ for pad in (0, 1, 2, 8):
 #
 # ### The direct product, and a tile by hand
 #
-# Each $C_{ij}$ is a sum over a row of $A$ and a column of $B$, so a thread that makes one output reads $2k$ numbers of global memory. But all outputs of a row need the same row of $A$, and all outputs of a column the same column of $B$. So a block of $T \times T$ threads can share its loads. The block walks along the side of length $k$ in steps of $T$ and loads a square tile of $A$ and one of $B$ in each step. Every loaded number serves $T$ threads. The picture shows one block for $T = 16$, which makes the blue outputs:
+# Each $C_{ij}$ is a sum over a row of $A$ and a column of $B$, so a thread that makes one output reads $2k$ numbers of global memory. But all outputs of a row need the same row of $A$, and all outputs of a column need the same column of $B$. So a block of $T \times T$ threads can share its loads. The block walks along the side of length $k$ in steps of $T$ and loads a square tile of $A$ and one of $B$ in each step. Every loaded number serves $T$ threads. The picture shows one block for $T = 16$, which makes the blue outputs:
 
 # %%
 plots.product_blocks({"16 × 16 outputs": (16, 16)}, side=64, step=16)
 plt.show()
 
 # %% [markdown]
-# By hand, with $T = 2$ and $4 \times 4$ matrices: a block makes $2 \times 2$ outputs. Directly it reads $4 \cdot 2 \cdot 4 = 32$ numbers. Through tiles it takes two steps and loads $4 + 4$ numbers in each: 16. In general, in bytes, with each output written once:
+# By hand, with $T = 2$ and $4 \times 4$ matrices: a block makes $2 \times 2$ outputs. Directly, its four threads read $4 \cdot 2k = 32$ numbers. Through tiles, it loads $4 + 4$ numbers in each of two steps: 16. In general, in bytes, with each output written once:
 #
 # $$ Q_\text{direct} = 4\,mn\,(2k + 1) \qquad Q_\text{tiled} = 4\left( mk \left\lceil \tfrac{n}{T} \right\rceil + kn \left\lceil \tfrac{m}{T} \right\rceil + mn \right) $$
 
@@ -295,7 +300,7 @@ for m, k, n in ((64, 64, 64), (50, 70, 90)):
 # %% [markdown]
 # Each step needs two barriers: one between loading the tiles and reading them, one between reading them and loading the next tiles.
 #
-# The bytes asked for are as predicted. But at 64 × 64 × 64, the direct kernel asks for fourteen times as many bytes as the tiled one, and *moves* only seven times as many. Its warps read a number of $A$ for 16 lanes at once, and a number of $B$ for two; lanes that want the same number share its sector. At 50 × 70 × 90 most rows do not begin where a sector does, so the tiled kernel moves more than it asks for.
+# The bytes asked for are as predicted. But at 64 × 64 × 64, the direct kernel asks for fourteen times as many bytes as the tiled one, and *moves* only seven times as many. A warp makes $2 \times 16$ outputs: 16 lanes want the same number of $A$, and two lanes want the same number of $B$. Lanes that want the same number share its sector. At 50 × 70 × 90 most rows do not begin where a sector does, so the tiled kernel moves more than it asks for.
 #
 # ### Several outputs for each thread
 #
@@ -309,7 +314,7 @@ coarse_share = Prediction("bytes asked for with R = 4 ÷ with R = 1", None)  # y
 # %% [markdown]
 # ### Exercise 4: one tile of A for several of B
 #
-# *Difficulty ●●○, 15 minutes.* Write the body of the loop once more. `left` is a tile of $A$ as before, `right` holds the $R$ tiles of $B$ side by side, and `sum[q]` belongs to column `j + 16 * q`. A block reads each number of $A$ and $B$ at most once. `template <int R>` makes $R$ a number that the compiler knows; `coarse["coarse_product<4>"]` is the kernel with $R = 4$.
+# *Difficulty ●●○, 15 minutes.* Write the body of the loop once more. `left` is a tile of $A$ as before, `right` holds the $R$ tiles of $B$ side by side, and `sum[q]` belongs to column `j + 16 * q`. A block reads each number of $A$ and $B$ at most once. `template <int R>` makes $R$ a number that the compiler knows; `coarse["coarse_product<4>"]` has $R = 4$.
 #
 # <details><summary>Hint</summary>
 #
@@ -356,22 +361,22 @@ for R in (1, 2, 4):
 coarse_share.answer(found[4] / found[1])
 
 # %% [markdown]
-# In global memory, only the reads of $A$ shrink with $R$. Each block still makes 16 rows of outputs, so each number of $B$ is read by as many blocks as before. In shared memory, a thread reads a number of $A$'s tile once for $R$ products, so the reads of that tile shrink too. (If yours do not, read `left[y][p]` before the loop over `q`.)
+# In global memory, only the reads of $A$ shrink with $R$. Each block still makes 16 rows of outputs, so each number of $B$ is read by as many blocks as before. In shared memory, a thread reads a number of $A$'s tile once for $R$ products, so the reads of that tile shrink too.
 #
-# On an H200, with all sides 4096, the plain tile took 16.9 ms, $R = 2$ took 14.1 ms and $R = 4$ took 12.4 ms. PyTorch's product (cuBLAS, in single precision) took 2.7 ms.
+# On an H200, with all sides 4096, the $16 \times 16$ tile took 16.9 ms, $R = 2$ took 14.1 ms, and $R = 4$ took 12.4 ms. PyTorch's product (cuBLAS, in single precision) took 2.7 ms.
 #
 # > **Answer.** A number of $A$ is read once by each block that needs it: $\lceil n/T \rceil$ times instead of $n$ times, for a tile of side $T$. If each thread makes several outputs, the tile grows without more threads.
 #
 # ## Lesson 3. Which shape should a block's outputs have?
 #
-# *50 minutes.* **The question:** one block makes 16 × 64 outputs, another 32 × 32. Both make 1024. Which block moves fewer bytes, and what else does each cost?
+# *50 minutes.* **The question:** one block makes 16 × 64 outputs, another 32 × 32. Both make 1024. Which block moves fewer bytes? What does it cost if each thread makes more outputs?
 #
 # ### By hand
 #
-# A block makes $h \times w$ outputs. At each place along $k$, it loads $h$ numbers from a column of $A$ and $w$ from a row of $B$, and makes $hw$ *multiply-adds*: products, each added to a sum. For 1024 multiply-adds, a block of 16 × 64 loads 80 numbers, and a block of 32 × 32 loads 64. Of all shapes with the same area $hw$, the square has the smallest $h + w$. The picture shows both blocks:
+# A block makes $h \times w$ outputs. At each index along $k$, it loads $h$ numbers from a column of $A$ and $w$ from a row of $B$, and makes $hw$ *multiply-adds*: products, each added to a sum. For 1024 multiply-adds, a block of 16 × 64 loads 80 numbers, and a block of 32 × 32 loads 64. Of all shapes with the same area $hw$, the square has the smallest $h + w$. The picture shows both blocks, with $h + w$ above:
 
 # %%
-shapes = {"16 × 64 outputs: 80 numbers": (16, 64), "32 × 32 outputs: 64 numbers": (32, 32)}
+shapes = {"16 × 64 outputs: 16 + 64 = 80": (16, 64), "32 × 32 outputs: 32 + 32 = 64": (32, 32)}
 plots.product_blocks(shapes, side=64, step=16)
 plt.show()
 
@@ -417,7 +422,7 @@ Markdown("\n".join(lines))
 # - **Bytes of global memory** depend only on the shape of the block's outputs. With 32 × 32 outputs, `square_product<32>` and `register_product<2>` ask for 82 kB; with 16 × 64 outputs, `coarse_product<4>` asks for 98 kB.
 # - **Wavefronts of shared memory** depend on the shape of a *thread's* outputs. With one output, each multiply-add needs two reads; with 4 × 4 outputs, half a read. (The rest of the last column fills the tiles.)
 #
-# How many wavefronts are too many? A *multiprocessor* is the part of a GPU that runs a block. In one clock, a multiprocessor of an H200 can start $4 \cdot 32 = 128$ multiply-adds, and its shared memory can serve one wavefront. So if 32 multiply-adds need more than a quarter of a wavefront, the banks take longer than the arithmetic. All five kernels need more: even `register_product<4>` needed 0.42 on an H200, where NVIDIA's compiler merges some reads. **Among these five kernels, fewer wavefronts went with less time**, but the kernels differ in more than wavefronts. Recorded on an H200, with all sides 4096 (cuBLAS: 2.7 ms):
+# How many wavefronts are too many? A *multiprocessor* is the part of a GPU that runs a block. In one clock, a multiprocessor of an H200 can start 128 multiply-adds (four warps), and its shared memory can serve one wavefront. So if 32 multiply-adds need more than a quarter of a wavefront, the banks take longer than the arithmetic. All five kernels need more: even `register_product<4>` needed 0.42 on an H200, where NVIDIA's compiler merges some reads. **Among these five kernels, fewer wavefronts went with less time**, but the kernels differ in more than wavefronts. On an H200, with all sides 4096:
 
 # %%
 from helpers import records
@@ -429,9 +434,9 @@ figure, ax = plt.subplots(figsize=(9, 4.6))
 figure.set_label("Products of 4096 × 4096 numbers on an H200: fewer wavefronts, less time")
 for name, (_, served) in seen.items():
     ax.plot(served, ms[name], "o", markersize=12)
-    style.note(ax, f"{name}, {ms[name]:.3g} ms", (served, ms[name]), (-10, 6), ha="right")
+    style.note(ax, f"{name}, {ms[name]:.3g} ms", (served, ms[name]), (11, 5))
 ax.set(xlabel="wavefronts for 32 multiply-adds, as counted above", ylabel="time [ms]")
-ax.set(xlim=(-0.4, 2.3), ylim=(0, 19))
+ax.set(xlim=(0, 3.4), ylim=(0, 19))
 plt.show()
 
 # %% [markdown]
@@ -439,7 +444,7 @@ plt.show()
 #
 # ### The price: registers, and resident warps
 #
-# A multiprocessor runs several blocks at a time: while one warp waits for memory, another computes. The warps that it holds are *resident*; their share of the most that it can hold is the *[occupancy](glossary.md#occupancy)*. Four things limit how many blocks fit: threads, blocks, registers and shared memory.
+# A multiprocessor runs several blocks at a time: while one warp waits for memory, another computes. The warps that it holds are *resident*; resident warps ÷ the most that it can hold is the *[occupancy](glossary.md#occupancy)*. Four things limit how many blocks fit: threads, blocks, registers and shared memory.
 #
 # ### Exercise 5: how many warps fit?
 #
@@ -471,8 +476,8 @@ check.resident_warps(resident)
 few_warps = Prediction("resident warps of register_product<4>", None)  # your number for None
 
 # %%
-lines = ["| kernel | registers a thread | shared memory a block (B) | resident warps of 64 | yours "
-         "| limit | outputs at once |", "|---" * 7 + "|"]  # fmt: skip
+lines = ["| kernel | registers per thread | shared memory per block (B) | resident warps of 64 "
+         "| yours | limit | outputs at once |", "|---" * 7 + "|"]  # fmt: skip
 for name, (high, wide, side) in blocks.items():
     needs = products[name].resources  # as NVIDIA's compiler reports them
     if needs is None:
@@ -488,13 +493,13 @@ if products.note:
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# The sums of $R \times R$ outputs live in registers. Only 4 blocks of `register_product<4>` find enough registers, so it has fewer warps resident than the other kernels. Yet its warps work on more outputs at once. Does it need as many warps?
+# The sums of $R \times R$ outputs live in registers. Only 4 blocks of `register_product<4>` find enough registers (on an H200 too), so fewer of its warps are resident. Yet they work on more outputs at once. Does it need as many warps?
 #
 # ### How many warps hide a load?
 #
-# A load from global memory takes several hundred clocks. Meanwhile other warps can work, if there are enough. A multiprocessor has four *schedulers*, each with a quarter of the resident warps. In each clock, a scheduler can start one request of a warp that is ready. We replay the recorded requests on one scheduler, with any number of warps. The scheduler stays with a warp until the warp reaches the barrier after its loads. There the warp waits until its last load is 500 clocks old. (The replay leaves out arithmetic, banks, and waiting for other warps: it shows only how well warps hide loads.)
+# A load from global memory takes several hundred clocks. A multiprocessor has four *schedulers*, each with a quarter of the resident warps. In each clock, a scheduler can start one request of a warp that is ready. We replay the recorded requests on one scheduler, with 2 to 16 warps. The scheduler stays with a warp until the warp reaches the barrier after its loads. There the warp waits until 500 clocks after its last load. (The replay leaves out arithmetic, banks, and waiting for other warps: it shows only how well warps hide loads.)
 #
-# > **Predict.** Between two waits, a warp of `square_product<16>` starts 2 loads, 2 stores and 32 reads of the tiles. A scheduler has 8 such warps, half of what it can hold. In what percentage of the clocks does it start a request?
+# > **Predict.** Between two waits, a warp of `square_product<16>` starts 2 loads, then 2 stores and 32 reads of the tiles. A scheduler has 8 such warps, half of what it can hold. In what percentage of the clocks does it start a request?
 
 # %%
 busy_clocks = Prediction("% of clocks, 8 warps of square_product<16>", None)  # your number
@@ -513,9 +518,9 @@ for name in ("square_product<16>", "register_product<2>", "register_product<4>")
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# By hand, 8 warps start $8 \cdot 36 = 288$ requests in about $500 + 36$ clocks: 54 %. Twice the warps start twice the requests, until the scheduler is busy. Between two waits, a warp of `register_product<4>` starts 128 reads of the tiles, four times as many. So 8 warps keep a scheduler busy; its registers allow no more.
+# By hand, 8 warps start $8 \cdot 36 = 288$ requests in about $500 + 36$ clocks: 54 %. Twice the warps start twice the requests, until the scheduler is busy. Between two waits, a warp of `register_product<4>` starts 128 reads of the tiles, four times as many. So 8 warps keep a scheduler busy; the registers allow no more.
 #
-# Is it so on an H200? We gave each block unused shared memory, so that fewer blocks fit, and timed the products. Four schedulers share the warps:
+# Is it so on an H200? We gave each block unused shared memory, so that fewer blocks fit, and timed the products:
 
 # %%
 figure, ax = plt.subplots(figsize=(9, 4.8))
@@ -532,13 +537,13 @@ ax.legend()
 plt.show()
 
 # %% [markdown]
-# Yes: with 16 resident warps, `register_product<4>` reaches 84 % of its best speed, and `square_product<16>` only 40 %.
+# Yes: with 16 resident warps (four for each scheduler), `register_product<4>` reaches 84 % of its best speed, and `square_product<16>` only 40 %. The replay said 88 % and 27 %.
 #
-# > **Answer.** The square block moves fewer bytes: it loads $h + w$ numbers for $hw$ multiply-adds, and the square has the smallest $h + w$. A thread that makes a square of outputs saves reads of shared memory in the same way. The price is registers: they limit how many warps are resident. But if each thread makes more outputs, fewer warps hide the loads.
+# > **Answer.** The square block moves fewer bytes: of all blocks with $hw$ outputs, it has the smallest $h + w$. A thread that makes a square of outputs saves reads of shared memory in the same way. The price is registers: they limit how many warps are resident. But if each thread makes more outputs, fewer warps are enough to hide the loads.
 #
 # ## In practice, and where to read on
 #
-# You call cuBLAS through `torch.matmul`. To write your own, start from CUTLASS or Triton. A Triton program names tiles; its compiler chooses threads, banks and registers. Nsight Compute reports sectors, bank conflicts and occupancy under these names.
+# You call cuBLAS through `torch.matmul`. To write your own, start from CUTLASS or Triton (tutorial *Matrix Multiplication*). A Triton program names tiles; its compiler assigns threads, shared memory and registers. Nsight Compute reports sectors, bank conflicts and occupancy under these names.
 #
 # <details><summary>What the sources say, what we measured</summary>
 #
@@ -550,7 +555,6 @@ plt.show()
 #
 # - NVIDIA, *CUDA C++ Best Practices Guide*: coalescing, banks, occupancy.
 # - S. Boehm, *How to optimize a CUDA matmul kernel for cuBLAS-like performance* (2022): from the direct product to 94 % of cuBLAS, in ten kernels, timed.
-# - Triton's tutorial *Matrix Multiplication*.
 # - V. Volkov, *Better performance at lower occupancy* (GTC 2010): why fewer warps with more outputs can be faster.
 # - W. W. Hwu, D. B. Kirk, I. El Hajj, *Programming Massively Parallel Processors* (4th edition, 2022), chapters 5 and 6.
 #

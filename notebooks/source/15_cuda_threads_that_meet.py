@@ -12,13 +12,13 @@
 # - say how a histogram avoids most [atomics](glossary.md#atomic-operation) on global memory;
 # - find the maximum and the sum of a softmax in one reading, and compute attention without storing its scores.
 #
-# **You need** [notebook 05](05_cuda_tiling.ipynb), and from [notebook 14](14_cuda_bytes_and_shapes.ipynb) sectors and bank conflicts. *Time:* 150 minutes: 7 for this opening, 35, 48 and 60 for three lessons; each lesson runs after the set-up alone. *Cores:* any number. *GPU:* none needed; a C++ compiler is.
+# **You need** [notebook 05](05_cuda_tiling.ipynb), and from [notebook 14](14_cuda_bytes_and_shapes.ipynb) sectors, [wavefronts](glossary.md#wavefront) and bank conflicts. *Time:* 150 minutes: 7 for this opening, 35, 48 and 60 for three lessons; each lesson runs after the set-up alone. *Cores:* any number. *GPU:* none needed; a C++ compiler is.
 #
 # | symbol | meaning |
 # |---|---|
 # | $n$ | numbers of an array or of a row; in attention, positions |
 # | $s$ | lessons 1 and 2: a step's distance, 1, 2, 4, …; lesson 3: the unfinished output |
-# | $d$ | difference of the numbers of two lanes |
+# | $d$ | distance of two lanes' numbers (lesson 3: XOR) |
 # | $m$, $l$ | of numbers $x_j$: the maximum, and the sum of $e^{x_j - m}$ |
 # | $q_i$, $k_j$, $v_j$, $o_i$ | query, key, value and output of attention, $D$ numbers each |
 #
@@ -89,7 +89,7 @@ scan_picture(scans, eight)
 #
 # </details>
 #
-# > **Predict.** With `group` 1, neighbouring lanes take different branches. With `group` 32, all lanes of a warp take the same branch. How many times as many passes through the two loops does `group` 1 take as `group` 32? And `group` 8?
+# > **Predict.** With `group` 1, neighbouring lanes take different branches. With `group` 32, all lanes of a warp take the same branch. By what factor does `group` 1 multiply the passes through the two loops, compared with `group` 32? By what factor does `group` 8?
 
 # %%
 by_lane = Prediction("passes with group 1 ÷ with group 32", None)  # your number for None
@@ -107,14 +107,14 @@ by_lane.answer(passes[1] / passes[32])
 by_eight.answer(passes[8] / passes[32])
 
 # %% [markdown]
-# Here is the first warp with `group` 8. Each column is a pass; coloured lanes work, grey ones idle. In the middle, the warp executes each loop with half its lanes.
+# Here is the first warp with `group` 8. Each column is a pass; coloured lanes work, grey ones idle. Outside the loops (passes 1 and 18) all lanes work; in each loop, half of them.
 
 # %%
 plots.warp_passes(two_ways[4, 64].warps(numbers, np.empty_like(numbers), 8))
 plt.show()
 
 # %% [markdown]
-# The two loops are equally long, and a single lane in the other branch doubles a warp's passes. So `group` 8 makes as many as `group` 1.
+# The two loops are equally long, and a single lane in the other branch doubles a warp's passes through them. So `group` 8 takes as many as `group` 1.
 #
 # ### Who does which addition
 #
@@ -125,9 +125,9 @@ sums = Module("sums.cu", device="cpu")
 Code(sums["interleaved_sum"].listing, language="c++")
 
 # %% [markdown]
-# At $s = 1$, half of the lanes of each warp are idle. From $s = 16$ on, a warp makes at most one addition, and 31 of its lanes are idle. A *packed* sum makes the same additions in other threads: addition $t$ of a step, numbered from 0, is thread $t$'s.
+# At $s = 1$, half of the lanes of each warp are idle. From $s = 16$ on, a warp makes at most one addition. A *packed* sum gives the same additions to neighbouring threads: thread $t$ makes addition $t$ of each step, counted from 0.
 #
-# > **Predict.** A warp makes a pass in each step in which at least one of its lanes adds. 256 threads are 8 warps, and there are eight steps. How many passes do the additions of the interleaved sum take, and those of the packed sum?
+# > **Predict.** A warp makes a pass in each step in which at least one of its lanes adds. 256 threads are 8 warps; there are eight steps. How many passes do the additions take in the interleaved sum, and in the packed sum?
 
 # %%
 interleaved_passes = Prediction("passes of the interleaved sum", None)  # your number for None
@@ -140,7 +140,7 @@ packed_passes = Prediction("passes of the packed sum", None)
 #
 # <details><summary>Hint</summary>
 #
-# Addition $t$ adds the element $s$ further to the right to element $2st$. Which threads still have an addition?
+# Addition $t$ changes element $2st$ and reads the one $s$ places to its right. Which threads still have an addition?
 #
 # </details>
 
@@ -203,11 +203,11 @@ packed_passes.answer(found["packed"])
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# The interleaved sum makes 47 passes: 8 in each of the first five steps, then 4, 2 and 1. The packed sum makes 12: 4, then 2, then 1 in each of six steps. But its lanes read words $2s$ apart, several of them from one bank, so it needs as many wavefronts. The halved sum reads neighbouring words, and needs few passes and few wavefronts. The sum by shuffles makes 5 passes in each of 8 warps and 7 in one thread: 47. But it needs a third of the halved sum's wavefronts, and a single barrier.
+# The interleaved sum makes 47 passes: 8 in each of the first five steps, then 4, 2 and 1. The packed sum makes 12: 4, then 2, then 1 in each of six steps. But its lanes read words $2s$ apart, several from one bank: fewer requests need the same 150 wavefronts. The halved sum reads neighbouring words, and needs few passes and few wavefronts. The sum by shuffles makes 5 passes in each of 8 warps and 7 in one thread: 47. But it needs a third of the halved sum's wavefronts, and a single barrier.
 #
 # An H200 summed 134 million numbers in blocks of 256: interleaved in 0.58 ms, packed in 0.74 ms, halved in 0.56 ms, by shuffles in 0.37 ms. (`data/gpu/` holds these times; an H100 took at most 5 % longer.) The sum by shuffles, with the fewest wavefronts and barriers, was the fastest. But passes do not decide the time: the packed sum makes a quarter of the interleaved sum's passes, and was slower. Our counts do not tell why.
 #
-# > **Answer.** A warp executes every branch that at least one of its lanes takes. If all of its lanes agree, an `if` costs no further pass. Additions by neighbouring threads save passes; neighbouring words save wavefronts. On the H200, both together saved the halved sum only 3 % of the time.
+# > **Answer.** A warp executes every branch that at least one of its lanes takes. If all of its lanes agree, an `if` costs no further pass. Additions by neighbouring threads save passes; neighbouring words save wavefronts. The halved sum saves both; an H200 took 3 % less time than for the interleaved sum.
 
 # %% [markdown]
 # ## Lesson 2. Where does each thread put its result?
@@ -216,9 +216,9 @@ Markdown("\n".join(lines))
 #
 # ### Scan: fewer additions, and a new cost
 #
-# The picture at the top shows both scans.
+# Both scans of the picture at the top:
 #
-# - *Hillis and Steele* scan in steps $s = 1, 2, 4, \dots, n/2$. In step $s$, every thread adds the number $s$ places to the left to its own. That takes $\log_2 n$ steps and nearly $n \log_2 n$ additions. The result is *inclusive*: each sum includes the number at its own place.
+# - *Hillis and Steele* scan in steps $s = 1, 2, 4, \dots, n/2$. In step $s$, every thread adds to its own number the one $s$ places to its left. That takes $\log_2 n$ steps and nearly $n \log_2 n$ additions. The result is *inclusive*: each sum includes the number at its own place.
 # - *Blelloch* scans by going up and down a tree, in $2 \log_2 n$ steps and $2(n-1)$ additions. The result is *exclusive*: each sum stops before its own place. The way up adds pairs, then pairs of pairs, until the last element holds the sum of all. The way down sets this last element to zero and visits the same pairs in reverse order. In each pair, the left element takes the right element's old value, and the right element becomes the sum of the two old values.
 #
 # ### Exercise 2: down the tree
@@ -260,7 +260,7 @@ Markdown("\n".join(lines))
 check.my_scan(my_scan)
 
 # %% [markdown]
-# Your scan answers the lesson's question. A bright pixel's place is the number of bright pixels before it; a scan computes all places:
+# A bright pixel's place is the number of bright pixels before it. Your scan computes all places:
 
 # %%
 pixels = photograph.ravel()[: 256 * 400]
@@ -303,7 +303,7 @@ worst_request.answer(found["scan_tree", 0][1])
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# The tree makes fewer than half of the accesses and still needs *twice* the wavefronts (1.7 times on an H200). Its lanes read words 2, 4, 8, … apart; 32 words 8 apart lie in four banks, eight in each. Skipping one word in every 32 (*padding*) removes all conflicts here; only then does the tree need fewer wavefronts. It also needs twice the barriers, and one more at the end. On an H200, scanning 134 million numbers in blocks of 256 took 0.62 ms in steps, 1.16 ms by the tree, and 0.55 ms by the padded tree. **Fewer additions alone do not make a kernel faster.**
+# The tree makes fewer than half of the accesses, but needs *twice* the wavefronts of the steps (1.7 times on an H200). Its lanes read words 2, 4, 8, … apart; 32 words 8 apart lie in four banks, eight in each. Skipping one word in every 32 (*padding*) removes all conflicts; only then does the tree need fewer wavefronts. Padded or not, it needs twice the barriers, and one more. On an H200, scanning 134 million numbers in blocks of 256 took 0.62 ms in steps, 1.16 ms by the tree, and 0.55 ms by the padded tree. **Fewer additions alone do not make a kernel faster.**
 #
 # ### Histogram: many threads, one bin
 #
@@ -316,7 +316,7 @@ Code(histogram["direct_histogram"].listing, language="c++")
 # %% [markdown]
 # `atomicAdd` takes an address and what to add. `gridDim.x` is the number of blocks, so in each iteration `i` grows by the number of all threads. A grid of any size handles any $n$.
 #
-# Every byte costs one global atomic. With *[privatization](glossary.md#privatization)*, each block counts in bins of its own, in shared memory, and adds them to the common bins at the end. What would go wrong without each of the two barriers?
+# Every byte costs one global atomic. With *[privatization](glossary.md#privatization)*, each block counts in bins of its own, in shared memory, and adds them to the common bins at the end. What would go wrong without the first barrier, or without the second?
 
 # %%
 Code(histogram["own_histogram"].listing, language="c++")
@@ -324,7 +324,7 @@ Code(histogram["own_histogram"].listing, language="c++")
 # %% [markdown]
 # Without the first barrier, a thread could count in a bin that another thread then sets to zero. Without the second, it could add up a bin in which others still count.
 #
-# If lanes of a warp want one bin, we count their atomics in sequence. The table's last column says how many of 32 lanes want the most wanted bin, on average: 1 if all bytes differ, 32 if all are equal.
+# If several lanes of a warp want one bin, we count their atomics one after another, *in sequence*. The table's last column says how many of 32 lanes want the most wanted bin, on average: 1 if all bytes differ, 32 if all are equal.
 #
 # > **Predict.** 8 blocks count 32 768 bytes. By what factor do their own bins reduce the atomics on global memory?
 
@@ -348,9 +348,9 @@ Markdown("\n".join(lines))
 # %% [markdown] claims="15-histogram"
 # The direct kernel makes $n$ global atomics, the kernel with private bins 256 for each block. So privatization saves atomics only if a block counts more than 256 bytes. An H200 counted 268 million random bytes in 69 ms with bins in global memory, and in 0.37 ms with bins for each block.
 #
-# *Within* a warp, privatization changes nothing: as many atomics are in sequence as before. For equal bytes, the H200 took 196 ms with bins in global memory, nearly three times as long as for random bytes. With bins in shared memory it took 0.37 ms for both: counts do not tell why.
+# *Within* a warp, privatization leaves as many atomics in sequence. For equal bytes, the H200 took 196 ms with bins in global memory, nearly three times as long as for random bytes. With bins in shared memory it took 0.37 ms for both: counts do not tell why.
 #
-# A photograph lies between: neighbouring pixels are alike, so more lanes want one bin than with random bytes. The record below counts other pieces, of 256 times 32 bytes: 887 for `china.jpg` are 3.5 for 32 bytes.
+# A photograph lies between: neighbouring pixels are alike, so more lanes want one bin than with random bytes. The record below counts five random pieces of 8192 bytes. For `china.jpg`, 887 atomics in sequence are 3.5 for every 32 bytes.
 
 # %%
 evidence("15-histogram")
@@ -364,7 +364,7 @@ evidence("15-histogram")
 #
 # ### Softmax reads its row three times
 #
-# The [softmax](glossary.md#softmax) of numbers $x_1, \dots, x_n$ is $p_i = e^{x_i - m} / l$, with the maximum $m$ and $l = \sum_j e^{x_j - m}$. (Without $m$, a `float` $e^{x}$ overflows for $x > 88$.) A simple kernel reads the row for the maximum, again for the sum, and a third time for the result.
+# The [softmax](glossary.md#softmax) of numbers $x_1, \dots, x_n$ is $p_i = e^{x_i - m} / l$, with the maximum $m$ and $l = \sum_j e^{x_j - m}$. (Without $m$, a `float` $e^{x}$ overflows for $x > 88$.) A simple kernel reads the row three times: for the maximum, the sum and the result.
 #
 # One reading gives maximum and sum: keep $m$ and $l$ of the numbers so far. If a new number $x$ raises the maximum to $M$, every term of the sum must shrink by the same factor $e^{m - M}$:
 #
@@ -416,7 +416,7 @@ check_attention.online_softmax(online_softmax)
 #
 # $$ o_i = \sum_j p_{ij} v_j, \qquad p_{i\cdot} = \operatorname{softmax}_j \left( q_i \cdot k_j / \sqrt D \right). $$
 #
-# The simplest way has three kernels. `scores` writes $n^2$ scores. `softmax_thrice` reads them three times and writes $n^2$ weights. `weighted` reads the weights and adds up the weighted values. In all, $n^2$ numbers are moved six times (four with a perfect cache).
+# The simplest way has three kernels. `scores` writes $n^2$ scores. `softmax_thrice` reads them three times and writes $n^2$ weights. `weighted` reads the weights and adds up the weighted values. In all, $n^2$ numbers move six times (four with a perfect cache).
 #
 # ### Attention in one kernel
 #
@@ -467,7 +467,7 @@ check_attention.my_attention(my_attention)
 # %% [markdown]
 # ### A tile of scores, as FlashAttention computes it
 #
-# With one thread for each query, 4096 queries keep 4096 threads busy; an A100 has room for 221 184. FlashAttention gives a block of threads a *tile of scores*. In our kernel the tile has 16 queries × 16 keys, and each thread computes one score. The 16 threads of a query find the new maximum and sum by shuffles (`row_max`, `row_sum`), and correct $l$ and $s$ once a tile. The picture shows one step. In the listing, read only the lines around `shrink`:
+# With one thread for each query, 4096 queries keep 4096 threads busy; an H200 has room for 270 336. FlashAttention gives a block of threads a *tile of scores*. In our kernel the tile has 16 queries × 16 keys, and each thread computes one score. The 16 threads of a query find the new maximum and sum by shuffles (`row_max`, `row_sum`), and correct $l$ and $s$ once a tile. The picture shows one step. In the listing, read only the lines around `shrink`:
 
 # %%
 plots.attention_tile(64, 32, 16)
@@ -513,13 +513,13 @@ lines += [f"| {name} | {' | '.join(f'{x:.0f}' for x in row)} |"
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# By the last column, the three kernels move $4n^2 + 4nD$ numbers. The single kernel moves $4nD$ and the $n$ numbers of `logs` (below): no score, no weight. The ratio, nearly $1 + n/D$, grows with $n$: 5 here, and 129 for $n = 4096$.
+# By the last column, the three kernels move $4n^2 + 4nD$ numbers. The single kernel moves $4nD$ and the $n$ numbers of `logs`: no score, no weight. The ratio, nearly $1 + n/D$, grows with $n$: 5 here, and 128 for $n = 4096$. (We did not time these kernels.)
 #
 # In the first column the ratio is smaller: in the single kernel, each block of queries reads all keys and values again. Your kernel has 32 queries a block, ours 16, so yours reads them half as often. It moves more in sectors than it asks for: lanes load different rows of `q` and store different rows of `o`, 128 bytes apart.
 #
 # ### The same softmax, on a ring of ranks
 #
-# For each query, `attention` also returns $m + \ln l = \ln \sum_j e^{x_j}$, in `logs`. With it, outputs over *different* keys can be merged. Below, one launch sees the first 50 keys and another the last 78; `merge` joins their results. [Notebook 13](13_sharding.ipynb#Cut-the-sequence:-ring-attention) calls `merge` for pieces that travel round a ring of ranks.
+# For each query, `attention` returns $m + \ln l = \ln \sum_j e^{x_j}$, in `logs`. With these logs, outputs over *different* keys can be merged. Below, one launch sees the first 50 keys and another the last 78; `merge` joins their results. [Notebook 13](13_sharding.ipynb#Cut-the-sequence:-ring-attention) calls `merge` for pieces that travel round a ring of ranks.
 
 # %%
 pieces = []
@@ -532,7 +532,7 @@ merged, _ = merge(*pieces)
 print(f"two pieces merged: largest difference from PyTorch {(merged - reference).abs().max():.0e}")
 
 # %% [markdown]
-# > **Answer.** No. A running maximum, a running sum and an unfinished output replace the stored scores. A tile of scores stays inside its block. The same rule merges lanes of a warp, tiles of a block, and ranks of a ring.
+# > **Answer.** No. A running maximum, a running sum and an unfinished output replace the stored scores. A tile of scores stays inside its block. The same rule merges lanes, tiles and, in notebook 13, ranks of a ring.
 #
 # ## In practice, and where to read on
 #

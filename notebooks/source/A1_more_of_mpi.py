@@ -59,7 +59,7 @@ pair = comm.Split(0 if rank < 2 else 1)  # ranks 0 and 1
 # %% [markdown]
 # ## How ranks come to life
 #
-# A new process finds its `rank` and the `size` in environment variables, but knows nothing else of the other ranks. It asks its *parent*, the process that started it, in lines of text over a socket. The protocol is PMI, the *process management interface*. The parent is usually `mpiexec` or Slurm's `srun`; here it is the notebook's kernel. `start` starts two more ranks, answers them, and records the conversation. Their program adds up all ranks' numbers.
+# A new process finds its `rank` and the `size` in environment variables, but knows nothing else of the other ranks. It asks its *parent*, the process that started it, in lines of text over a socket. The protocol is PMI, the *process management interface*. The parent is usually `mpiexec` or Slurm's `srun`; here it is the notebook's kernel. `start` starts two more ranks, answers them, and records the conversation. They add up their numbers.
 #
 # > **Predict.** Both ranks run on this machine. Must rank 0 leave an address with its parent, so that rank 1 can send to it ("yes" or "no")?
 
@@ -147,7 +147,7 @@ plt.show()
 # %% [markdown]
 # ### PMIx and torchrun
 #
-# *PMIx*, the successor of PMI, answers the same questions on larger machines, and reports failures. Open MPI and `srun --mpi=pmix` use it. *torchrun* starts the processes of a PyTorch training, by an agent on each host. All agents know the address of one key-value store, where they agree on the ranks. (PyTorch calls this a *rendezvous*; MPI's [rendezvous](glossary.md#rendezvous) is a way to send.) Each agent then gives its processes environment variables, such as:
+# *PMIx*, the successor of PMI, answers the same questions on larger machines, and reports failures. Open MPI and `srun --mpi=pmix` use it. *torchrun* starts the processes of a PyTorch training, by an agent on each host. All agents know the address of one key-value store, where they agree on the ranks (a *rendezvous*, but not [MPI's](glossary.md#rendezvous)). Each agent then gives its processes environment variables, such as:
 
 # %%
 script = """
@@ -167,7 +167,7 @@ print(*sorted(said.stdout.splitlines()), sep="\n")
 # %% [markdown]
 # ## Tasks for whoever is free
 #
-# Where tasks differ, fixed shares leave ranks idle. A queue keeps them busy as long as tasks are left: rank 0 hands out tasks, and a worker that is done gets the next. So rank 0 must receive from whichever worker comes first. `source=MPI.ANY_SOURCE` does that, and a `Status` says who sent the message.
+# Where tasks take different times, fixed shares leave ranks idle. With a queue, rank 0 hands out tasks, and a worker that is done gets the next. So rank 0 must receive from whichever worker comes first. `source=MPI.ANY_SOURCE` does that, and a `Status` says who sent the message.
 #
 # > **Predict.** Ranks 1 to 3 work for different times, rank 3 for the shortest. From which ranks does rank 0 get the first, the second and the third result? Type three ranks, such as `"1, 2, 3"`.
 
@@ -271,7 +271,7 @@ print(f"{len(documents)} documents, {sum(map(len, documents)) / 1000:.0f} kB of 
 print(documents[0][:200].rpartition("\n")[0].rstrip(), "…", sep="\n")
 
 # %% [markdown]
-# > **Predict.** Four ranks count. In the MPI program rank 0 adds up the counts of all ranks: how many messages does this take? In MapReduce ranks 1 to 3 ask rank 0 for one document at a time: a request and an answer each. How many further messages does MapReduce need?
+# > **Predict.** Four ranks count. In the MPI program rank 0 adds up the counts of all ranks: how many messages does this take? In MapReduce ranks 1 to 3 ask rank 0 for one document at a time: a request and an answer each. How many further messages does MapReduce need, not counting collectives?
 
 # %%
 guess["messages, MPI"] = ...
@@ -315,7 +315,7 @@ further = len(by_mapreduce.messages) - 2 * len(documents)
 guess.answer("further messages, MapReduce", further)
 
 # %% [markdown]
-# In the MPI program ranks 1 to 3 send one message each: their counts. In MapReduce each worker asks once more after the last document, and is told that none is left: a request and an answer for each of three workers. Then a collective (not counted) brings all pairs of a word to one rank. A failed task is repeated:
+# In the MPI program ranks 1 to 3 send one message each: their counts. In MapReduce each worker asks once more after the last document, and is told that none is left: a request and an answer for each of three workers. Then a collective brings all pairs of a word to one rank. A failed task is repeated:
 
 
 # %%
@@ -334,7 +334,7 @@ if rank == 2:
     print(f"my mapper failed {len(failures)} times, and the result is the same")
 
 # %% [markdown]
-# A worker's report of a failure is also its next request, so the scheduler gave rank 2 the same document again until its mapper succeeded. In the MPI program an exception on rank 2 would have left rank 0 waiting for its message. MapReduce fits one pass over much data. MPI fits iterations with much communication, such as training and simulation. The framework's scheduler is a queue like yours in Exercise 2.
+# A worker's report of a failure is also its next request, so the scheduler gave rank 2 the same document again until its mapper succeeded. In the MPI program an exception on rank 2 would have left rank 0 waiting for its message. The framework's scheduler is a queue like yours in Exercise 2.
 #
 # ### Exercise 3: in how many documents?
 #
@@ -367,7 +367,7 @@ def reducer_df(word, values):
 check.document_frequency(mapper_df, reducer_df)
 
 # %% [markdown]
-# Your two functions, over the whole text:
+# Your functions, over the whole text:
 
 
 # %%
@@ -385,7 +385,7 @@ else:
 # %% [markdown]
 # ## Compute while messages travel
 #
-# Two ranks send each other 4 MB and compute, in three ways:
+# Two ranks send each other 4 MB and compute for about as long, in three ways:
 #
 # - exchange first, then compute;
 # - start the exchange, compute, and wait for its end with `Waitall`;
@@ -413,7 +413,7 @@ def timed(way):
     else:
         requests = [pair.Irecv(box, other), pair.Isend(out, other)]
     for _ in range(8):
-        np.sqrt(out)
+        np.sqrt(out[:60_000])
         if "Testall" in way:
             MPI.Request.Testall(requests)
     if way != "exchange, compute":
@@ -428,7 +428,7 @@ ways = ("exchange, compute", "start, compute, Waitall", "start, compute with Tes
 # %%
 ways = cluster.run(lambda: ways if rank == 0 else None)[0]
 with Others() as others:
-    both = cluster.run(lambda: [[timed(w) for w in ways] for _ in range(15)] if rank < 2 else None)
+    both = cluster.run(lambda: [[timed(w) for w in ways] for _ in range(200)] if rank < 2 else None)
 rounds = 1e3 * np.reshape(both[:2], (-1, len(ways), 2))  # of both ranks
 best = np.array([rounds[rounds[:, i, 1].argmin(), i] for i in range(len(ways))])
 others.say()
@@ -438,10 +438,10 @@ for way, (waited, everything) in zip(ways, best, strict=True):
     table.append(f"| {way} | {waited:.3f} | {everything:.3f} | {hidden} |")
 for name, way in (("left for Waitall", 1), ("left for Waitall, after Testall", 2)):
     guess.answer(name, "most" if best[way, 0] > best[0, 0] / 2 else "little")
-Markdown("\n".join([*table, "", "(each way's quickest of 15 rounds)"]))
+Markdown("\n".join([*table, "", "(each way's quickest of 200 rounds)"]))
 
 # %% [markdown]
-# Judge by *everything*: if it is 10 % less than in the first way, computation hid part of the exchange. A short `Waitall` proves little: `Testall` moves bytes, too, and a processor that moves bytes does not compute.
+# Computation could hide up to half of *everything*: if it is 10 % less than in the first way, part of the exchange was hidden. A short `Waitall` proves little: `Testall` moves bytes, too, and a core that moves bytes does not compute.
 #
 # ### A collective that does not block
 #
@@ -457,7 +457,7 @@ guess["ms in Wait"] = ...
 # %%ranks --trace begun
 mine, total, numbers = np.full(100, float(rank)), np.empty(100), np.ones(100_000)
 for calls in ("Allreduce", "Iallreduce, Wait"):
-    meet(comm)
+    meet(comm)  # all ranks start together
     if rank == 3:
         time.sleep(0.06)  # comes late
     request = comm.Iallreduce(mine, total) if "Wait" in calls else comm.Allreduce(mine, total)
@@ -501,14 +501,14 @@ while True:
         break
     taken.append(int(number[0]))
     time.sleep(0.03 if rank == 1 else 0.005)  # the task
-doze(comm)
+doze(comm)  # a barrier, asleep
 window.Free()
 print("I took tasks", *taken)
 
 # %% [markdown]
-# No rank was a server: rank 0 took tasks, too. A network card with RDMA (*remote direct memory access*) changes the memory by itself. Without such a card, some libraries wait until the owner calls MPI.
+# Yes, and no rank was a server: rank 0 took tasks, too. A network card with RDMA (*remote direct memory access*) changes the memory by itself. Without such a card, some libraries wait until the owner calls MPI.
 #
-# **What the sources say.** A blog post of 2018, *Distributed Stochastic Gradient Descent with MPI and PyTorch*, says that in MapReduce the system allocates the work and in MPI the programmer does. Our two programs agree. The post also calls MPI "the lower-level software underneath MapReduce". Google's MapReduce, Hadoop and Spark do not use MPI. They go on when a process dies; an MPI program usually ends.
+# **What the sources say.** A blog post of 2018, *Distributed Stochastic Gradient Descent with MPI and PyTorch*, rightly says that in MapReduce the system allocates the work and in MPI the programmer does. The post also calls MPI "the lower-level software underneath MapReduce". Google's MapReduce, Hadoop and Spark do not use MPI. They go on when a process dies; an MPI program usually ends.
 #
 # **References**
 #

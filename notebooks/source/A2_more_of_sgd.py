@@ -1,8 +1,6 @@
 # %% [markdown]
 # # More of SGD: cut the model, save and resume, survive a failure
 #
-# An appendix to notebook 02: what else training on several ranks needs.
-#
 # **You will be able to**
 #
 # - say when cutting the model sends less than cutting the batch;
@@ -127,7 +125,7 @@ print(f"LeNet cut after its convolutions: from B = {more_bytes_from(400, 61_706)
 # %% [markdown]
 # ## Several batches, one average
 #
-# If a batch is too large for a rank's memory, or the link is slow, each rank adds up the gradients of several small batches, and the ranks average only the sums. For this `DistributedDataParallel` (DDP) has the context `no_sync()`. Below, each rank processes four small batches: first without `no_sync()`, then with the first three inside it. A *hook*, a function that DDP calls for each average, counts the calls.
+# If a batch is too large for a rank's memory, or the link is slow, each rank adds up the gradients of several small batches, and the ranks average only the sums. For this `DistributedDataParallel` (DDP) has the context `no_sync()`. Below, each rank processes four small batches: first without `no_sync()`, then with the first three inside it. A *hook*, a function that DDP calls for each average (here of all gradients at once), counts the calls.
 #
 # > **Predict.** How many averages does the hook count without `no_sync()`, and how many with it?
 
@@ -310,7 +308,7 @@ from helpers.data_parallel.flat import FlatSGD
 print(inspect.getsource(FlatSGD))
 
 # %% [markdown]
-# If it computes what PyTorch's optimizer does, a server with three workers ends with the parameters of three replicas without a server:
+# Does the class compute what PyTorch's optimizer does? Then a server with three workers ends with the parameters of three replicas without a server:
 
 
 # %%
@@ -325,9 +323,9 @@ by_flat_arrays = np.abs(served - cluster.run(without_a_server, timeout=60)[0]).m
 print(f"largest difference after 40 steps: {by_flat_arrays:.1g}")
 
 # %% [markdown]
-# It does, up to rounding.
+# Yes, up to rounding.
 #
-# `Stop` ends a run after a number of seconds, or once the loss (averaged over 20 updates) falls below a value. An asynchronous server decides alone, and tells each worker at its next gradient. Synchronous ranks must stop after the *same* update, or some would wait for ever; so they must agree after each update.
+# `Stop` ends a run after a number of seconds, or once the loss (averaged over 20 updates) falls below a value. An asynchronous server decides alone, and tells each worker at its next gradient. Synchronous ranks must stop after the *same* update, or some would wait for ever; so they agree after each update.
 
 # %%
 free = settings | {"rate": 0.05, "momentum": 0.0}
@@ -421,7 +419,7 @@ if not check.elastic.passed(Elastic, cluster=cluster):
     print("your scheme does not pull yet: the project first")
 
 # %% [markdown]
-# One run at one rate does not tell which is better: each scheme needs its best rate, and several seeds.
+# One run at one rate does not tell which is better: each scheme needs its best rate, and several seeds. Nor do the seconds: on one machine, fewer messages save little.
 #
 # **References**: Zhang, Choromanska, LeCun (2015), *Deep learning with elastic averaging SGD*. Li et al. (2014), *Scaling distributed machine learning with the parameter server*.
 #

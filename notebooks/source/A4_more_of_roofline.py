@@ -83,7 +83,7 @@ def layers(batches, words=""):
 
 
 with Others() as others:
-    some = under_roof(machine, layers((1, 4, 16, 64, 128)), rounds=2)
+    some = under_roof(machine, layers((1, 4, 64, 128)), rounds=2)
     one_core, one_memory = machine.roof(1)
     least = batch(2048, one_core / one_memory, 4, 4)
     mine = under_roof(machine, layers({least} - {None, math.inf}, ", yours"))
@@ -92,7 +92,7 @@ print(f"arithmetic limits the layer from B = {least or '–'}, by your formula")
 draw.interactive(*machine.lines(1), some + mine)
 
 # %% [markdown]
-# A batch of 1 stands far left: two operations for each weight of 4 bytes. Your least batch, *yours*, stands just right of the ridge. There a real kernel usually stays below both lines, so a larger batch can still raise its performance. In the table's symbols:
+# A batch of 1 stands far left: two operations for each weight of 4 bytes. Your least batch, *yours*, stands just right of the ridge. There a real kernel usually stays below both lines, so a larger batch can still raise its performance. (A circle above its line makes us measure both again, so a later roof may be higher.) In the table's symbols:
 #
 # $$I(B) = \frac{2Bn^2}{wn^2 + 2vBn} = \frac{2B}{w + 2vB/n} \qquad I(B) = R \;\text{ at }\; B = \frac{wR}{2\,(1 - vR/n)}$$
 #
@@ -124,9 +124,9 @@ if found[0]:
     narrow.answer(found[1] / found[3])
 
 # %% [markdown]
-# From fp64 to fp32, $w$ halves. If the peak doubles, so does $R$, and the least batch stays the same; if the peak more than doubles, the least batch grows. Narrower weights change $w$ alone: 2 bytes halve the least batch, 1 byte quarters it (before rounding up).
+# From fp64 to fp32, $w$ halves. If $R$ doubles, the least batch stays the same; if $R$ grows by less, the least batch falls; by more, it rises. Narrower weights change $w$ alone: 2 bytes halve the least batch, 1 byte quarters it (before rounding up).
 #
-# Does a library reach the roof? We time two layers of 34 million operations each. Memory limits the first ($B = 1$, $n = 4096$), arithmetic the second ($B = 64$, $n = 512$).
+# Does a library reach the roof? We time two layers of 34 million operations each. Memory limits the first, with $B = 1$ and $n = 4096$; arithmetic limits the second, with $B = 64$ and $n = 512$.
 #
 # > **Predict.** How many times as fast as `float32` is `bfloat16` in the second layer?
 
@@ -169,7 +169,7 @@ evidence("A4-half-the-bytes")
 #
 # $$I_\text{decode} = \frac{B\,(24\,C^2 + 4\,TC)}{48\,C^2 + 8\,TC\,B}$$
 #
-# The picture shows these bytes for $C = T = 512$. The number beside a bar divides it by the tokens of the step.
+# The picture shows these bytes for $C = T = 512$. The number beside each bar is the bytes per token.
 
 # %%
 draw.phases(512, 512, (1, 4, 16))
@@ -306,7 +306,7 @@ others.say()
 draw.interactive(*machine.lines(1), placed)
 
 # %% [markdown]
-# All changes move the layer left: they save more operations than bytes. The depthwise layer lands left of the ridge, where even a perfect kernel stays below the peak.
+# All changes move the layer left: they save more operations than bytes. The depthwise layer lands left of the ridge, where even a perfect kernel stays below the peak. PyTorch's kernel may stay below memory's line, too.
 #
 # The next cell compares your factors with counts, as new ÷ old, and with the source's formulas:
 
@@ -325,7 +325,7 @@ for (name, (layer, words, _)), memory in zip(variants(base).items(), stated, str
     print(f"{name:13} {show[0]:>23} {show[1]:>23}   {words:9} {memory}")
 
 # %% [markdown]
-# The source errs twice: $1/g^2$ should be $1/g$, and $k_1^2/k_2^2$ should be $k_2^2/k_1^2$. Does the time follow the operations?
+# The source errs twice: $1/g^2$ should be $1/g$, and $k_1^2/k_2^2$ should be $k_2^2/k_1^2$. It also calls the shuffle free. Does the time follow the operations?
 
 # %%
 print(f"{'new ÷ old':13} {'flops':>6} {'bytes':>6} {'time':>6}")
@@ -348,17 +348,7 @@ others.say()
 display(evidence("A4-time-operations"), evidence("A4-shuffle"))
 
 # %% [markdown]
-# > **Answer.** Memory limits layers that use each loaded number only a few times: small batches, decode, depthwise convolutions. A larger batch helps a linear layer: arithmetic limits it from about $wR/2$ samples, so from fewer with narrow weights. In decode it helps less, since each request reads its own KV cache.
-#
-# <details><summary>What the sources say, what we measured</summary>
-#
-# | the source says | here |
-# |---|---|
-# | groups: computation $1/g^2$ | $1/g$: each output channel uses $C/g$ inputs |
-# | small kernels: memory for parameters $k_1^2/k_2^2$ | $k_2^2/k_1^2$: from side 3 to 1 a ninth |
-# | stride: computation and output $1/s^2$; shuffle: free | right; the shuffle takes time |
-#
-# </details>
+# > **Answer.** Memory's line is the lower one for layers that use each loaded number only a few times: small batches, decode, depthwise convolutions. A larger batch helps a linear layer: arithmetic limits it from about $wR/2$ samples, fewer with narrow weights. In decode it helps less, since each request reads its own KV cache.
 #
 # **References**
 #

@@ -40,7 +40,7 @@ rng = np.random.default_rng(0)
 #
 # Operators run in a [topological order](glossary.md#topological-order): each after those that make its inputs. Several orders give the same value, but not the same peak memory.
 #
-# Below, $y=e^Xs$ ($e^X$ elementwise); the column $s$ holds the row sums of $\tanh(\sin X)$. An array of $X$'s size takes 0.5 MB, $s$ and $y$ 2 kB each.
+# Below, $y=e^Xs$ ($e^X$ elementwise); the column $s$ holds the row sums of $\tanh(\sin X)$. An array as large as $X$ takes 0.5 MB; $s$ and $y$ take 2 kB each.
 
 
 # %%
@@ -150,13 +150,13 @@ ax.hist([drawn[large] for large in sizes], bins=24, stacked=True, label=names)
 for (name, order), line in zip(orders.items(), ("--", ":"), strict=False):
     ax.axvline(peak(order, wanted) / 1e6, color="black", linestyle=line, label=name)
     print(f"{name}: peak {peak(order, wanted) / 1e6:.2f} MB")
-ax.figure.set_label("Peak memory of 300 random orders, and of the library's order")
+ax.figure.set_label("Peak memory of 300 random orders, of the library's and of yours")
 ax.set(xlabel="peak memory [MB]", ylabel="random orders")
 ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3)
 plt.show()
 
 # %% [markdown]
-# The library's order is near the worst. At their peak, most orders hold four arrays of $h$'s size (0.26 MB each); the library's order holds five. Which of the five waits? We delay one operator at a time until just before its first reader:
+# The library's order is near the worst. At their peak, most orders hold four arrays of $h$'s size (0.26 MB each); the library's order holds five. An order by the hint holds three: its stack takes the last output and the last input first. (Either alone leaves four.) Which of the library's five waits? We delay one operator at a time until just before its first reader:
 
 
 # %%
@@ -179,15 +179,15 @@ print(f"delayed: peak {peak(delayed(best, order), wanted) / 1e6:.2f} MB")
 # %% [markdown]
 # $\partial L/\partial h$ waits while three operators compute tanh's derivative, $1-h^2$: as with $e^X$, the library makes a product's left operand first.
 #
-# **Answer.** In an order that makes large results shortly before they are read: delaying one operator lowers the perceptron's peak by a sixth.
+# **Answer.** In an order that makes large results shortly before they are read: delaying one operator lowers the perceptron's peak by a sixth, the hint's order by 43 %.
 #
 # ## What is computed twice?
 #
-# If $\partial L/\partial(r\cdot r)=g$, the product rule computes $\partial L/\partial r$ as $g\,r+g\,r$: three operators, of which two are enough. Finding such repeats, *common subexpression elimination*, saves time and memory.
+# If $\partial L/\partial(r\cdot r)=g$, the product rule computes $\partial L/\partial r$ as $g\,r+g\,r$: three operators, of which two are enough. Removing such repeats is called *common subexpression elimination*.
 #
 # ### Exercise 2: nothing twice
 #
-# *Difficulty ●●○, 10 minutes.* Two applications compute the same if their operators are equal (compare `node.operator` with `==`) and they read the same variables in the same order. An application that reads a repeated application's output counts as reading the first one's output. Given a topological `order` (leave it unchanged), return a dictionary from each repeated application to the *first* application that computes the same.
+# *Difficulty ●●○, 10 minutes.* Two applications compute the same if their operators are equal (compare `node.operator` with `==`) and they read the same variables in the same order. Treat a repeated application's output as the first one's, wherever it is read. Given a topological `order` (leave it unchanged), return a dictionary from each repeated application to the *first* application that computes the same.
 #
 # <details><summary>Hint</summary>
 #
@@ -235,7 +235,7 @@ for name, wanted in (("gradient", first), ("second derivative", second)):
     print(f"{library} by the library" + f": {kinds}" * right)
 
 # %% [markdown]
-# **Answer.** Products like $g\,r$, and arrays of ones: 2 of 32 operators in GELU's gradient, 10 of 67 in its second derivative.
+# **Answer.** In GELU's gradient a product and an array of ones, 2 of 32 operators; in its second derivative 10 of 67.
 #
 # ## How does a graph hold a loop?
 #
@@ -272,7 +272,7 @@ for T in (3, 50):
     print(f"T = {T:2}: relative difference from PyTorch {off:.1g}")
 
 # %% [markdown]
-# Yes, up to rounding. With `autodiff.eager` our library records operators as they run, too. Newton's iteration $X\leftarrow X(2I-AX)$ converges to $A^{-1}$, and the values of $X$ decide when to stop:
+# Yes, up to rounding. With `autodiff.eager` our library also runs and records operators at once. Newton's iteration $X\leftarrow X(2I-AX)$ converges to $A^{-1}$, and the values of $X$ decide when to stop:
 
 # %%
 size = 4
@@ -304,7 +304,7 @@ for name, matrix in (("the recorded matrix", A.value), ("a harder matrix", harde
 #
 # ## What does FlashAttention recompute?
 #
-# Attention, $O=\operatorname{softmax}(QK^\top)V$ for $n$ queries, makes an $n\times n$ table, far larger than $Q$, $K$ and $V$ for large $n$. ($Q$ includes the usual scaling.) *FlashAttention* (Dao et al. 2022) never stores the table. The forward pass computes a few rows, uses and discards them, and keeps one number for each row: the logarithm of the sum of its exponentials. With this number the backward pass recomputes any piece of the table from $Q$ and $K$. So it combines [fusion](glossary.md#fusion) with recomputation.
+# Attention, $O=\operatorname{softmax}(QK^\top)V$ for $n$ queries, makes an $n\times n$ table, far larger than $Q$, $K$ and $V$ for large $n$. ($Q$ includes the usual scaling.) *FlashAttention* never stores the table. The forward pass computes a few rows, uses and discards them, and keeps one number for each row: the logarithm of the sum of its exponentials. With this number the backward pass recomputes any piece of the table from $Q$ and $K$. So it combines [fusion](glossary.md#fusion) with recomputation.
 #
 # ### Exercise 3: a block, computed again
 #
@@ -335,7 +335,7 @@ def my_block(Q, K, V, g, out, log_sum):
 check_runs.attention_block(my_block)
 
 # %% [markdown]
-# We compare attention in blocks of `rows` queries with the graph, which keeps the whole table. Until your block is right, only the graph runs.
+# We compare attention in blocks of `rows` queries with the graph, which keeps the whole table.
 
 
 # %%
@@ -379,7 +379,7 @@ for name, way in ways.items():
 others.say()
 
 # %% [markdown]
-# One block of all 1024 rows *is* the whole table, and needs more memory than the graph. (FlashAttention also cuts each row: a block then fits into a GPU's fast memory, which saves time.)
+# One block of all 1024 rows *is* the whole table, and needs more memory than the graph. (FlashAttention also cuts each row, so a block fits into a GPU's fast memory.)
 #
 # **Answer.** The table, block by block: with blocks of 64 rows, the peak is less than a quarter of the graph's, for seven matrix products instead of six.
 #
@@ -461,14 +461,14 @@ for rank, (_, events) in enumerate(ranks):
 early.answer(sum(start < last for start in queued))
 
 # %% [markdown]
-# Allreduces 1 and 2, of the last two layers, are queued early, and may overlap. On two cores, allreduce 1 often takes so long that 2 begins too late. Allreduce 3 never overlaps: no gradient is left to compute.
+# Allreduces 1 and 2 are queued early, and may overlap. On two cores, allreduce 1 often takes so long that 2 begins too late. Allreduce 3 never overlaps: no gradient is left to compute.
 #
 # **Answer.** A pass adds operators that queue each gradient's allreduce and wait for it; the weights equal one process's, bit for bit.
 #
-# **In practice.** JAX's loop operator is `jax.lax.scan`. PyTorch's `scaled_dot_product_attention` can use FlashAttention, and its `DistributedDataParallel` begins an allreduce for each group of gradients (notebook [02](02_sgd_sync_async.ipynb)).
+# **In practice.** JAX's loop operator is `jax.lax.scan`. PyTorch's `scaled_dot_product_attention` can use FlashAttention, and its `DistributedDataParallel` begins an allreduce for each group of gradients ([02](02_sgd_sync_async.ipynb)).
 #
 # **References**
 # - Bergstra et al. (2010), *Theano: a CPU and GPU math expression compiler*: `scan`.
-# - Dao et al. (2022), *FlashAttention*: attention without the table.
+# - Dao et al. (2022), *FlashAttention*.
 #
 # **Next**: [05 Convolve an image in CUDA C, with or without a GPU](05_cuda_tiling.ipynb).

@@ -105,7 +105,7 @@ def test_letters_leave_a_margin_in_their_box(make, part):
     for text in ax.texts:
         at, letters = ax.transData.transform(text.get_position()), text.get_window_extent()
         (box,) = (p for p in ax.patches if p.contains_point(at))
-        assert letters.width <= box.get_window_extent().width - 5 * ax.figure.dpi / 72
+        assert letters.width <= box.get_window_extent().width - 3 * ax.figure.dpi / 72
 
 
 def test_bars_stack_to_the_bytes_of_each_stage():
