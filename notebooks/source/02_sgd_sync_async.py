@@ -11,7 +11,7 @@
 # - predict from two measured times whether a second replica pays;
 # - write the receive of an asynchronous [parameter server](glossary.md#parameter-server), and measure [staleness](glossary.md#staleness) and its price.
 #
-# **You need** notebook [01](01_mpi_basics.ipynb) (ranks, send and receive, allreduce), how gradient descent trains a network, and how PyTorch does it (`backward`, `.grad`, an optimizer). *Time:* 150 minutes: 10 for the opening and *What breaks*, 140 for three lessons, each of which needs only the set-up. *Cores:* 2 or more. *GPU:* none.
+# **You need** notebook [01](01_mpi_basics.ipynb) (ranks, send and receive, allreduce), how gradient descent trains a network, and how PyTorch does it (`backward`, `.grad`, an optimizer). *Time:* 150 minutes: 10 for the opening and *What breaks*, 140 for three lessons, each of which needs only the set-up. *What breaks* needs lesson 1, and the last table needs all three. *Cores:* 2 or more. *GPU:* none.
 #
 # | symbol | meaning | unit |
 # |---|---|---|
@@ -101,7 +101,7 @@ waiting(recorded, late=3)
 #
 # $$v \leftarrow \mu\, v + g, \qquad \theta \leftarrow \theta - \lambda\, v, \qquad g = \nabla_\theta \frac{1}{B} \sum_{i \in D} \mathrm{loss}(x_i, y_i; \theta)$$
 #
-# The velocity $v$ remembers earlier gradients. With $\mu = 0.9$, a gradient counts once in its own step, 0.9 times in the next, $0.9^2$ times in the one after: over all steps, ten times. Here are eight digits, and 100 batches of training:
+# The velocity $v$ remembers earlier gradients. With $\mu = 0.9$, a gradient counts once in its own step, 0.9 times in the next, and $0.9^2$ times in the one after. Over all steps its weights add up to ten. Here are eight digits, and 100 batches of training:
 
 # %%
 figure, axes = plt.subplots(1, 8, figsize=(10, 1.7))
@@ -281,7 +281,7 @@ claims.evidence("02-one-larger-batch-double")
 # %% [markdown]
 # ### Exceptions
 #
-# The derivation needs a loss that is a sum over samples. Not every network has one.
+# The derivation needs a loss that is a sum over samples, with terms that are the same however the batch is cut. Not every network has one.
 #
 # > **Predict.** In how many of three networks does the mean gradient of four parts differ from the whole batch's by more than rounding: a plain one, one with BatchNorm, and one with dropout?
 
@@ -320,7 +320,7 @@ guess.answer("networks of three that break it", exceptions)
 #
 # ### Exercise 2: a part of the data for each rank
 #
-# *Difficulty ●●○, 10 minutes.* Write this division. There are `count` samples, numbered from 0, and `size` ranks. Return the numbers of the samples that `rank` processes in `epoch`, in order, as a list or an array.
+# *Difficulty ●●○, 10 minutes.* Write this division. There are `count` samples, numbered from 0, and `size` ranks. Return the indices (0 to `count - 1`) of the samples that `rank` processes in `epoch`, in order, as a list or an array.
 #
 # - No sample is on two ranks in one epoch.
 # - Every rank has `count // size` samples. The remaining samples are left out, and each epoch leaves out other samples.
@@ -375,7 +375,7 @@ claims.evidence("02-own-rate")
 # %% [markdown]
 # So do not compare schemes at one rate only: **the right rate depends on the batch**.
 #
-# > **Answer.** Four replicas that begin equal and average their gradients are one process with four times the batch, up to rounding, if the loss is a sum over samples with equal weights. *Evidence: the table of five schemes, and the record in double precision.*
+# > **Answer.** Four replicas that begin equal and average their gradients are one process with four times the batch, up to rounding, if the parts are equally large, and no sample's loss depends on other samples (BatchNorm) or on chance (dropout). *Evidence: the table of five schemes, and the record in double precision.*
 
 # %% [markdown]
 # ## Lesson 2. When does a second replica pay?
@@ -439,7 +439,7 @@ for points, (fixed, per_sample, synchronize) in zip((lenet2, wide), fits, strict
     )
 
 # %% [markdown]
-# > **Predict.** With the numbers above: from which $B$ on do two replicas pay, for each network?
+# > **Predict.** Estimate from the numbers above: from which measured $B$ on will two replicas pay, for each network?
 
 # %%
 guess["the batch from which LeNet pays"] = ...
@@ -539,7 +539,7 @@ claims.evidence("02-link-speed")
 # %% [markdown]
 # ### Send during the backward pass
 #
-# The backward pass computes the last layer's gradient first. `DistributedDataParallel` sends finished gradients, in [buckets](glossary.md#bucket), while earlier layers still compute. With a perfect *overlap*, a step takes $\max(T_\text{comp}, T_\text{sync})$ in place of the sum. Below, each of eight layers computes for 5 ms (it sleeps, so the processor is free for messages) and has 33 kB of gradients to send, over 100 Mbit/s. Only the gradient that is ready last cannot overlap.
+# The backward pass computes the last layer's gradient first. `DistributedDataParallel` sends finished gradients, in [buckets](glossary.md#bucket), while earlier layers still compute. Let $T_\text{back}$ be the backward pass's part of $T_\text{comp}$. With a perfect *overlap*, a step takes $T_\text{comp} + \max(0, T_\text{sync} - T_\text{back})$ in place of $T_\text{comp} + T_\text{sync}$. Below there is only a backward pass: each of eight layers computes for 5 ms (it sleeps, so the processor is free for messages) and has 33 kB of gradients to send, over 100 Mbit/s. Only the gradient that is ready last cannot overlap.
 
 
 # %%
@@ -723,13 +723,13 @@ ax.figure.set_label("Rank 0 answers each worker on its own, while the others com
 plt.show()
 
 # %% [markdown]
-# Follow one worker where its arrows stand apart: hello, ready, g, θ; then it computes while others are served. (In its first round it only fetches, and sends no g.) No worker waits for another to compute, only for the server or a core. Four questions about the three schemes:
+# Choose a worker and follow its second round: it sends hello, receives ready, sends g and receives θ. Then it computes while the server answers others. (In its first round it only fetches, and sends no g.) A worker may wait for the server or for a free core, but never for another worker's gradient. Four questions about the three schemes:
 #
 # | question | synchronous, no server | synchronous, a server | asynchronous |
 # |---|---|---|---|
 # | replicas? | $R$, always equal | $W$, always equal | $W$, of different ages |
-# | what *must* the server store? | there is none | $\theta$, $v$, an arriving gradient | $\theta$, $v$, an arriving gradient, the count of updates |
-# | what *must* a worker store? | $\theta$, $g_r$, $v$ | $\theta$, $g_r$ | $\theta$, $g_r$, the count at its last fetch |
+# | what *must* the server store? | there is none | $\theta$, $v$, an arriving gradient | $\theta$, $v$, an arriving gradient, and the count of updates (to measure staleness) |
+# | what *must* a worker store? | $\theta$, $g_r$, $v$ | $\theta$, $g_r$ | $\theta$, $g_r$, and the count at its last fetch (to measure staleness) |
 # | what is sent in a step? | gradients, summed on the way | $g_r$ to the server, $\theta$ back | hello and ready; $g_r$ to the server, $\theta$ back |
 #
 # ### Exercise 5: staleness by hand
@@ -802,7 +802,7 @@ for run in (single, together, free):
 print("first at loss 1:", min(times, key=times.get, default="none of them"))
 
 # %% [markdown] claims="02-stale-update 02-mean-staleness"
-# The mean staleness is $W - 1$: each update makes the $W - 1$ other workers' gradients one update staler. The record compares losses after 200 updates. At $\lambda = 0.05$, the best of five rates for both, the loss is 0.8 with fresh gradients, and 1.3 to 1.6 with stale ones (on three processors). At $\lambda = 0.02$ five seeds do not decide:
+# The mean staleness is $W - 1$: each update makes the $W - 1$ other workers' gradients one update staler. The record compares losses after 200 updates. At $\lambda = 0.05$, the best of five rates for both, the loss is 0.8 with fresh gradients, and 1.3 to 1.6 with stale ones (one record from each of three machines). At $\lambda = 0.02$ five seeds do not decide whether stale gradients cost anything:
 
 # %%
 display(claims.evidence("02-stale-update"), claims.evidence("02-mean-staleness"))

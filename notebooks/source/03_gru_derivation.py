@@ -26,7 +26,7 @@ ax.legend()
 plt.show()
 
 # %% [markdown]
-# Three untrained networks read the same inputs twice, from two starting states. Each curve shows how much of the difference between the two states is left: what that network remembers of its start. The RNN forgets first, PyTorch's GRU later. A GRU with one bias raised still remembers after 60 steps. (Below $10^{-16}$ there is only rounding.) You will see why the curves fall along straight lines, and what that bias does.
+# Three untrained networks read the same inputs twice, from two starting states. Each curve shows how much of the difference between the two states is left: what that network remembers of its start. The RNN forgets first, PyTorch's GRU later. A GRU with one bias raised still remembers after 60 steps. (Below $10^{-16}$ there is only rounding.) You will see why the curves fall nearly along straight lines, and what that bias does.
 #
 # **You will be able to**
 #
@@ -248,7 +248,7 @@ for said, end in ((small_inputs, ends[3]), (large_inputs, ends[4])):
     said.answer("explodes" if end > 10 else "vanishes" if end < 0.1 else "stays")
 
 # %% [markdown] claims="03-norm-above-one 03-input-tames"
-# Each curve is the median over random matrices. In the left panel only the radius differs; a dashed line bounds the curve of its colour. At $\rho=0.5$ the gradient vanishes, along a straight line, because the $k$ factors are nearly equal. At $\rho=1$ it does not explode, although $\lVert U\rVert$ is above 1 and the bound climbs: a high power of a matrix follows its spectral *radius*, not its norm.
+# Each curve is the median over random matrices. In the left panel only the radius differs; a dashed line bounds the curve of its colour. At $\rho=0.5$ the gradient vanishes, along a nearly straight line: each factor keeps about the same share. At $\rho=1$ it does not explode, although $\lVert U\rVert$ is above 1 and the bound climbs: a high power of a matrix follows its spectral *radius*, not its norm.
 #
 # In the right panel only the input differs. Without input the state stays at 0, where the slope of tanh is 1, and the gradient explodes like $U^k$. Inputs of size 0.1 slow the explosion. Inputs of size 2 drive the states into *saturation*, towards ±1, where tanh is flat: the gradient vanishes. Two records over 50 matrices follow. In the second, *fails* means that the gradient explodes. At $\rho=3$ it explodes even with inputs of size 2.
 
@@ -257,7 +257,7 @@ for name in ("03-norm-above-one", "03-input-tames"):
     display(claims.evidence(name))
 
 # %% [markdown]
-# One often reads that the gradient explodes if the norm of $\operatorname{diag}(1-h^2)\,U$ is greater than 1. A norm above 1 is **necessary, not sufficient**: the first matrix below has norm 5, and its square is zero. The radius of $U$ does not decide either, because saturation changes the factors. The second matrix has radius 0: its square is zero. If its second unit is saturated, each factor is $\operatorname{diag}(1,\varepsilon)\,U$, and the product grows:
+# One often reads that the gradient explodes if the norm of $\operatorname{diag}(1-h^2)\,U$ is greater than 1. A norm above 1 is **necessary, not sufficient**: the first matrix below has norm 5, and its square is zero. The radius of $U$ does not decide either, because saturation changes the factors. The second matrix has radius 0: its square is zero. Saturate its second unit, so that the slope of tanh there is $\varepsilon\approx 0$. Then each factor is $\operatorname{diag}(1,\varepsilon)\,U$, and the product grows:
 
 # %%
 norm = torch.linalg.matrix_norm
@@ -291,7 +291,7 @@ for start in (1.3, 0.5):
 # %% [markdown]
 # From $u=1.3$ the gradient explodes: without clipping the loss overflows (*nan*), with clipping $u$ comes close to 1. From $u=0.5$ the gradient has vanished: $u$ hardly moves, clipped or not.
 #
-# **Answer.** Each step back multiplies the gradient by $\operatorname{diag}(1-h_t^2)$ and $U^\top$, and adds its contribution to every weight's gradient. After $k$ steps, the product of $k$ Jacobians decides whether the gradient vanishes or explodes; neither the norm nor the radius of $U$ alone does. *Evidence: three witnesses, curves over random matrices, two 2 × 2 counterexamples.*
+# **Answer.** Each step back multiplies the gradient by $\operatorname{diag}(1-h_t^2)$ and $U^\top$, and adds its contribution to every weight's gradient. After $k$ steps, the product of $k$ Jacobians decides whether the gradient vanishes or explodes; a norm of $U$ below 1 makes it vanish, but otherwise neither the norm nor the radius of $U$ decides. *Evidence: three witnesses, curves over random matrices, two 2 × 2 counterexamples.*
 
 # %% [markdown]
 # ## Lesson 2. What does a gate do to the gradient?
@@ -300,7 +300,7 @@ for start in (1.3, 0.5):
 #
 # ### The equations
 #
-# Two *gates* are computed from input and state, each with a number between 0 and 1 for every unit: the [reset gate](glossary.md#reset-gate) and the [update gate](glossary.md#update-gate).
+# A GRU computes two *gates* from input and state: the [reset gate](glossary.md#reset-gate) and the [update gate](glossary.md#update-gate). Each gate holds a number between 0 and 1 for every unit.
 #
 # $$\begin{aligned}
 # r_t&=\sigma(W_rx_t+b_r+U_rh_{t-1}+c_r) &&\text{reset gate}\\
@@ -607,7 +607,7 @@ for name in NETWORKS:
 #
 # *Difficulty ●●○, 10 minutes.* An *ablation* removes a part to see what it did. Let one gate do the work of two: $r_t=z_t$, the other equations unchanged. ($W_r$, $U_r$, $b_r$, $c_r$ are then no longer used.) Write the new state.
 #
-# `inputs` holds the input's three contributions $W_rx_t+b_r$, $W_zx_t+b_z$, $W_nx_t+b_n$; `states` holds the state's, $U_rh_{t-1}+c_r$, $U_zh_{t-1}+c_z$, $m_t$; `h` is $h_{t-1}$. Each has the shape $(\ldots,H)$. Several seeds are trained at once: use elementwise operations only, and none in place, which would overwrite what the gradient needs.
+# `inputs` holds the input's three contributions $W_rx_t+b_r$, $W_zx_t+b_z$, $W_nx_t+b_n$; `states` holds the state's, $U_rh_{t-1}+c_r$, $U_zh_{t-1}+c_z$, $m_t$; `h` is $h_{t-1}$. Each has the shape $(\ldots,H)$. Several seeds are trained at once: use elementwise operations only. Do not work in place: that would overwrite what the gradient needs.
 #
 # <details><summary>Hint</summary>
 #
@@ -681,7 +681,7 @@ plt.show()
 #
 # $$h_t = a_t\circ h_{t-1} + b_t,\qquad a_t=z_t,\quad b_t=(1-z_t)\circ n_t .$$
 #
-# We can *join* two steps in a row into one step of the same form, since $a_2(a_1h+b_1)+b_2=(a_2a_1)\,h+(a_2b_1+b_2)$. Joins can be grouped in any way, as in a parallel [scan](glossary.md#scan). Round 1 joins each position with the position before it, round 2 with the position 2 before it, round 3 with the position 4 before it. After $\lceil\log_2T\rceil$ rounds each position holds the join of all steps up to its own; its $b$ is $h_t$ (with $h_0=0$). The picture has $T=8$ and all $a_t=1$, so $h_t$ is a running sum. The row `x` holds $b$, each step is a round, and `t1` to `t7` are threads. **Press |◀, then ▶|:**
+# We can *join* two steps in a row into one step of the same form, since $a_2(a_1h+b_1)+b_2=(a_2a_1)\,h+(a_2b_1+b_2)$. Joins can be grouped in any way, as in a parallel [scan](glossary.md#scan). Round 1 joins each position with the position before it, round 2 with the position 2 before it, round 3 with the position 4 before it. After $\lceil\log_2T\rceil$ rounds each position holds the join of all steps up to its own; its $b$ is $h_t$ (with $h_0=0$). The picture has $T=8$ and all $a_t=1$, so $h_t$ is a running sum. In the picture, the row `x` holds $b$, *step* 1 to 3 are the rounds, and `t1` to `t7` are threads. **Press |◀, then ▶|:**
 
 # %%
 from helpers.cuda import Module
@@ -732,7 +732,7 @@ rounds_needed.answer(rounds)
 # %% [markdown]
 # In our runs, on one core, the scan was faster with 16 numbers a step, and the loop with 1 024. The loop makes a call for every step, and multiplies each number once. The scan makes few, large calls, but multiplies each number twice in every round.
 #
-# Split the steps over $P$ [ranks](glossary.md#rank), processes that exchange messages. Each rank joins the steps of its own block in a loop. Then `comm.exscan`, a scan over ranks, gives each rank the join of all earlier blocks, in $\log_2P$ rounds of messages. `n` is the longest chain of joins that wait for each other.
+# *The rest of this lesson is optional; notebooks 01 and 15 help.* Split the steps over $P$ [ranks](glossary.md#rank), processes that exchange messages. Each rank joins the steps of its own block in a loop. Then `comm.exscan`, a scan over ranks, gives each rank the join of all earlier blocks, in $\log_2P$ rounds of messages. `n` is the longest chain of joins that wait for each other.
 
 # %%
 # %load_ext helpers.cluster
@@ -803,7 +803,7 @@ print(f"{record.events['interval'].max()} barriers for 256 steps; "
 # %% [markdown]
 # A [barrier](glossary.md#barrier) precedes each round: 8 rounds replace 256 steps. (A CPU imitates the threads: we measure no time.)
 #
-# **Answer.** Do not leave out both gates. At their best rates, both GRUs copied with every seed, the orthogonal RNN with some, and the RNN's mean never reached 0.9. With one gate for both, we detected no loss (four seeds, the better of two rates). The cell whose gate and candidate read the input alone copied, but lost accuracy on *forget on cue*. Its recurrence is linear, so a scan computes it in $\log_2T$ rounds. *Evidence: the map, your ablation, and three scans that agree with the loop.*
+# **Answer.** Do not leave out both gates. On the long copy, at their best rates, both GRUs copied with every seed and the orthogonal RNN only with some; the RNN's mean never reached 0.9. With one gate for both, we detected no loss (four seeds, the better of two rates). The cell whose gate and candidate read the input alone copied, but lost accuracy on *forget on cue*. Its recurrence is linear, so a scan computes it in $\log_2T$ rounds. *Evidence: the map, your ablation, and three scans that agree with the loop.*
 
 # %% [markdown]
 # <details><summary><b>What the sources say, what we measured</b></summary>

@@ -102,7 +102,7 @@ def counted(kind):
 
 @functools.cache
 def trained():
-    """Hierarchical attention, trained on this split; and what its training says."""
+    """Train hierarchical attention on this split once; return the model and its training log."""
     sides = [[[v for v, out in zip(values, experiment.validation, strict=True) if out is side]
               for values in (x, y)] for side in (False, True)]  # fmt: skip
     bar, text = IntProgress(description="training"), Label()
@@ -376,7 +376,7 @@ check.masked_softmax(masked_softmax)
 # %% [markdown]
 # ### The model
 #
-# Your mask and your softmax go into the attention layer. Each level has a *bidirectional* GRU (from left and right) and its attention; a linear layer makes the *logits*, one number for each class. Each GRU reads a [packed](glossary.md#packed-sequence) sequence: the real words, and for each step the number of sentences that still have one. So no step reads padding, and the GRU from the right starts at each sentence's own last word. In the code below, `forward` is one level, and `read` calls it for the words and then for the sentences.
+# Your mask and your softmax go into the attention layer. Each level has a *bidirectional* GRU (from left and right) and its attention; a linear layer makes the *logits*, one number for each class. Each GRU reads a [packed](glossary.md#packed-sequence) sequence. For the words, it holds the real words only and, for each step, how many sentences are long enough to have a word there. So no step reads padding, and the GRU from the right starts at each sentence's own last word. The sentence vectors are packed in the same way. In the code below, `forward` is one level, and `read` calls it for the words and then for the sentences.
 #
 # $$x_{it}\xrightarrow{\text{GRU}}h_{it}\xrightarrow{\alpha_{it}}s_i\xrightarrow{\text{GRU}}h_i\xrightarrow{\alpha_i}v\xrightarrow{\text{linear}}\text{logits}$$
 
@@ -543,8 +543,8 @@ reached.answer(float(net_right.mean()))
 # One split and one short training say little. The record has five splits, and a second rival, the *flat GRU*: one GRU and one attention over all words of the document, without sentences.
 #
 # - **Documents**: each fifth of the sources was held out in turn. The models learned from all other documents or from a quarter of them.
-# - **Rates**: with a quarter, each network trained at five learning rates; with all documents at two, 0.008 and 0.016.
-# - **Choice**: validation on a tenth of the sources chose each network's rate and epoch. At that rate, each network trained from three starts (seeds); a split counts their mean. *Cross-validation*, on each part of the training documents in turn, chose the linear model's regularization.
+# - **Rates**: with a quarter of the documents, each network was trained at five learning rates. With all documents, it was trained at two: 0.008 and 0.016.
+# - **Choice**: validation on a tenth of the sources chose each network's rate and epoch. At that rate, each network was trained from three starts (seeds), and we take their mean accuracy in each split. The linear model's regularization was chosen by *cross-validation*: each part of the training documents served for validation in turn.
 #
 # > **Predict.** In how many of the five splits, with all documents, is hierarchical attention ahead of counted words?
 
@@ -565,9 +565,9 @@ plt.show()
 splits.answer(sum(ours > rival for ours, rival in compared["counted words, all documents"]))
 
 # %% [markdown] claims="04-tuned 04-tuned-flat"
-# A dot is a split, the diamond is their mean, and the bar is its 95 % interval. Leads within the grey band do not count: less than 1.5 percentage points over counted words, half a point over the flat GRU.
+# A dot is a split, the diamond is their mean, and the bar is its 95 % interval. A lead counts if the diamond lies outside the grey band (1.5 percentage points over counted words, half a point over the flat GRU) and the bar does not touch 0.
 #
-# - *Counted words.* With a quarter of the documents, the hierarchy is ahead in every split, by 1.7 points on average. With all documents, the two are too close to tell apart.
+# - *Counted words.* With a quarter of the documents, the hierarchy is ahead in every split, by 1.7 points on average. With all documents, the two are equal to within 1.5 points: the whole bar lies in the band.
 # - *Flat GRU.* With all documents, the hierarchy is ahead by half a point: at the edge of what counts, and with two rates tried. With a quarter, no difference is clear.
 #
 # Does the learning rate matter? Compare each network's best of the five rates, with a quarter of the documents:
@@ -602,7 +602,7 @@ for name in ("04-tuned", "04-tuned-flat", "04-one-rate"):
 #
 # **So compare architectures only after you have tuned each of them.** (Splits share training documents, so the intervals are somewhat too narrow. The curves show one start in each split.)
 #
-# **Answer.** Yes with a quarter of the documents, by 1.7 points; with all of them, we see no lead. *Evidence: five splits, three starts in each, each model tuned.*
+# **Answer.** Yes with a quarter of the documents, by 1.7 points; with all of them, we see no lead. Against the flat GRU, the hierarchy shows no clear lead with a quarter, and half a point with all. *Evidence: five splits, three starts in each, each model tuned.*
 
 # %% [markdown]
 # ## Lesson 4. Is attention an explanation?
@@ -703,7 +703,7 @@ by_weight.answer(lost["most attended"])
 by_slope.answer("more" if lost["gradient × input"] > lost["most attended"] else "less")
 
 # %% [markdown] claims="04-attention-points 04-gradient-explains 04-sign-matters 04-attention-unsigned"
-# The lower a curve, the better the ranking finds the words that decide. The gap between random and attention shows how much attention says about the decision. The gap between attention and the lowest curve shows how much, at least, attention misses. The records have five splits, with 200 documents of each:
+# The lower a curve, the better the ranking finds the words that decide. The gap between random and attention shows how much attention says about the decision. The gap between attention and the lowest curve shows how much, at least, attention misses. The records have five splits, with 200 documents of each. Their networks trained longer than yours, so compare differences, not probabilities:
 
 # %%
 for name in ("attention-points", "gradient-explains", "sign-matters", "attention-unsigned"):
@@ -763,7 +763,7 @@ for name, values in needed.items():
     print(f"{name:25}", " ".join(f"{'-' if n is None else n:>3}" for n in values))
 
 # %% [markdown]
-# A search looks at the model after each hidden word, and a ranking does not. Compare the rows: a ranking that is better on average can be worse in one document.
+# A search looks at the model after each hidden word, and a ranking does not. Compare *most attended* and *gradient × input*: a ranking that is better on average can be worse in one document.
 #
 # **Answer.** Only in part: on average, hiding attended words lowers the answer's probability more than hiding random words, and less than hiding by gradient × input. (The shade lies on a word, but its weight belongs to $h_{it}$, which the GRU made from the whole sentence.) *Evidence: deletion on five splits, above.*
 

@@ -81,7 +81,7 @@ thread_picture(three.record(small, "global"), "image", "out")
 # | `cudaGetLastError()` after each call | an exception that says what went wrong |
 # | `cudaMemcpy` to the host, `cudaFree` | done when the launch ends |
 #
-# Without a GPU, our *runner* executes the same source on your processor, one thread after the other. That is slow, but it shows us every access. The next cell says where your kernels run.
+# Without a GPU, our *runner* executes the same source on your processor, one thread after the other. That is slow, but it shows us every access. The next cell says where the kernels that we supply run; yours, from `%%cuda` cells, run on your processor.
 
 # %%
 add = Module("vector_add.cu")
@@ -409,7 +409,7 @@ Markdown("\n".join(lines))
 check.moving_average(moving_average)
 
 # %% [markdown]
-# Your kernel smooths a noisy sine. In theory, the mean of five independent numbers has $1/\sqrt5 = 0.45$ of their standard deviation; here, 0.47:
+# Your kernel smooths a noisy sine. In theory, the mean of five independent numbers has $1/\sqrt5 = 0.45$ of their standard deviation. Here the ratio is 0.47:
 
 # %%
 wave = np.sin(np.linspace(0, 4 * np.pi, 400))
@@ -419,7 +419,7 @@ if check.moving_average.passed(moving_average):
     curves["your moving average"] = np.zeros_like(noisy)
     moving_average[-(-400 // 32), 32](noisy, curves["your moving average"], 400)
 figure, ax = plt.subplots(
-    figsize=(8, 3.2), label="Means of five lie nearer the sine than single numbers"
+    figsize=(8, 3.2), label="The mean of five numbers lies nearer the sine than one number does"
 )
 ax.plot(wave, "--", color=style.GREY, marker="", lw=2.5, zorder=3, label="sine")
 for (name, curve), line in zip(curves.items(), (".", "-"), strict=False):
@@ -470,7 +470,7 @@ check.reverse_blocks(reverse_blocks)
 # > **Predict.** Take the barrier out. The runner executes thread 0 to its end, then thread 1, and so on. Which thread is the first to read an element that nobody has written?
 
 # %%
-reads_first = Prediction("thread that first reads what is not there", None)  # its number for None
+reads_first = Prediction("first thread to read an unwritten element", None)  # its number for None
 
 # %%
 without = re.sub(r"__syncthreads\s*\(\s*\)", "", reverse_blocks.module.source)
@@ -502,7 +502,7 @@ for name, source in {"without": without, "as it stands": reverse_blocks.module.s
 half[1, 64](np.arange(64, dtype=np.float32))
 
 # %% [markdown]
-# CUDA leaves undefined what happens then. The block may hang, or the two halves may meet at different barriers and read half a tile. So guard only the load; all threads must reach the *same* barrier. Nor does `if (i >= n) return;` belong above a barrier: the runner refuses it.
+# In CUDA, the result of such a kernel is undefined. The block may hang, or the two halves may meet at different barriers and read half a tile. So put only the load under the `if`; all threads must reach the *same* barrier. For the same reason, do not write `if (i >= n) return;` above a barrier: a thread that has returned never reaches it. (Some GPUs tolerate this; our runner does not.)
 #
 # ### A race
 #
@@ -519,7 +519,7 @@ half[1, 64](np.arange(64, dtype=np.float32))
 # }
 
 # %% [markdown]
-# > **Predict.** After the barrier, the runner executes thread 0 to its end, then thread 1, and so on. On which element of `part` does the first race happen?
+# > **Predict.** After the barrier, the runner executes thread 0 to its end, then thread 1, and so on. For which element of `part` does the runner report the first race?
 
 # %%
 race_at = Prediction("element of part where two threads meet", None)  # its number for None
@@ -633,7 +633,7 @@ plots.images({name: picture[corner] for name, picture in yours.items()},
 plt.show()
 
 # %% [markdown]
-# > **Answer.** Without a barrier a thread may read an element before another has written it, or overwrite one that another thread still needs. A barrier belongs between a write and the first read by another thread, and between that read and the next write. Every thread of the block must reach it.
+# > **Answer.** Without a barrier a thread may read an element before another has written it, or overwrite one that another thread still needs. A barrier belongs between a write and the first read by another thread. If a loop then overwrites the element, a second barrier belongs between that read and the next write; notebook 14 has such a loop. Every thread of the block must reach it.
 #
 # ## In practice, and where to read on
 #

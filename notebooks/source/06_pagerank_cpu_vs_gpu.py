@@ -65,7 +65,7 @@ device = "cuda" if torch.cuda.is_available() else "cpu"
 graph = random_links(P.nodes, P.probability, P.seed)  # each node has a link out
 
 # %% [markdown]
-# A Debian package has a link to each package that it needs. Start at a random package. In each step, follow one of its links at random, or, with probability $1 - d$, start again at a random package (always, if it has no link). **The rank of a package is the share of your visits that it gets.** Links from packages of high rank make a rank high.
+# A Debian package has a link to each package that it needs. Start at a random package. In each step, follow one of its links at random, or, with probability $1 - d$, start again at a random package. From a package without links, always start again. **The rank of a package is the share of your visits that it gets.** A package ranks high if packages of high rank link to it.
 #
 # > **Predict.** Which package is visited most?
 
@@ -231,7 +231,7 @@ def csr(N, E):
 check.count_bytes(dense, csr)
 
 # %% [markdown]
-# The first line below shows three ratios, dense ÷ CSR: of the matrix's bytes, of all bytes (vectors too), and of the times. If only bytes counted, the last two would be equal. Then the cell measures how fast this machine reads, in a sum and in version 2. The higher rate gives the least time, the dashed line; a *ratio* is measured ÷ least time. Which version stands farthest above it?
+# The first line below shows three ratios, dense ÷ CSR: of the matrix's bytes, of all bytes (vectors too), and of the times. If only bytes counted, the last two would be equal. Then the cell measures how fast this machine reads, in a sum and in version 2. The higher rate gives the least time, the dashed line; a *ratio* is measured ÷ least time. Which version stands farthest above the dashed line?
 
 # %%
 if check.count_bytes.passed(dense, csr):
@@ -258,7 +258,7 @@ for row in rows:
     )
 
 # %% [markdown] claims="06-same-bytes 06-csr 06-messages-dense"
-# **Bytes explain the slow dense versions** if version 2 reads at least about as fast as a sum, which does little but read. (If version 2 is faster, its own rate draws the line.) Fewer bytes gain more than better code: version 4 moves less than a 400th. (If a ratio is below 1, a cache held the bytes, or the machine was busy.)
+# **Bytes explain the slow dense versions** if version 2 reads at least about as fast as a sum, which does little but read. (If version 2 is faster, its own rate draws the line.) Fewer bytes gain more than better code: version 4 moves less than a 400th. (Versions 0, 0s, 1 and 4 touch only 1 to 4 MB. If a cache holds them, they could even be faster than the line; a ratio below 1 shows this, or a busy machine.)
 #
 # **Bytes do not explain version 1**, which in our runs stands farthest above the line. COO moves 2.2 MB and version 0s 3.7 MB. Yet in the records, on one core, COO takes five to seven times as long. Is the COO format slow? We give the same links to SciPy, in COO with 32-bit indices:
 
@@ -285,7 +285,8 @@ quarter, diagonal = torch.rand(P.nodes // 4, P.nodes // 4), torch.rand(P.nodes /
 by_product = lambda: torch.mm(quarter, torch.diag(diagonal))
 product = measure(by_product, repeats=2, warmup=1, time_limit=3).best
 scale = measure(lambda: quarter * diagonal, repeats=3, time_limit=3).best
-saved = 4 * measure(lambda: diagonal * diagonal, min_time=0.01, time_limit=3).best
+whole = torch.rand(P.nodes)
+saved = measure(lambda: whole * whole, min_time=0.01, time_limit=3).best
 del quarter
 print(f"N = {P.nodes // 4}: product {seconds(product)}, scaling columns {seconds(scale)}")
 print(f"N = {P.nodes}, 4³ = 64 times the work: about {seconds(64 * product)}")
@@ -319,7 +320,7 @@ for name in {"dense", "dense_scaled"} & set(held):
 # %% [markdown]
 # The dense versions gain much, as the source says: a GPU's memory is far faster. Yet in our record of an H200 version 4 is the fastest, and version 1 beats the dense ones. At its bandwidth, an H200 reads version 4's 0.9 MB in under a microsecond; an iteration takes 36 µs, and only 38 µs with a hundred times the links. So launching operations probably limits version 4, not bytes. **First move fewer bytes, then move them faster.**
 #
-# > **Answer.** The dense version reads over 400 times the bytes of compressed rows, so its least time is over 400 times as long as theirs. Bytes do not explain the rest: COO is slow in PyTorch, and fast in SciPy and in a compiled loop.
+# > **Answer.** The dense version reads over 400 times the bytes of compressed rows, and memory limits it. So it takes hundreds of times as long. Bytes do not explain the rest: COO is slow in PyTorch, and fast in SciPy and in a compiled loop.
 #
 # ## Lesson 2. When is the answer right, and when may you stop?
 #
@@ -352,7 +353,7 @@ print("L1 distance from the right ranks:", f"{np.abs(leaked - result.scores).sum
       f"scaled to sum 1: {np.abs(leaked / leaked.sum() - result.scores).sum():.0e}")  # fmt: skip
 
 # %% [markdown]
-# Four tenths of the rank have leaked away. But scale what is left to sum 1, and you have the right ranks: leaking has multiplied all of them by one factor. (*Right* means here that a dangling node gives its rank to all nodes equally. This only adds to the restarts, and all ranks are proportional to what restarts bring.)
+# Four tenths of the rank have leaked away. But scale what is left to sum 1, and you have the right ranks: leaking has multiplied all of them by one factor. (*Right* means here that a dangling node gives its rank to all nodes equally. That rank arrives as more restarts do. All ranks are proportional to what restarts bring, so only their sum changes.)
 #
 # ### Exercise 2: keep the rank
 #
@@ -393,7 +394,7 @@ if check.keep_the_rank.passed(step):  # no link leaves node 3
 # %% [markdown]
 # ### How many iterations?
 #
-# The *change* of an iteration is the L1 distance of the new ranks from the old. A step passes differences on along the links, which cannot increase their total, and multiplies them by $d$. So each change is at most $d$ times the one before. The start is uniform, like the restarts, so the first step only moves the share $d$ along the links. Two vectors of sum 1 are at most 2 apart: the first change is at most $2d$. The $k$-th change is at most $2 d^k$.
+# The *change* of an iteration is the L1 distance of the new ranks from the old. A step multiplies differences by $d$ and passes them on along the links. Passing them on cannot increase their sum. So each change is at most $d$ times the one before. The start is uniform, so restarts give every node back the share $1-d$ of its rank. Only the share $d$ moves along links. Two vectors of sum 1 are at most 2 apart, so the first change is at most $2d$. The $k$-th change is at most $2 d^k$.
 #
 # A small change is not yet a small *error*, the L1 distance from the exact ranks. The changes still to come add up to at most $d + d^2 + \dots = d / (1 - d)$ times the last one. So with $d = 0.85$ the error is at most 5.7 times the last change.
 #
@@ -617,7 +618,7 @@ from helpers.pagerank import distributed
 print(inspect.getsource(distributed.rank_block).split('"""')[2].partition("    if residual")[0])
 
 # %% [markdown]
-# Are four processes no faster than one? They may share cores, and they wait for one another three times in each iteration, at two sums and the exchange. Then fewer bytes gain little.
+# Are four processes no faster than one? They may share cores, and they wait for one another three times in each iteration, at two sums and the exchange. Then fewer bytes gain little. Over a network of 1 Gbit/s, the allgather's 1.5 MB would take 12 ms in each iteration, and fewer bytes would decide the time.
 #
 # > **Answer.** A process must receive the rank of every foreign node that links to one of its own. The graph and the order of its nodes decide how many there are. You can count them before you run anything.
 #

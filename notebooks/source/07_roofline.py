@@ -61,7 +61,7 @@ a, b = (rng.random((P.n, P.n), dtype=np.float32) for _ in range(2))
 products = versions(P.n)  # of two matrices, by name
 
 # %% [markdown]
-# The next cell measures this machine once, in less than a minute, and draws its roofline. The sloped lines are memory's limits, the flat lines arithmetic's (fp32: numbers of 32 bits). Each circle is a *kernel*, a small piece of a program. Further right, a kernel does more operations for each byte; further up, it is faster. `axpy` adds a multiple of one array to another. The other two multiply the same matrices. A frame marks a circle that stayed above its line when both were measured again. **Point at a circle** for its figures, and **add a kernel** of your own below the picture. Which kernel could be faster?
+# The next cell measures this machine once, in less than a minute, and draws its roofline. The sloped lines are the limits of memory. The flat lines are the limits of arithmetic in fp32 (numbers of 32 bits). Each circle is a *kernel*, a small piece of a program. Further right, a kernel does more operations for each byte; further up, it is faster. `axpy` adds a multiple of one array to another. The other two multiply the same matrices. If a circle lies above its line, we measure both again. A frame marks a circle that stays above. **Point at a circle** for its figures, and **add a kernel** of your own below the picture. Which kernel could be faster?
 
 # %%
 machine = ceilings()
@@ -270,7 +270,7 @@ check.predict_point(least_seconds)
 # - `passes`: the same four passes in C, on all threads;
 # - `fused`: a single pass in C, on all threads.
 #
-# > **Predict.** `passes` moves 8 + 12 + 8 + 12 = 40 bytes for each element and `fused` moves 16. How many times as long does `passes` take?
+# > **Predict.** `passes` moves 8 + 12 + 8 + 12 = 40 bytes for each element and `fused` moves 16. How many times as long as `fused` does `passes` take?
 
 # %%
 by_passes = Prediction("time of passes ÷ time of fused", None)  # your number for None
@@ -301,7 +301,7 @@ draw.interactive(peaks, roofs | machine.cache_roofs(), points)
 # %% [markdown] claims="07-fusion 07-softmax"
 # **Fusion saves bytes, and so it saves time.** In the records, on one thread, four passes take 2.0 to 2.2 times as long as one pass if the arrays lie in memory, and 1.7 to 1.9 times if they lie in L2. Bytes alone predict 2.5.
 #
-# **A circle above memory's roof can have two causes.** A large L3 can deliver part of the arrays (128 to 160 MiB). If your L3 is much smaller, the roof was probably measured too low.
+# **A circle above memory's roof can have two causes.** The arrays take 128 to 160 MiB. An L3 of this size, such as one that a virtual machine shares, can deliver part of them. If your L3 is much smaller, or if the circle lies above L3's line too, a roof was probably measured too low: run `ceilings(again=True)`.
 #
 # **Bytes do not explain a kernel far below memory's roof.** `softmax` moves as many bytes as `x * 2`, and takes 1.5 to 4.3 times as long in the records. One reason may be *exp*: we count it as one operation, but it takes many instructions.
 #
@@ -415,7 +415,7 @@ for order, one in counts.items():
     print()
 
 # %% [markdown]
-# Orders with the same inner loop miss about equally often. Inner loop `j` misses least: all steps are 0 or 1, so one miss serves a whole line. With inner loop `i` two matrices jump, with `k` only one. So `i` misses about twice as often as `k`. `ijk` misses four times as often as `ikj`. Did it also take four times as long above? If not, misses alone do not decide.
+# Orders with the same inner loop miss about equally often. Inner loop `j` misses least: all steps are 0 or 1, so one miss serves a whole line. With inner loop `i` two matrices jump, with `k` only one. So `i` misses about twice as often as `k`. `ijk` misses four times as often as `ikj`. Did it also take four times as long above? And are `jki` and `kji`, with equal misses, equally fast? If not, misses in this small cache do not decide alone.
 #
 # (In the picture with the slider, `ijk` misses 380 times and `ikj` 160 times; with lines of 32 bytes, 304 and 80 times.)
 #
@@ -460,7 +460,7 @@ plain.answer(gain[1, 1])
 after.answer(gain[8, 8])
 
 # %% [markdown] claims="07-causes-together"
-# Read the last column. In the record, turning B gains a factor of 1.2 to 2 in the plain loop, and of 9 to 36 with eight sums of vectors. The lines below it: do the gains of eight sums and of vectors also depend on B? A possible explanation: the plain loop loads the next number while the addition waits, so jumps in B cost little. Without that wait, the jumps cost most: they miss, and eight separate loads must fill each vector.
+# Read the last column. In the record, turning B gains a factor of 1.2 to 2 in the plain loop, and of 9 to 36 with eight sums of vectors. The lines below it say the same of eight sums and of vectors: if they gain little with B as it is and much with B turned, the jumps had hidden their gain. A possible explanation: the plain loop loads the next number while the addition waits, so jumps in B cost little. With eight sums nothing waits, so the jumps show: each one misses, and each vector of B needs eight separate loads.
 #
 # **So no single cause makes `ijk` slow. The causes hide one another**: remove one, and the next one takes over.
 
@@ -524,7 +524,7 @@ best_side.answer(max(rates, key=rates.get))
 # %% [markdown] claims="07-tile-too-large 07-register-tile"
 # The dashed line is the same program with a single tile: where the curve lies above it, blocks pay. The best side may be near your tile for L1, for L2, or for neither. In the records, tiles twice as wide as those for L2 take 16 to 45 % longer.
 #
-# Blocks do not change the innermost loop: it still loads and stores an element of C for each product. A **register tile**, at the right of the picture above, changes it: a piece of C stays in registers while $k$ runs. In the records, register tiles are three to four times as fast as blocks.
+# Blocks do not change the innermost loop: it still loads and stores an element of C for each product. A **register tile**, at the right of the picture above, changes it: a piece of C stays in registers while $k$ runs. In the records, register tiles are three to four times as fast as blocks; compare *tiled* with *blocked* in the last picture.
 
 # %%
 display(evidence("07-tile-too-large"), evidence("07-register-tile"))

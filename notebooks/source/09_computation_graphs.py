@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Build a computation graph, and make it differentiate, run and remember
 #
-# You will write the parts of a deep learning framework that decide what is computed, in which order, and in whose memory.
+# You will write the parts of a deep learning framework that decide what is computed, in which order, and where in memory.
 
 # %%
 from helpers import autodiff
@@ -430,7 +430,7 @@ guess.answer("highest peak, MB", all_at_once[1] / 1e6)
 #
 # ### Exercise 4: overwrite, with a guard
 #
-# *Difficulty ●●○, 12 minutes.* `order` lists the applications (uses of operators) as they will run. Return a dictionary from application to the operand that it may overwrite. For an application `node`, `node.operator.in_place` holds the positions in `node.inputs` that the operator can overwrite. An operand may be overwritten only if it has the result's type (`v.type`), is not among the caller's `inputs`, is not among the `outputs`, and *this application is its last reader*. Overwrite wherever this is allowed; if two operands qualify, choose one.
+# *Difficulty ●●○, 12 minutes.* `order` lists the applications (uses of operators) as they will run. Return a dictionary from application to the operand that it may overwrite. For an application `node`, `node.operator.in_place` holds the positions in `node.inputs` that the operator can overwrite. An operand may be overwritten only if it has the result's type (`v.type`), is not among the caller's `inputs`, is not among the `outputs`, and *this application is its last reader*. Overwrite wherever this is allowed; if two operands qualify, choose one. (Here every result has a buffer of its own. With sharing, a planner must also ask who reads the other variables in that buffer.)
 #
 # <details><summary>Hint</summary>
 #
@@ -473,7 +473,7 @@ for name, over in (("new buffers", {}), ("overwritten", forwarding(order, [u], [
 #
 # ### The peak is arithmetic
 #
-# If the shapes are known before the run, so are these decisions. `autodiff.plan` makes them and states the peak. Check it on a perceptron with one hidden layer, its loss and gradients. `tracemalloc` measures the peak without knowing the plan:
+# If the shapes are known, all of this can be decided before the run. `autodiff.plan` makes them and states the peak. Check it on a perceptron with one hidden layer, its loss and gradients. `tracemalloc` measures the peak without knowing the plan:
 
 # %%
 x, t = autodiff.variable("x", shape=(256, 64)), autodiff.variable("t", shape=(256, 10))
@@ -512,7 +512,7 @@ print("sin² in its place:  ", (np.sin(np.exp(point)) ** 2).round(4))
 # %% [markdown]
 # Without the guard the run needs half the memory, and its values are wrong: it computed $\sin^2(e^x)$, in the right shape and dtype.
 #
-# **Answer.** Three decisions set the peak, all made before the run: the order of the operators, which results share bytes, and which results overwrite an operand that no later operator reads. *Evidence: four sums peak at 2 MB or at 8 MB depending on the order alone, and `tracemalloc` confirms the planned peak.*
+# **Answer.** The order of the operators, and three rules: free a result after its last reader, share bytes, and overwrite an operand that no later operator reads. All of this is decided before the run. *Evidence: four sums peak at 2 MB or at 8 MB depending on the order alone, and `tracemalloc` confirms the planned peak.*
 
 # %% [markdown]
 # ## Lesson 3. How much time must we pay for less memory?
@@ -619,11 +619,11 @@ for name, schedule in schedules.items():
           f"{cost.forwards / n:.2f} times; same gradient: {np.array_equal(gradient, reference)}")  # fmt: skip
 
 # %% [markdown]
-# Each measured peak exceeds the prediction by about what one step alone needs beside its input: workspace and gradient.
+# Each measured peak exceeds the prediction by about what one step alone needs beside its input: workspace and gradient. (*All kept* runs forward 0.99 times, not once: nobody needs the last result.)
 #
 # ### The best schedule, and 10 000 convolutions
 #
-# Suppose that we keep at most $c$ results, $x_0$ included, and run each step forward at most $r$ times. The best schedule (Griewank and Walther 2000) runs forward to one place and keeps the result there. It treats the part to the right in the same way, with $c-1$ kept results. The part to the left, whose steps have run once, comes last, with $c$ results and $r-1$ more runs. So the longest possible chain has $\binom{c+r-1}{c-1}$ steps to the right and $\binom{c+r-1}{c}$ to the left: by Pascal's rule $\binom{c+r}{c}$ in all. A running step also holds the result that it reads and the one that it makes, so the peak is $c+2$. For 10 000 steps:
+# Suppose that we keep at most $c$ results, $x_0$ included, and run each step forward at most $r$ times. The best schedule (Griewank and Walther 2000) runs forward to one place and keeps the result there. It treats the part to the right in the same way, with $c-1$ kept results. The part to the left, whose steps have run once, comes last, with $c$ results and $r-1$ more runs. Let $S(c,r)$ be the length of the longest possible chain. Its two parts give $S(c,r)=S(c-1,r)+S(c,r-1)$. This is Pascal's rule, so $S(c,r)=\binom{c+r}{c}$. A running step also holds the result that it reads and the one that it makes, so the peak is $c+2$. For 10 000 steps:
 
 # %%
 N, MiB = P.chain, P.unit
@@ -656,13 +656,13 @@ guess.answer("forward passes at 173 MiB", forward)
 # %% [markdown] claims="09-segments-time"
 # ### The clock
 #
-# The backward pass of a convolution computes two gradients, so count it as two forward passes. A training step then costs three forward passes. If each convolution runs forward twice, the step costs four: a third more. The chains recorded below need less: 4 % more time for 32 × 32 images, 18 % for 16 × 16. (We did not measure why; less than a tenth counts as *equal*.)
+# The backward pass of a convolution computes two gradients, so count it as two forward passes. A training step then costs three forward passes. If each convolution runs forward twice, the step costs four: a third more. The chains recorded below need less: 4 to 9 % more time for 32 × 32 images, 18 to 23 % for 16 × 16, depending on the processor. (We did not measure why; less than a tenth counts as *equal*.)
 
 # %%
 claims.evidence("09-segments-time")
 
 # %% [markdown]
-# **Answer.** To hold $2\sqrt n$ results instead of $n$ costs less than one more forward pass: on the recorded chains, 4 % and 18 % more time. With the best places, 110 results are enough for 10 000 steps, at 2.4 forward passes. *Evidence: predicted and measured peaks agree up to a constant workspace, with equal gradients.*
+# **Answer.** To hold $2\sqrt n$ results instead of $n$ costs less than one more forward pass: on the recorded chains, 4 to 23 % more time. With the best places, 110 results are enough for 10 000 steps, at 2.4 forward passes. *Evidence: predicted and measured peaks agree up to a constant workspace, with equal gradients.*
 
 # %% [markdown]
 # ## Lesson 4. What may a compiler change, and what must it keep?
@@ -762,8 +762,8 @@ for count in (8, 400, 40_000, P.numbers):
 others.say()
 
 # %% [markdown]
-# - *400 numbers*: the fused loop loses. It takes about as long for 8 numbers, so most of its time is the call's.
-# - *40 000 numbers* fit into a cache: blocks have no traffic to save.
+# - *400 numbers*: the fused loop loses. It takes about as long for 8 numbers, so most of its time is call overhead.
+# - *40 000 numbers* fit into a cache: blocks have no traffic with main memory to save. The fused loop wins all the same.
 # - *Two million* do not fit: blocks save traffic with main memory. The fused loop is faster still: it also saves calls and cache traffic. (We did not separate them.)
 #
 # Ten recorded runs compare loop and blocks:
@@ -823,7 +823,7 @@ check_runs.momentum(my_momentum)
 
 # %%
 def without_momentum(w, v, g, rate):
-    """In place of yours: gradient descent at ten times the rate, as momentum adds up to."""
+    """Until yours is right: gradient descent at 1 / (1 - 0.9) = 10 times the rate."""
     return [autodiff.add_update(w, -10 * rate * g)]
 
 
@@ -860,11 +860,11 @@ ax.legend(loc="upper left", bbox_to_anchor=(1, 1), title="shaded: called ring")
 plt.show()
 
 # %% [markdown]
-# The loss falls, and the shade has a hole inside the ring.
+# The loss falls, and the shade has a hole inside the ring. Where there are few points, the shade is arbitrary; we did not test on new points.
 #
 # The [appendix](A5_more_of_graphs.ipynb) differentiates loops, shows FlashAttention as fusion plus recomputation, and runs a graph on several ranks.
 #
-# **Answer.** A compiler may make any change that keeps each value bit for bit: planned buffers and fused sums and products do. A change that is exact only in mathematics needs your consent. The order of updates must be *in* the graph, or the compiler cannot respect it. *Evidence: equal bits after fusion, different bits after reordering a product, 20 in place of 10 without a control dependency.*
+# **Answer.** A compiler may make any change that keeps each value bit for bit, such as planning buffers or fusing sums and products. A change that is exact only in mathematics needs your consent. The order of updates must be *in* the graph, or the compiler cannot respect it. *Evidence: equal bits after fusion, different bits after reordering a product, 20 in place of 10 without a control dependency.*
 
 # %% [markdown]
 # <details><summary><b>What the sources say, what we measured</b></summary>

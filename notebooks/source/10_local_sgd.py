@@ -171,7 +171,7 @@ print(f"accuracy of replica 0 after {mine.history.updates} steps: {mine.accuracy
 # %% [markdown]
 # ### $H=1$ trains as one process does
 #
-# With $H=1$, averaging the parameters after a step is the same as a step by the mean gradient. This holds with momentum, too, since the update is linear in the gradient. (Adam's is not.) So four replicas with batches of 4 should train as one process does with the same digits in batches of 16. After 12 steps of LeNet, by how much do their parameters differ at most?
+# With $H=1$, averaging the parameters after a step is the same as a step by the mean gradient. This holds with momentum, too, since the update is linear in the gradient. (Adam's update is not linear.) So four replicas with batches of 4 should train as one process does with the same digits in batches of 16. After 12 steps of LeNet, by how much do their parameters differ at most?
 
 # %%
 settings = {"steps": 12, "rate": 0.02, "momentum": 0.9, "timeout": 120}
@@ -189,7 +189,7 @@ for H in (1, 3):
 #
 # $$\Xi=\frac1R\sum_r\lVert\theta_r-\bar\theta\rVert^2 = \frac1R\sum_r\lVert\theta_r\rVert^2 - \lVert\bar\theta\rVert^2.$$
 #
-# The common $\nabla L$ moves all replicas alike and leaves $\Xi$ unchanged. In each step the noise adds a random vector of mean squared length $\lambda^2\sigma^2$ to every replica, and so $\lambda^2\sigma^2$ to $\frac1R\sum_r\lVert\theta_r\rVert^2$. The mean $\bar\theta$ moves by the mean of these $R$ vectors, which adds only $\lambda^2\sigma^2/R$ to $\lVert\bar\theta\rVert^2$. Hence $h$ steps after an average
+# The common $\nabla L$ moves all replicas alike and leaves $\Xi$ unchanged. In each step the noise adds a random vector of mean squared length $\lambda^2\sigma^2$ to every replica, and so, on average, $\lambda^2\sigma^2$ to $\frac1R\sum_r\lVert\theta_r\rVert^2$. The mean $\bar\theta$ moves by the mean of these $R$ vectors, which adds only $\lambda^2\sigma^2/R$ to $\lVert\bar\theta\rVert^2$. Hence $h$ steps after an average
 #
 # $$\Xi(h) = h\,\lambda^2\sigma^2\,\frac{R-1}{R}.$$
 #
@@ -216,7 +216,7 @@ def consensus_distance(values):
 check.consensus_distance(consensus_distance)
 
 # %% [markdown]
-# Do real replicas follow this formula? The next cell trains on the digits for 128 steps, with $H=8$ and with $H=64$. Every replica sees all classes. Your function measures $\Xi$ after every second step, before the replicas meet. The cell prints the mean of $\Xi$ just before an average (in the run's second half), and the prediction with $\sigma^2$ at the final weights.
+# Do real replicas follow this formula? The next cell trains on the digits for 128 steps, with $H=8$ and with $H=64$. Every replica sees all classes. Your function measures $\Xi$ after every second step, before the replicas meet. The cell prints the mean of $\Xi$ just before an average (in the run's second half), and the prediction with $\sigma^2$ at the final weights. In the figure, the wide grey lines are the formula; mind the two vertical scales.
 
 # %%
 right = check.consensus_distance.passed(consensus_distance)
@@ -248,7 +248,7 @@ _ = draw.drift(curves)
 plt.show()
 
 # %% [markdown] claims="10-drift-predicted"
-# At first they follow the formula; later, it predicts too much. At $H=64$ the measured curve bends away below the straight prediction. Over five seeds, $\Xi$ just before an average is 28 % below the prediction at $H=8$, and 53 % below it at $H=64$. (The record also has Lesson 3's *gossip*.)
+# Real replicas follow the formula at first. Later, the formula predicts too much. At $H=64$ the measured curve bends away below the straight prediction. Over five seeds, $\Xi$ just before an average is 28 % below the prediction at $H=8$, and 53 % below it at $H=64$. (The record also has Lesson 3's *gossip*.)
 
 
 # %%
@@ -272,7 +272,7 @@ claims.evidence("10-drift-curvature")
 # %% [markdown] claims="10-drift-data"
 # Yes: with gradients at the mean, $\Xi$ at $H=64$ is eight to nine times $\Xi$ at $H=8$, at both rates. With gradients at each replica's own position, it is about five times. So the curve bends because each replica takes its gradient at its own position.
 #
-# In these runs the replicas' data were alike. If each replica sees classes of its own, $\nabla L$ differs between the replicas, and they drift further. Over the second half of a run, $\Xi$ is on average 2.5 times as large at $H=8$ as with data alike, and 3.7 times at $H=64$.
+# In these runs the replicas' data were alike. If each replica sees classes of its own, $\nabla L$ differs between the replicas, and they drift further. Sorting the data by class makes $\Xi$ (its mean over the second half of a run) 2.5 times as large at $H=8$, and 3.7 times at $H=64$.
 
 # %%
 folded("10-drift-data")
@@ -396,7 +396,7 @@ if doubtful or not measured:
 guess.answer("the fastest H at 100 Mbit/s", fastest["H"])
 
 # %% [markdown]
-# The formula is roughly right: on our machine it orders all four intervals correctly, but each run takes longer than predicted. The columns of ms divide the excess by the steps and by the averages. A column with nearly equal numbers suggests a fixed cost of each step, or of each average.
+# The formula is roughly right: on our machine it orders all four intervals correctly, but each run takes longer than predicted. The columns of ms divide the excess by the steps and by the averages. If the ms per average are nearly equal in all rows, each average costs a fixed time more than the formula says. If the ms per step are, each step does.
 #
 # By the formula, a slow link needs a larger $H$: compare the circles for 1 Gbit/s and 10 Mbit/s ($H=8$ is the largest tried). At 100 Mbit/s the formula says $H=1$, although an average takes longer than a gradient. With our run's steps, $H=2$ is faster only if $60\,(T + A/2) < 36\,(T + A)$, which means $A > 4T = 40$ ms. In the same way, $H=4$ is fastest from 60 ms, and $H=8$ from 95 ms.
 #
@@ -405,7 +405,7 @@ guess.answer("the fastest H at 100 Mbit/s", fastest["H"])
 # %% [markdown]
 # ## Lesson 3. What else can they do when they meet?
 #
-# *25 minutes.* In local SGD the replicas take the plain mean at a constant interval. What do three other schemes save, and what do they cost?
+# *25 minutes.* In local SGD the replicas take the plain mean at a constant interval. What do post-local SGD, DiLoCo and gossip save, and what do they cost?
 #
 # ### A short interval first
 #
@@ -543,11 +543,11 @@ ipywidgets.interactive(on_link, rate=ipywidgets.SelectionSlider(options=links, d
 # %% [markdown]
 # Synchronous SGD and gossip send the most and reach the lowest losses. By the counts, they take eight to ten times as long as local SGD at 10 Mbit/s, but less than a fifth longer at 1 Gbit/s. (One seed, one rate: this is no ranking.)
 #
-# **Answer.** Post-local SGD lies between synchronous and local SGD in bytes and in loss. DiLoCo sends as much as local SGD and reaches a lower loss. Gossip sends fewer messages than an allreduce but more bytes, and on a long ring differences shrink slowly. *Evidence: the table of bytes and losses (one seed); the gaps.*
+# **Answer.** Post-local SGD lies between synchronous and local SGD in bytes and in loss. DiLoCo sends as much as local SGD and reaches a lower loss. Gossip sends fewer messages than a ring allreduce but more bytes, so by the counts it takes longer on all four links. On a long ring, differences shrink slowly. *Evidence: the table of bytes and losses (one seed); the gaps.*
 #
 # ## Project: a slow link
 #
-# *Difficulty ●●●, 25 minutes.* The link has 10 Mbit/s now, so an average of all parameters takes 128 ms. Classes are sorted, and $\lambda = 0.05$. Counting 10 ms for each step and 128 ms for each average, how long do constant intervals take to the loss 0.5?
+# *Difficulty ●●●, 25 minutes.* The link has 10 Mbit/s now, so an average of all parameters takes 128 ms. Classes are sorted, and $\lambda = 0.05$. Counting 10 ms for each step and 128 ms for each average, how long do constant intervals take to the loss 0.5? (This rate stays fixed in the project; a larger one, as in lesson 2, may be faster.)
 
 # %%
 each, constant = time_model.link_time(chosen.size, 4, Network(4, rate=check.LINK).payload), {}

@@ -136,7 +136,7 @@ w1, w2 = (torch.tensor(value, requires_grad=True) for value in (3.0, 2.0))
 print(f"dL/dw1 = {w1.grad.item()}, dL/dw2 = {w2.grad.item()}")
 
 # %% [markdown]
-# This is [model-parallel](glossary.md#model-parallel) training: each rank has a part of the model and sees all data. In [data-parallel](glossary.md#data-parallel) training each rank has the whole model and a part of the data. Which of the two sends less? Take transformer blocks, $C$ numbers wide, and a batch of $n$ tokens, in float32. A block has $12C^2 + 13C$ weights (six matrices, biases and two layer norms). In a ring allreduce ([08](08_allreduce_animation.ipynb)), each of many ranks sends nearly twice the gradient of every block. Where a pipeline is cut, it sends an activation of $nC$ numbers, and its gradient back. The table compares one block with one cut:
+# This is [model-parallel](glossary.md#model-parallel) training: each rank has a part of the model and sees all data. In [data-parallel](glossary.md#data-parallel) training each rank has the whole model and a part of the data. Which of the two sends less? Take transformer blocks, $C$ numbers wide, and a batch of $n$ tokens, in float32. A block has $12C^2 + 13C$ weights (six matrices, biases and two layer norms). In a ring allreduce over many ranks ([08](08_allreduce_animation.ipynb)), each rank sends nearly twice the bytes of every block's gradient. Where a pipeline is cut, it sends an activation of $nC$ numbers, and its gradient back. The table compares one block with one cut. (A rank with $L$ blocks sends $L$ gradients; a cut sends the same, however many blocks lie between cuts.)
 
 # %%
 rows = [
@@ -300,7 +300,7 @@ def kept_at_most(rank, p, m):
 check_answer.kept_at_most(kept_at_most)
 
 # %% [markdown]
-# Now we count bytes: those of all live tensors that autograd saves for the backward pass (`torch.autograd.graph.saved_tensors_hooks`), without the weights. **[Recomputation](glossary.md#recomputation)** keeps only the input of each stage, and repeats the forward pass before the backward pass. The table is for rank 1 and 16 micro-batches. The prediction is the bytes of one micro-batch times the number kept. With recomputation, only the micro-batch in its backward pass takes so many; each of the others takes the bytes of its input:
+# Now we count bytes: those of all live tensors that autograd saves for the backward pass (`torch.autograd.graph.saved_tensors_hooks`), without the weights. **[Recomputation](glossary.md#recomputation)** keeps only the input of each stage, and repeats the forward pass before the backward pass. The table is for rank 1 and 16 micro-batches. The prediction is the bytes of one micro-batch times the number kept. With recomputation, the micro-batch in its backward pass takes its full bytes; every other one takes only the bytes of its input:
 
 # %%
 config, micro, r = runs.SMALL, 16, 1
@@ -335,7 +335,7 @@ guess["who keeps more"] = ...
 # %% [markdown]
 # ### Two ways to wait less
 #
-# **Interleaved.** Give each rank $v$ chunks of the model instead of one: with $p = 4$ and $v = 2$, rank 0 has stages 0 and 4. A pass through a chunk takes $1/v$ of the time, so the pipeline fills and empties $v$ times as fast. In exchange, an activation goes round all ranks $v$ times.
+# **Interleaved.** Give each rank $v$ chunks of the model instead of one: with $p = 4$ and $v = 2$, rank 0 has stages 0 and 4. A pass through a chunk takes $1/v$ of the time, so filling the pipeline takes $(p - 1)/v$ forward passes of a whole rank instead of $p - 1$; emptying shrinks alike. In exchange, an activation goes round all ranks $v$ times.
 #
 # $$\text{idle share} = \frac{p - 1}{v\,m + p - 1}$$
 #
@@ -344,11 +344,11 @@ guess["who keeps more"] = ...
 # - I: $\partial L/\partial x = (\partial L/\partial y)\,A$. The rank before waits for it.
 # - W: $\partial L/\partial A = (\partial L/\partial y)^\top x$. No rank waits for it.
 #
-# So a rank does I at once, and W when it would be idle. But no W is ready while a rank waits for its first F or its first I. If F, I and W take equally long and $m \ge p$, rank $r$ waits $r$ forward passes for its first F and $p - 1 - r$ for its first I. So every rank waits for $p - 1$ forward passes and works for $3m$:
+# So a rank does I at once and puts off W: rank $r$ stays up to $r$ micro-batches behind with W, and catches up at the end. The ranks before it get their gradients earlier and wait less. But no W is ready while a rank waits for its first F or its first I. If F, I and W take equally long and $m \ge p$, rank $r$ waits $r$ forward passes for its first F and $p - 1 - r$ for its first I. So every rank waits for $p - 1$ forward passes and works for $3m$:
 #
 # $$\text{idle share} = \frac{p - 1}{3\,m + p - 1}$$
 #
-# Compare the gaps with those of 1F1B:
+# Compare the gaps with those of 1F1B. A black bar marks a pass through a rank's second chunk:
 
 # %%
 with Others() as others:
@@ -367,7 +367,7 @@ guess.answer("idle share with W put off", formula)
 display(claims.evidence("11-interleaved"), claims.evidence("11-zero-bubble"))
 
 # %% [markdown]
-# Ranks wait longer if W is shorter than F and I, but not less if W is longer (simulated, $f = i = 1$):
+# If W is shorter than F and I, ranks wait longer. If W is longer, they wait as long as before (simulated, $f = i = 1$):
 
 # %%
 for w in (0.5, 1, 2):
@@ -377,7 +377,7 @@ for w in (0.5, 1, 2):
 # %% [markdown]
 # ### What it costs: memory
 #
-# Under zero-bubble, a rank keeps a micro-batch until its W. The table compares each schedule with its formula. Its last column says how many each rank keeps at most; a micro-batch kept in one of two chunks counts as half:
+# Under zero-bubble, a rank keeps a micro-batch until its W: the $p - r$ of 1F1B, and up to $r$ whose W is put off. The table compares each schedule with its formula. Its last column says how many each rank keeps at most; a micro-batch kept in one of two chunks counts as half:
 
 # %%
 rows = ["| schedule | idle: formula | recorded | step: formula (ms) | recorded (ms) "
@@ -563,7 +563,7 @@ for m in (8, 80, 800):
     print(f"  m = {m}: {formulas.bubble('PipeDream', P.ranks, m, costs=pace):.1%}", end="")
 
 # %% [markdown]
-# But a gradient comes back [stale](glossary.md#staleness): rank $r$ has made $p - 1 - r$ updates since the batch's forward pass. With **[weight stashing](glossary.md#weight-stashing)** a rank keeps the weights with which a batch went forward, and uses them again in its backward pass. Without stashing, the backward pass combines the newest weights with activations of older ones. Is the result still the gradient of some model? We compute the gradient of every combination of old and new stages. The last column says how far PipeDream's gradient is from the nearest:
+# But a gradient comes back [stale](glossary.md#staleness): rank $r$ has made $p - 1 - r$ updates since the batch's forward pass. With **[weight stashing](glossary.md#weight-stashing)** a rank keeps the weights with which a batch went forward, and uses them again in its backward pass. Without stashing, the backward pass combines the newest weights with activations of older ones. Is the result still the gradient of some model? For a small model with one tanh layer on each rank, we compute the last batch's gradient for every combination of old and new stages. The last column gives the distance from PipeDream's gradient to the nearest of them:
 
 # %%
 from helpers.pipeline import following

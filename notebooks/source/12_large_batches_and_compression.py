@@ -85,11 +85,11 @@ guess["steps with the largest 1 % ÷ steps with all"] = ...
 # %% [markdown]
 # ### Round at random
 #
-# QSGD (Alistarh et al., 2017) sends the norm of a vector $v$ once, and each of its $n$ numbers as a sign and a *level*, an integer from 0 to $s$. A sign and a level $s\,\xi_i$ stand for the number
+# QSGD (Alistarh et al., 2017) sends the norm of a vector $v$ once, and each of its $n$ numbers as a sign and a *level*, an integer from 0 to $s$. The receiver turns a sign and a level $s\,\xi_i$ back into the number
 #
 # $$Q_s(v_i) = \|v\|_2 \cdot \mathrm{sgn}(v_i) \cdot \xi_i, \qquad \xi_i \in \left\{\tfrac{\lfloor x \rfloor}{s}, \tfrac{\lfloor x \rfloor + 1}{s}\right\}, \quad x = s\,\frac{|v_i|}{\|v\|_2}$$
 #
-# It rounds $x$ up with probability $x - \lfloor x \rfloor$, and down otherwise. Then the *mean* of $\xi_i$ is $|v_i| / \|v\|_2$: the rounding is unbiased. With a random number $u$ from $[0, 1)$, the level is $\lfloor x + u \rfloor$.
+# QSGD rounds $x$ up with probability $x - \lfloor x \rfloor$, and down otherwise. Then the *mean* of $\xi_i$ is $|v_i| / \|v\|_2$: the rounding is unbiased. With a random number $u$ from $[0, 1)$, the level is $\lfloor x + u \rfloor$.
 #
 # By hand: $v = (3, -4, 0, 12)$ has norm 13. With $s = 1$, $x$ is $3/13, 4/13, 0, 12/13$. The first number becomes 13 with probability $3/13$ and 0 otherwise, so its mean is 3.
 
@@ -221,7 +221,7 @@ for name, sent in total.items():
 #
 # *PowerSGD* (Vogels et al., 2019) replaces a matrix $M$ of gradients by $U V^T$, where $U$ and $V$ have only $r$ columns. All ranks have the same matrix $Q$ of $r$ columns, at first random. An allreduce averages $MQ$. The columns of this mean, made orthonormal, are $U$. A second allreduce averages $V = M^T U$, which becomes the next $Q$.
 #
-# By hand: let $r = 1$ and $Q = (1, 0)^T$, and let the mean matrix $M$ have the rows $(2, 4)$, $(1, 2)$ and $(2, 4)$. Then $MQ = (2, 1, 2)^T$, $U = MQ / 3$ and $V = (3, 6)^T$. The allreduces average 3 and 2 numbers instead of 6. Here $U V^T = M$; in general an error is left, and fed back. (In an allreduce, each of four ranks sends one and a half times its numbers.)
+# By hand: let $r = 1$ and $Q = (1, 0)^T$, and let the mean matrix $M$ have the rows $(2, 4)$, $(1, 2)$ and $(2, 4)$. Then $MQ = (2, 1, 2)^T$, $U = MQ / 3$ and $V = (3, 6)^T$. The allreduces average 3 and 2 numbers instead of 6. Here $U V^T = M$; in general an error is left, and fed back. (In a ring allreduce each of four ranks sends 1.5 times its numbers: 7.5 instead of 9.)
 #
 # Now four ranks train LeNet to 85 % accuracy (tested after every tenth step). *Top 0.01* sends the largest 1 %.
 
@@ -345,7 +345,7 @@ if measured := on_link[slow]:
     plt.show()
 
 # %% [markdown]
-# At 100 Mbit/s all three codes shorten the exchange, as exercise 3 predicts. With QSGD, $s = 7$, it is about four times as fast, not eight: each rank sends three codes, but in an allreduce only one and a half gradients. At 1 Gbit/s all three are still faster on our machine (printed above the picture).
+# At 100 Mbit/s all three codes shorten the exchange, as exercise 3 predicts. With QSGD, $s = 7$, it is about four times as fast, not eight: each rank sends three codes, but in an allreduce only one and a half gradients. The predicted thresholds are above 10 Gbit/s, so neither link tests them closely. At 1 Gbit/s all three are still faster on our machine (printed above the picture).
 #
 # The next picture shows recorded trainings on four hosts: LeNet to 85 %, and a transformer of about LeNet's size to a validation loss of 2.75. All schemes share one learning rate. Each gradient is [paced](glossary.md#paced): it takes at least 20 ms. The dashes predict steps × (20 ms + bytes of a step ÷ bandwidth).
 
@@ -374,9 +374,9 @@ plt.show()
 claims.evidence("12-link-training")
 
 # %% [markdown]
-# At 10 Mbit/s yes: LeNet trains in an eighth of the seconds, the transformer in three tenths. At 1 Gbit/s no: LeNet takes about as long, the transformer 1.8 times as long (interval 1.3 to 2.4; *open* because *fails* asks for twice).
+# At 10 Mbit/s yes: LeNet trains in an eighth of the seconds, the transformer in three tenths. At 1 Gbit/s no: LeNet takes about as long, the transformer 1.8 times as long (interval 1.3 to 2.4; *open*, since the record says *fails* only from twice as long on).
 #
-# **Answer.** By the formula, compression shortens an exchange on links slower than $8\,(\text{bytes saved}) / (\text{seconds of coding})$ bit/s; at 100 Mbit/s and 1 Gbit/s it did. It shortens the training if it saves more seconds than its additional steps take: PowerSGD did at 10 Mbit/s, and did not at 1 Gbit/s. *Evidence: predicted and measured exchanges, and the records above.*
+# **Answer.** By the formula, compression shortens an exchange on links slower than $8\,(\text{bytes saved}) / (\text{seconds of coding})$ bit/s; at 100 Mbit/s and 1 Gbit/s it did. It shortens the training if the bytes that it saves take more time than its additional steps and its overhead in every step. PowerSGD shortened it at 10 Mbit/s, and not at 1 Gbit/s; there all schemes took longer than bytes and steps explain. *Evidence: predicted and measured exchanges, and the records above.*
 #
 # ## Lesson 3. When is it worth not waiting for the slowest?
 #
@@ -513,7 +513,7 @@ style.doubt(ax.figure, others)
 plt.show()
 
 # %% [markdown] claims="12-real-backup 12-backup-bias"
-# Here a late worker has to finish its gradient, so the prediction may be too optimistic. We recorded two tests. Are steps shorter? And how accurate is a model on eights and nines if only one worker has their images, and this worker is 6 or 3 times slower than the others?
+# Here a late worker has to finish its gradient, so the prediction may be too optimistic. We recorded two tests. Are steps shorter? In the second test, only one worker has the images of eights and nines, and it is 6 or 3 times slower than the others. With $b = 1$, how accurate is the model on these digits?
 
 # %%
 for name in ("real-backup", "backup-bias"):
@@ -563,7 +563,7 @@ more = seen[0.03, 16, 16] > seen[0.03, 16, 1]
 guess.answer("1024 samples: accuracy with 16 times the rate", "more" if more else "less")
 
 # %% [markdown] claims="12-linear-rule"
-# With 1024 samples, 16 times the rate is better for $\lambda = 0.003$ and worse for 0.03. (Means of two seeds.) When does it help? We test eight seeds and two rates: the best for 64 samples, and a tenth of it. A second task, *descriptions*, is to name a software package's section from its description.
+# With 1024 samples, 16 times the rate is better for $\lambda = 0.003$ and worse for 0.03. Neither rate makes 1024 samples as accurate as 64. (Means of two seeds. An incomplete last batch of an epoch is left out, so 1024 sees fewer samples.) When does the larger rate help? We test eight seeds and two rates: the best for 64 samples, and a tenth of it. In a second task, *descriptions*, the model reads a software package's description and names its section.
 
 # %%
 claims.evidence("12-linear-rule")
@@ -596,7 +596,7 @@ plt.show()
 # %% [markdown]
 # From 16 to 64 samples, four times the batch needs about half the steps, not a quarter (dashed). From 1024 on, a larger batch hardly saves a step. The best of the four rates grows up to 256 samples, then stays at 0.1. The curve is fitted: $S = S_\mathrm{min}\,(1 + B_\mathrm{crit}/B)$ steps (McCandlish et al., 2018). With an unlimited batch, $S_\mathrm{min}$ steps remain. At its knee, the *critical batch size* $B_\mathrm{crit}$, training needs $2\,S_\mathrm{min}$ steps. (The fit is rough.)
 #
-# Why is there a knee? The gradient of $B$ samples is the true gradient $G$ plus noise. The noise has the squared length $\mathrm{tr}(\Sigma)/B$ on average, where $\mathrm{tr}(\Sigma)$ is the trace of the covariance of one sample's gradient. More samples help as long as the noise is longer than the gradient. The **gradient noise scale** $\mathrm{tr}(\Sigma)/\|G\|^2$ is the batch size at which both have the same length. Data-parallel training measures it without extra gradients: a replica's gradient has batch size $B$, the mean of $R$ replicas has $RB$.
+# Why is there a knee? The gradient of $B$ samples is the true gradient $G$ plus noise. The noise has the squared length $\mathrm{tr}(\Sigma)/B$ on average, where $\mathrm{tr}(\Sigma)$ is the trace of the covariance of one sample's gradient. More samples help as long as the noise is longer than the gradient. The **gradient noise scale** $\mathrm{tr}(\Sigma)/\|G\|^2$ is the batch size at which both have the same length. Data-parallel training measures it without extra gradients, since every step has gradients of two batch sizes: $B$ (each replica's) and $RB$ (their mean).
 #
 # ### Exercise 6: the noise scale
 #
@@ -642,7 +642,7 @@ _ = plots.stretches(ends, scales, critical)
 plt.show()
 
 # %% [markdown]
-# The noise scale grows more than tenfold in these 200 steps. The fitted critical batch lies within this range.
+# The noise scale grows more than tenfold in these 200 steps. The knee was measured on the way to 88 %, so compare the fitted critical batch with the first stretches.
 #
 # **Answer.** Up to the critical batch size a larger batch saves steps, though fewer than in proportion; far beyond it, hardly any. Multiply the rate by $k$ if the rate is far below the best. *Evidence: the record, the measured knee and the noise scale above.*
 #

@@ -93,7 +93,7 @@ def start(n, network):
 #
 # *35 minutes.* $N$ [replicas](glossary.md#replica) keep $N$ copies of the parameters, the gradients and Adam's *moments* (its running means of the gradient and of its square). Which of these can be cut into $N$ parts, one on each rank, and how many more bytes must a rank then send?
 #
-# > **Predict.** In the picture at the top, each of eight ranks keeps 5.5 bytes for each parameter at stage 2. How many does each of *four* ranks keep? At stage 3, ranks gather the parameters before each pass and free them afterwards. How many times as many bytes does a rank then send in a step as at stage 0 (plain replicas)?
+# > **Predict.** In the picture at the top, each of eight ranks keeps 5.5 bytes for each parameter at stage 2. How many does each of *four* ranks keep? At stage 3, ranks gather the parameters before each pass and free them afterwards. By what factor does a rank then send more bytes in a step than at stage 0 (plain replicas)?
 
 # %%
 kept = Prediction("bytes for each parameter, stage 2, 4 ranks", None)  # your number for None
@@ -266,7 +266,7 @@ claims.evidence("13-prefetch")
 #
 # *35 minutes.* ZeRO cuts what a rank *keeps*, but every rank still computes whole layers. Now each rank computes a part of every layer. Where must ranks exchange numbers, and how few numbers suffice?
 #
-# > **Predict.** Four ranks compute causal attention over 24 positions: rank 0 has the first six, rank 3 the last six. Each position needs one score for itself and one for each earlier position. How many times as many scores as rank 0 does rank 3 need?
+# > **Predict.** Four ranks compute causal attention over 24 positions: rank 0 has the first six, rank 3 the last six. Each position needs one score for itself and one for each earlier position. Divide rank 3's number of scores by rank 0's: what is the ratio?
 
 # %%
 uneven = Prediction("scores of rank 3 ÷ scores of rank 0", None)  # your number for None
@@ -466,16 +466,16 @@ each = [sum(range(6 * rank + 1, 6 * rank + 7)) for rank in range(4)]  # one piec
 uneven.answer(each[3] / each[0])
 
 # %% [markdown]
-# With an early and a late piece, all ranks need 75 scores.
+# With an early and a late piece, each rank needs 75 scores.
 #
-# **Answer.** Ranks must exchange numbers where a sum runs over what was cut. A pair of matrices needs one sum in each pass. The loss needs three numbers for each position, not all scores. Two pieces of attention merge by their outputs and their $\ell$. *Evidence: all three agree with one process to rounding, above.*
+# **Answer.** Ranks must exchange numbers where a sum or a maximum runs over what was cut. A pair of matrices needs one sum in each pass. The loss needs three numbers for each position, not all scores. Two pieces of attention merge by their outputs and their $\ell$. *Evidence: all three agree with one process to rounding, above.*
 
 # %% [markdown]
 # ## Lesson 3. Which way should this model be cut?
 #
 # *40 minutes.* A *layout* $d \times p \times t$ has $d$ replicas. Each replica is a [pipeline](glossary.md#pipeline) of $p$ stages (groups of consecutive layers), and each matrix of a stage is cut into $t$ parts. So the layout needs $d\,p\,t$ ranks. Can we tell the fastest layout before we run it?
 #
-# > **Predict.** A link of 50 Mbit/s joins two hosts with four ranks each. Each of two replicas cuts its matrices over four ranks: all on one host (`0000 | 1111`; a digit is a rank's replica), or two on each (`0011 | 0011`). How many times as long does a step take with two on each?
+# > **Predict.** A link of 50 Mbit/s joins two hosts with four ranks each. Two replicas each cut their matrices over four ranks. In `0000 | 1111` (a digit is a rank's replica), each replica is on one host; in `0011 | 0011`, each is spread over both. How many times as long does a step take if replicas are spread?
 
 # %%
 spread = Prediction("a step, matrices cut across hosts ÷ inside hosts", None)  # your number
@@ -505,7 +505,7 @@ for name, found in counted.items():
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# Counts and formulas agree, except for the experts' bytes: the formula assumes equally busy experts. With 16 sequences, ZeRO sends as much as with 8: its bytes depend on the *parameters*. Tensor parallelism sends twice as much: its bytes grow with the *activations*.
+# Counts and formulas agree, except for the experts' bytes: the formula assumes equally busy experts. With 16 sequences, ZeRO sends as much as with 8: its bytes depend on the *parameters*. Tensor parallelism sends twice as much: its bytes grow with the *activations*. The bytes of ring attention and of the experts grow with the batch, too.
 #
 # ### Exercise 5: from which batch on
 #
@@ -661,7 +661,7 @@ spread.answer(slowest.peer_value / slowest.value)
 placed
 
 # %% [markdown]
-# **Answer.** Up to the formula's error: run both layouts where two predictions differ by less than the printed factor. At 50 and 200 Mbit/s, a step is shorter if ranks that share a matrix are on one host. *Evidence: predicted and measured steps above; the record.*
+# **Answer.** On two hosts with a slow link, without a pipeline: $8 \times 1 \times 1$ and $2 \times 1 \times 4$ are fastest, as the formula said before we ran them. It cannot order two layouts whose predictions differ by less than the printed factor: run both. At 50 and 200 Mbit/s, a step is shorter if ranks that share a matrix are on one host. *Evidence: predicted and measured steps above; the record.*
 #
 # ## Project: place it better
 #

@@ -365,7 +365,7 @@ coarse_share.answer(found[4] / found[1])
 #
 # On an H200, with all sides 4096, the $16 \times 16$ tile took 16.9 ms, $R = 2$ took 14.1 ms, and $R = 4$ took 12.4 ms. PyTorch's product (cuBLAS, in single precision) took 2.7 ms.
 #
-# > **Answer.** A number of $A$ is read once by each block that needs it: $\lceil n/T \rceil$ times instead of $n$ times, for a tile of side $T$. If each thread makes several outputs, the tile grows without more threads.
+# > **Answer.** A number of $A$ is read once by each block that needs it: $\lceil n/T \rceil$ times instead of $n$ times, for a tile of side $T$. If each thread makes $R$ outputs of a row, the block's outputs are $R$ times as wide, and $R$ times fewer blocks read each number of $A$.
 #
 # ## Lesson 3. Which shape should a block's outputs have?
 #
@@ -373,7 +373,7 @@ coarse_share.answer(found[4] / found[1])
 #
 # ### By hand
 #
-# A block makes $h \times w$ outputs. At each index along $k$, it loads $h$ numbers from a column of $A$ and $w$ from a row of $B$, and makes $hw$ *multiply-adds*: products, each added to a sum. For 1024 multiply-adds, a block of 16 × 64 loads 80 numbers, and a block of 32 × 32 loads 64. Of all shapes with the same area $hw$, the square has the smallest $h + w$. The picture shows both blocks, with $h + w$ above:
+# A block makes $h \times w$ outputs. At each index along $k$, it loads $h$ numbers from a column of $A$ and $w$ from a row of $B$, and makes $hw$ *multiply-adds*: products, each added to a sum. Both blocks make 1024 multiply-adds at each index. The 16 × 64 block loads 80 numbers for them, the 32 × 32 block only 64. Of all shapes with the same area $hw$, the square has the smallest $h + w$. The picture shows both blocks, with $h + w$ above:
 
 # %%
 shapes = {"16 × 64 outputs: 16 + 64 = 80": (16, 64), "32 × 32 outputs: 32 + 32 = 64": (32, 32)}
@@ -422,7 +422,7 @@ Markdown("\n".join(lines))
 # - **Bytes of global memory** depend only on the shape of the block's outputs. With 32 × 32 outputs, `square_product<32>` and `register_product<2>` ask for 82 kB; with 16 × 64 outputs, `coarse_product<4>` asks for 98 kB.
 # - **Wavefronts of shared memory** depend on the shape of a *thread's* outputs. With one output, each multiply-add needs two reads; with 4 × 4 outputs, half a read. (The rest of the last column fills the tiles.)
 #
-# How many wavefronts are too many? A *multiprocessor* is the part of a GPU that runs a block. In one clock, a multiprocessor of an H200 can start 128 multiply-adds (four warps), and its shared memory can serve one wavefront. So if 32 multiply-adds need more than a quarter of a wavefront, the banks take longer than the arithmetic. All five kernels need more: even `register_product<4>` needed 0.42 on an H200, where NVIDIA's compiler merges some reads. **Among these five kernels, fewer wavefronts went with less time**, but the kernels differ in more than wavefronts. On an H200, with all sides 4096:
+# How many wavefronts are too many? A *multiprocessor* is the part of a GPU that runs a block. In one clock, a multiprocessor of an H200 can start 128 multiply-adds (four warps), and its shared memory can serve one wavefront. So in the time of one wavefront it can start four times 32 multiply-adds. If 32 multiply-adds need more than a quarter of a wavefront, the banks take longer than the arithmetic. All five kernels need more: even `register_product<4>` needed 0.42 on an H200, where NVIDIA's compiler merges some reads. **Among these five kernels, fewer wavefronts went with less time**, but the kernels differ in more than wavefronts. On an H200, with all sides 4096:
 
 # %%
 from helpers import records
@@ -440,7 +440,7 @@ ax.set(xlim=(0, 3.4), ylim=(0, 19))
 plt.show()
 
 # %% [markdown]
-# Fast matrix products on GPUs are built this way: a tile of $C$ for each block, a smaller tile for each warp, and a tile in the registers of each thread.
+# Libraries such as CUTLASS nest tiles in this way: a tile of $C$ for each block, a smaller one for each warp, and one in the registers of each thread. They also load the next tile while they compute on this one, and use *tensor cores* for 16-bit numbers. We measured neither; cuBLAS is still 1.8 times as fast as our best kernel.
 #
 # ### The price: registers, and resident warps
 #
@@ -493,13 +493,13 @@ if products.note:
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# The sums of $R \times R$ outputs live in registers. Only 4 blocks of `register_product<4>` find enough registers (on an H200 too), so fewer of its warps are resident. Yet they work on more outputs at once. Does it need as many warps?
+# The sums of $R \times R$ outputs live in registers. The registers of a multiprocessor (of an A100 or an H200) suffice for only 4 blocks of `register_product<4>`: 32 warps instead of 64. Yet they work on more outputs at once. Does it need as many warps?
 #
 # ### How many warps hide a load?
 #
-# A load from global memory takes several hundred clocks. A multiprocessor has four *schedulers*, each with a quarter of the resident warps. In each clock, a scheduler can start one request of a warp that is ready. We replay the recorded requests on one scheduler, with 2 to 16 warps. The scheduler stays with a warp until the warp reaches the barrier after its loads. There the warp waits until 500 clocks after its last load. (The replay leaves out arithmetic, banks, and waiting for other warps: it shows only how well warps hide loads.)
+# A load from global memory takes several hundred clocks. A multiprocessor has four *schedulers*, each with a quarter of the resident warps. In each clock, a scheduler can start one request of a warp that is ready. We replay the recorded requests on one scheduler, with 2 to 16 warps. The scheduler starts a warp's requests one after another, until the warp reaches the barrier that follows its loads and stores. There the warp waits until 500 clocks after its last load; meanwhile the scheduler turns to another warp. (On a GPU the wait comes earlier, before the stores, which need the loaded numbers.) (The replay leaves out arithmetic, banks, and waiting for other warps: it shows only how well warps hide loads.)
 #
-# > **Predict.** Between two waits, a warp of `square_product<16>` starts 2 loads, then 2 stores and 32 reads of the tiles. A scheduler has 8 such warps, half of what it can hold. In what percentage of the clocks does it start a request?
+# > **Predict.** Between two waits, a warp of `square_product<16>` starts 2 loads, then 2 stores and 32 reads of the tiles. A scheduler has 8 such warps, half of what it can hold. In what share of all clocks does the scheduler start a request (in %)?
 
 # %%
 busy_clocks = Prediction("% of clocks, 8 warps of square_product<16>", None)  # your number
@@ -518,9 +518,9 @@ for name in ("square_product<16>", "register_product<2>", "register_product<4>")
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# By hand, 8 warps start $8 \cdot 36 = 288$ requests in about $500 + 36$ clocks: 54 %. Twice the warps start twice the requests, until the scheduler is busy. Between two waits, a warp of `register_product<4>` starts 128 reads of the tiles, four times as many. So 8 warps keep a scheduler busy; the registers allow no more.
+# By hand, 8 warps start $8 \cdot 36 = 288$ requests in about $500 + 36$ clocks: 54 %. Twice the warps start twice the requests, until the scheduler is busy. Between two waits, a warp of `register_product<4>` starts 128 reads of the tiles, four times as many. So 8 warps, all that the registers allow, keep a scheduler busy.
 #
-# Is it so on an H200? We gave each block unused shared memory, so that fewer blocks fit, and timed the products:
+# Do fewer warps suffice for `register_product<4>` on an H200 too? We gave each block unused shared memory, so that fewer blocks fit, and timed the products:
 
 # %%
 figure, ax = plt.subplots(figsize=(9, 4.8))
@@ -537,7 +537,7 @@ ax.legend()
 plt.show()
 
 # %% [markdown]
-# Yes: with 16 resident warps (four for each scheduler), `register_product<4>` reaches 84 % of its best speed, and `square_product<16>` only 40 %. The replay said 88 % and 27 %.
+# Yes: with 16 resident warps (four for each scheduler), `register_product<4>` reaches 84 % of its best speed, and `square_product<16>` only 40 %. The replay's trend is right: 88 % and 27 % of the clocks. Its numbers are not: at 32 warps it says 53 % for `square_product<16>`, which reached 77 % of its best speed.
 #
 # > **Answer.** The square block moves fewer bytes: of all blocks with $hw$ outputs, it has the smallest $h + w$. A thread that makes a square of outputs saves reads of shared memory in the same way. The price is registers: they limit how many warps are resident. But if each thread makes more outputs, fewer warps are enough to hide the loads.
 #

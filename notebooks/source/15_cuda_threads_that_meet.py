@@ -203,11 +203,11 @@ packed_passes.answer(found["packed"])
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# The interleaved sum makes 47 passes: 8 in each of the first five steps, then 4, 2 and 1. The packed sum makes 12: 4, then 2, then 1 in each of six steps. But its lanes read words $2s$ apart, several from one bank: fewer requests need the same 150 wavefronts. The halved sum reads neighbouring words, and needs few passes and few wavefronts. The sum by shuffles makes 5 passes in each of 8 warps and 7 in one thread: 47. But it needs a third of the halved sum's wavefronts, and a single barrier.
+# The interleaved sum makes 47 passes: 8 in each of the first five steps, then 4, 2 and 1. The packed sum makes 12: 4, then 2, then 1 in each of six steps. But its lanes read words $2s$ apart, and several of these lie in one bank. So it makes fewer requests, but needs the same 150 wavefronts. The halved sum reads neighbouring words, and needs few passes and few wavefronts. The sum by shuffles makes 5 passes in each of 8 warps and 7 in one thread: 47. But it needs a third of the halved sum's wavefronts, and a single barrier.
 #
 # An H200 summed 134 million numbers in blocks of 256: interleaved in 0.58 ms, packed in 0.74 ms, halved in 0.56 ms, by shuffles in 0.37 ms. (`data/gpu/` holds these times; an H100 took at most 5 % longer.) The sum by shuffles, with the fewest wavefronts and barriers, was the fastest. But passes do not decide the time: the packed sum makes a quarter of the interleaved sum's passes, and was slower. Our counts do not tell why.
 #
-# > **Answer.** A warp executes every branch that at least one of its lanes takes. If all of its lanes agree, an `if` costs no further pass. Additions by neighbouring threads save passes; neighbouring words save wavefronts. The halved sum saves both; an H200 took 3 % less time than for the interleaved sum.
+# > **Answer.** A warp executes every branch that at least one of its lanes takes. If all of its lanes agree, an `if` costs no further pass. (We counted passes here and did not time `two_ways`.) Additions by neighbouring threads save passes; neighbouring words save wavefronts. The halved sum saves both, yet on an H200 it took only 3 % less time than the interleaved sum. The sum by shuffles, with one barrier and the fewest wavefronts, took 36 % less.
 
 # %% [markdown]
 # ## Lesson 2. Where does each thread put its result?
@@ -260,7 +260,7 @@ Markdown("\n".join(lines))
 check.my_scan(my_scan)
 
 # %% [markdown]
-# A bright pixel's place is the number of bright pixels before it. Your scan computes all places:
+# A bright pixel's place is the number of bright pixels before it. Your scan computes the places within each block of 256; NumPy adds the bright pixels of the blocks before it:
 
 # %%
 pixels = photograph.ravel()[: 256 * 400]
@@ -346,17 +346,17 @@ fewer_atomics.answer(len(x) / atomics)
 Markdown("\n".join(lines))
 
 # %% [markdown] claims="15-histogram"
-# The direct kernel makes $n$ global atomics, the kernel with private bins 256 for each block. So privatization saves atomics only if a block counts more than 256 bytes. An H200 counted 268 million random bytes in 69 ms with bins in global memory, and in 0.37 ms with bins for each block.
+# The direct kernel makes $n$ global atomics, the kernel with private bins 256 for each block. So privatization saves *global* atomics only if a block counts more than 256 bytes. An H200 counted 268 million random bytes in 69 ms with bins in global memory, and in 0.37 ms with bins for each block.
 #
-# *Within* a warp, privatization leaves as many atomics in sequence. For equal bytes, the H200 took 196 ms with bins in global memory, nearly three times as long as for random bytes. With bins in shared memory it took 0.37 ms for both: counts do not tell why.
+# Privatization does not separate the lanes of one warp: as many atomics are in sequence as before (last column). For equal bytes, the H200 took 196 ms with bins in global memory, nearly three times as long as for random bytes. With bins in shared memory it took 0.37 ms for both, although equal bytes put 16 times as many atomics in sequence. So this count does not predict the time in shared memory, and we do not know why.
 #
-# A photograph lies between: neighbouring pixels are alike, so more lanes want one bin than with random bytes. The record below counts five random pieces of 8192 bytes. For `china.jpg`, 887 atomics in sequence are 3.5 for every 32 bytes.
+# A photograph lies between: neighbouring pixels are alike, so more lanes want one bin than with random bytes. How many more depends on the piece of the picture. The table above takes every eighth row: 7.7 for every 32 bytes. The record below takes five random pieces of 8192 bytes; for `china.jpg` it has 887 in sequence, which are 3.5 for every 32 bytes.
 
 # %%
 evidence("15-histogram")
 
 # %% [markdown]
-# > **Answer.** A scan by a tree gives all threads their places in $2\log_2 n$ steps; one thread alone would need nearly $n$. Where many threads update one place, atomics keep the result right, and private copies keep most of them out of global memory.
+# > **Answer.** A bright pixel's place is the number of bright pixels before it: an exclusive scan of ones and zeros. In a block of $n$ numbers a tree finds all places in $2\log_2 n$ steps; one thread alone would need nearly $n$. Where many threads update one place, atomics keep the result right, and private copies keep most of them out of global memory.
 #
 # ## Lesson 3. Can attention be computed without storing its scores?
 #

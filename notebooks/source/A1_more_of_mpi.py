@@ -59,7 +59,7 @@ pair = comm.Split(0 if rank < 2 else 1)  # ranks 0 and 1
 # %% [markdown]
 # ## How ranks come to life
 #
-# A new process finds its `rank` and the `size` in environment variables, but knows nothing else of the other ranks. It asks its *parent*, the process that started it, in lines of text over a socket. The protocol is PMI, the *process management interface*. The parent is usually `mpiexec` or Slurm's `srun`; here it is the notebook's kernel. `start` starts two more ranks, answers them, and records the conversation. They add up their numbers.
+# A new process finds its `rank` and the `size` in environment variables, but knows nothing else of the other ranks. It asks its *parent*, the process that started it, in lines of text over a socket. The protocol is PMI, the *process management interface*. The parent is usually `mpiexec` or Slurm's `srun`; here it is the notebook's kernel. `start` starts two more ranks, answers them, and records the conversation. The new ranks then add up their rank numbers.
 #
 # > **Predict.** Both ranks run on this machine. Must rank 0 leave an address with its parent, so that rank 1 can send to it ("yes" or "no")?
 
@@ -78,7 +78,7 @@ rows = [
 Markdown("\n".join(["| rank 0 asks | its parent answers |", "|---|---|", *rows]))
 
 # %% [markdown]
-# First the rank and its parent agree on a version of the protocol. `PMI_process_mapping` says which ranks share a host. `(0,1,2)` means: starting at host 0, one host with two ranks. These two ranks share memory, so they need no addresses. Before a rank ends, it waits at a barrier: the parent answers `barrier_in` when all ranks have sent it. (`kvsname` names the parent's store of keys and values; `rc=-1` means that a key is not in it.)
+# First the rank and its parent agree on a version of the protocol. `PMI_process_mapping` says which ranks share a host. `(0,1,2)` means: starting at host 0, one host with two ranks. So the answer is no: these two ranks share memory and need no addresses. Before a rank ends, it waits at a barrier: the parent answers `barrier_in` when all ranks have sent it. (`kvsname` names the parent's store of keys and values; `rc=-1` means that a key is not in it.)
 #
 # On several hosts ranks need each other's addresses before they can send. Here three ranks are *told* that each is on a host of its own:
 
@@ -147,7 +147,7 @@ plt.show()
 # %% [markdown]
 # ### PMIx and torchrun
 #
-# *PMIx*, the successor of PMI, answers the same questions on larger machines, and reports failures. Open MPI and `srun --mpi=pmix` use it. *torchrun* starts the processes of a PyTorch training, by an agent on each host. All agents know the address of one key-value store, where they agree on the ranks (a *rendezvous*, but not [MPI's](glossary.md#rendezvous)). Each agent then gives its processes environment variables, such as:
+# *PMIx*, the successor of PMI, answers the same questions on larger machines, and reports failures. Open MPI and `srun --mpi=pmix` use it. *torchrun* starts the processes of a PyTorch training, by an agent on each host. All agents know the address of one key-value store, where they agree on the ranks. PyTorch calls this a *rendezvous*; [MPI's rendezvous](glossary.md#rendezvous) is something else. Each agent then gives its processes environment variables, such as:
 
 # %%
 script = """
@@ -196,7 +196,7 @@ guess.answer(
 # %% [markdown]
 # ### Exercise 2: a queue of tasks
 #
-# *Difficulty ●●○, 15 minutes.* Ranks from 1 on are workers and run `work`, below: a worker first sends `None`, later `(task, value)`, and each time receives a task; the task `None` ends it. Your `hand_out` runs on rank 0: give each task to the next worker that asks, collect the results in a dictionary `{task: value}`, and in the end send every worker `None`. No worker may wait while tasks are left, however slow another worker is.
+# *Difficulty ●●○, 15 minutes.* Rank 0 is the server; all other ranks are workers and run `work`, below. A worker's first message is `None`, and each later one is `(task, value)`. After each message it receives a task; when it receives `None`, it ends. Your `hand_out` runs on rank 0: give each task to the next worker that asks, collect the results in a dictionary `{task: value}`, and in the end send every worker `None`. No worker may wait while tasks are left, however slow another worker is.
 
 
 # %%
@@ -271,7 +271,7 @@ print(f"{len(documents)} documents, {sum(map(len, documents)) / 1000:.0f} kB of 
 print(documents[0][:200].rpartition("\n")[0].rstrip(), "…", sep="\n")
 
 # %% [markdown]
-# > **Predict.** Four ranks count. In the MPI program rank 0 adds up the counts of all ranks: how many messages does this take? In MapReduce ranks 1 to 3 ask rank 0 for one document at a time: a request and an answer each. How many further messages does MapReduce need, not counting collectives?
+# > **Predict.** Four ranks count. In the MPI program rank 0 adds up the counts of all ranks: how many messages does this take? In MapReduce ranks 1 to 3 ask rank 0 for one document at a time: a request and an answer each. Besides these two messages for each document, how many more does MapReduce send (collectives not counted)?
 
 # %%
 guess["messages, MPI"] = ...
@@ -334,7 +334,7 @@ if rank == 2:
     print(f"my mapper failed {len(failures)} times, and the result is the same")
 
 # %% [markdown]
-# A worker's report of a failure is also its next request, so the scheduler gave rank 2 the same document again until its mapper succeeded. In the MPI program an exception on rank 2 would have left rank 0 waiting for its message. The framework's scheduler is a queue like yours in Exercise 2.
+# A worker's report of a failure is also its next request, so the scheduler gave rank 2 the same document again until its mapper succeeded. In the MPI program an exception on rank 2 would have left rank 0 waiting for its message. So MapReduce asks you for two functions and survives a failed task. MPI lets you choose every message: here three, where MapReduce sent two for each document. The framework's scheduler is a queue like yours in Exercise 2.
 #
 # ### Exercise 3: in how many documents?
 #
@@ -441,7 +441,7 @@ for name, way in (("left for Waitall", 1), ("left for Waitall, after Testall", 2
 Markdown("\n".join([*table, "", "(each way's quickest of 200 rounds)"]))
 
 # %% [markdown]
-# Computation could hide up to half of *everything*: if it is 10 % less than in the first way, part of the exchange was hidden. A short `Waitall` proves little: `Testall` moves bytes, too, and a core that moves bytes does not compute.
+# The column *hidden* gives the answer. Exchange and computation take about equal times, so perfect overlap would halve *everything*; we call the exchange partly hidden if *everything* falls by 10 %. A short `Waitall` alone does not prove overlap: `Testall` moves bytes, too, and a core that moves bytes does not compute.
 #
 # ### A collective that does not block
 #
@@ -481,7 +481,7 @@ for name in ("Allreduce", "Wait"):
     guess.answer(f"ms in {name}", took[name])
 
 # %% [markdown]
-# Where a lane is blank, its rank computes or sleeps. For the second sum, ranks 0 to 2 computed before rank 3 came, and waited (hatched) only for the rest of the 60 ms. Training averages one layer's gradients in this way while it computes another layer's.
+# Where a lane is blank, its rank computes or sleeps. For the second sum, ranks 0 to 2 computed before rank 3 came, and waited (hatched) only for the rest of the 60 ms. PyTorch's DDP uses the same pattern: it starts the average of some layers' gradients, computes the gradients of others, and waits at the end.
 #
 # ## One-sided communication
 #

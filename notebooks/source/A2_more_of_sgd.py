@@ -5,7 +5,7 @@
 #
 # - say when cutting the model sends less than cutting the batch;
 # - average once for several batches;
-# - write a checkpoint from which training continues with equal bits;
+# - write a checkpoint from which training continues bit for bit;
 # - say what a parameter server must store, and what it does when workers fail;
 # - write elastic averaging as a scheme of the course's training loop.
 #
@@ -95,11 +95,11 @@ if rank == 0:
     print(f"a step moves {2 * h.numel() * 4:,} bytes; all gradients are {4 * 61706:,}")
 
 # %% [markdown]
-# Yes. Here the model-parallel step sends a tenth of the gradients' bytes, but its bytes grow with the batch. The data-parallel step always sends all gradients. And model-parallel ranks wait: rank 1 until $h$ arrives, then rank 0 until $dh$ comes back. In pipelines ([11](11_pipelines.ipynb)) they wait less.
+# Yes. Here $h$ and $dh$ together are a tenth of the gradients' bytes, but they grow with the batch. (We count each gradient once. In an allreduce both ranks send it, which doubles the data-parallel bytes.) The data-parallel step always sends all gradients. And model-parallel ranks wait: rank 1 until $h$ arrives, then rank 0 until $dh$ comes back. In pipelines ([11](11_pipelines.ipynb)) they wait less.
 #
 # ### Exercise 1: which sends more?
 #
-# *Difficulty ●○○, 5 minutes.* A network is cut in two. For each sample, the model-parallel step sends `width` activations forwards and as many gradients back. The data-parallel step sends one gradient for each of `parameters` parameters. From which batch size $B$ on does the model-parallel step send *more* numbers?
+# *Difficulty ●○○, 5 minutes.* A network is cut in two. For each sample, the model-parallel step sends `width` activations forwards and as many gradients back. For the data-parallel step, count once the gradient of each of `parameters` parameters. From which batch size $B$ on does the model-parallel step send *more* numbers?
 #
 # <details><summary>Hint</summary>
 #
@@ -212,7 +212,7 @@ else:
 # %% [markdown]
 # ## A checkpoint
 #
-# A *checkpoint* is a file from which training can continue. Replicas are equal, so rank 0 saves and all ranks read; a barrier makes them wait for the file. What must the file contain? Here are the constructor and the step of `Run`, a training run:
+# A *checkpoint* is a file from which training can continue. All replicas have equal parameters, so rank 0 saves and all ranks read; a barrier makes them wait for the file. What must the file contain? Here are the constructor and the step of `Run`, a training run:
 
 # %%
 from IPython.display import Code
@@ -260,7 +260,7 @@ def go_on_from(run, saved):
 check_on.checkpoint(state_of, go_on_from)
 
 # %% [markdown]
-# After seven steps rank 0 saves what your function returns. On each rank two new runs load it, and the second starts the data from the beginning. All three runs make six more steps. A *fingerprint* is a hash of all parameters: equal fingerprints mean equal bits.
+# After seven steps rank 0 saves what your function returns. On each rank two new runs load it. The second of these runs forgets its position in the data and starts from the first batch. All three runs make six more steps. A *fingerprint* is a hash of all parameters: equal fingerprints mean equal bits.
 
 
 # %%
@@ -296,11 +296,11 @@ else:
     print("Exercise 3 first")
 
 # %% [markdown]
-# Each column is a rank. From your checkpoint, training continues with equal bits. Without the position in the data the same samples come again, and the parameters differ.
+# Each column is a rank. From your checkpoint, training continues bit for bit. Without the position in the data the same samples come again, and the parameters differ.
 #
 # ## What a server stores, and when it stops
 #
-# Must a parameter server hold a PyTorch model and optimizer, as a blog post of 2018 says? No: flat arrays and this class are enough.
+# Must a parameter server hold a PyTorch model and optimizer, as a blog post of 2018 says? No: for its updates, flat arrays and this class are enough.
 
 # %%
 from helpers.data_parallel.flat import FlatSGD
@@ -346,7 +346,11 @@ from helpers.data_parallel.schemes.faults import Faulty
 from helpers.plots import style
 
 style.use()
-bad = {1: ("die mid-push", 4), 2: ("nan", 10), 3: ("wrong shape", 25)}  # from which push on
+bad = {
+    1: ("die mid-push", 4),
+    2: ("nan", 10),
+    3: ("wrong shape", 25),
+}  # what fails, and from which push on
 cases = {"silence and bad gradients": bad, "a goodbye": {1: ("die", 4)}}
 figure, ax = plt.subplots(figsize=(9, 3.6))
 figure.set_label("The server's updates over time, while workers fail in two ways")
@@ -364,7 +368,7 @@ ax.legend()
 plt.show()
 
 # %% [markdown]
-# Silence costs most (the flat stretch): for `patience` (here 1 s) the server waits for the rest of the gradient, and *everybody* waits for the server. It dismisses workers 2 and 3, so the solid line stops before 40 updates. After a goodbye nobody waits. (If a rank's *process* is killed, MPI ends all the others too.)
+# Silence costs most (the flat stretch): for `patience` (here 1 s) the server waits for the rest of the gradient, and *everybody* waits for the server. It dismisses workers 2 and 3 and gives up worker 1. No worker is left, so the solid line stops before 40 updates. After a goodbye nobody waits. (If a rank's *process* is killed, MPI ends all the others too.)
 #
 # ## Project: elastic averaging
 #
@@ -409,7 +413,7 @@ class Elastic(Scheme):
 check.elastic(Elastic, cluster=cluster)
 
 # %% [markdown]
-# We train LeNet by synchronous SGD and by your scheme, which sends as many numbers at once, but only every 10 steps. Its replicas differ at the end; the accuracy is rank 0's.
+# We train LeNet by synchronous SGD and by your scheme, which sends as many numbers at once, but only every 10 steps. Its replicas differ at the end; we test rank 0's replica. (The paper tests the centre.)
 
 # %%
 for scheme in (MPIAllreduce, Elastic):

@@ -93,7 +93,7 @@ print(f"{sum(same.values())} of {len(same)} results are right")
 # %% [markdown]
 # ### How good is a time? Bus bandwidth
 #
-# The bytes that each rank must send, divided by the time $T$, are a collective's *bus bandwidth*, which NVIDIA's [nccl-tests](https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md) report. With $K$ bytes on each rank it is $\frac{2(N-1)}{N}\,K / T$ for an allreduce, and $\frac{N-1}{N}\,K / T$ for an *all-to-all*, in which every rank sends each other rank a different chunk. A good collective comes near the rate of a *ring step*, in which every rank sends $K$ bytes to the right. How near do these two come? (An allreduce must also add.)
+# A collective's *bus bandwidth* is the number of bytes that each rank must send, divided by the time $T$. It is what NVIDIA's [nccl-tests](https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md) report. With $K$ bytes on each rank it is $\frac{2(N-1)}{N}\,K / T$ for an allreduce, and $\frac{N-1}{N}\,K / T$ for an *all-to-all*, in which every rank sends each other rank a different chunk. A good collective comes near the rate of a *ring step*, in which every rank sends $K$ bytes to the right. How near do these two come? (An allreduce must also add.)
 
 # %%
 # %%ranks
@@ -116,7 +116,7 @@ if rank == 0:
               f"{bus[way] / 1e9:.2g} GB/s, {bus[way] / bus['ring step']:.0%} of the ring step's")  # fmt: skip
 
 # %% [markdown]
-# In ten runs on two cores, the allreduce reached 33 to 43 % of the ring step's rate, and the all-to-all 68 to 80 %.
+# Neither reaches the ring step's rate. In ten runs of four ranks on two cores, the allreduce, which must also add, reached 33 to 43 % of it, and the all-to-all 68 to 80 %.
 #
 # ### The same bits on every rank
 #
@@ -224,7 +224,7 @@ if check.long_broadcast.passed(long_broadcast, cluster=cluster):
 #
 # ## Links
 #
-# What are α and β of the links between GPUs, and between machines? **PCIe** joins a processor to its devices by parallel *lanes*. **NVLink** joins GPUs directly. **InfiniBand** and **Ethernet** join machines. **RDMA** lets a network card read and write another machine's memory without its processor (**RoCE**: RDMA over Ethernet). The table predicts a ring allreduce of ResNet-50's gradient (102 MB) over eight ranks. Its source *NCCL* is NVIDIA's `tuning.cc` (`hwLat`, version 2.10); *Tian 2019* is a lecture.
+# What are α and β of the links between GPUs, and between machines? **PCIe** joins a processor to its devices by parallel *lanes*. **NVLink** joins GPUs directly. **InfiniBand** and **Ethernet** join machines. **RDMA** lets a network card read and write another machine's memory without its processor (**RoCE**: RDMA over Ethernet). The table predicts a ring allreduce of ResNet-50's gradient (102 MB) over eight ranks. In the column *source*, *NCCL* stands for NVIDIA's `tuning.cc` (`hwLat`, version 2.10); *Tian 2019* is a lecture. Compare $\alpha$ only within one source.
 
 # %%
 with Others() as others:
@@ -302,7 +302,7 @@ if check.rate_for.passed(rate_for):
         print(f"No hosts here ({error}).")
 
 # %% [markdown]
-# Nearly: on our machine, the ring was a few per cent late.
+# Nearly: in our run the ring was 4 % late.
 #
 # ## Where ranks sit
 #
@@ -330,7 +330,7 @@ def ring_on_hosts(hosts, K, alpha, payload):
     # END SOLUTION
 
 
-my_hosts, my_ranks = 2, 4  # yours: 2 to 8 hosts, and ranks that they share evenly
+my_hosts, my_ranks = 2, 4  # try 2 to 8 hosts, and a multiple of that number of ranks
 my_rate, my_size = 50e6, 500_000  # bit/s, bytes
 
 # %% check="ring-on-hosts" points=3
@@ -376,7 +376,7 @@ for said, ms in (("by the model", model_says["ring"]), ("measured", grown["ring"
     )
 
 # %% [markdown]
-# The ring's. Each of its ranks sends $K$ bytes on two hosts, $1.75\,K$ on eight, and always less than $2K$. In tree and recursive doubling, the busiest rank's bytes grow without limit. With 3 or 6 hosts, recursive doubling needs two steps more than with 2 or 4. On eight hosts all three take longer than the model says.
+# The ring's. Each of its ranks sends $K$ bytes on two hosts, $1.75\,K$ on eight, and always less than $2K$. (Its number of steps grows with the hosts, so for short arrays it loses.) In tree and recursive doubling, the busiest rank's bytes grow without limit. With 3 or 6 hosts, recursive doubling needs two steps more than with 2 or 4. On eight hosts all three take longer than the model says.
 #
 # ## What the sources say, what we measured
 

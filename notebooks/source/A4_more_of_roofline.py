@@ -92,7 +92,7 @@ print(f"arithmetic limits the layer from B = {least or '–'}, by your formula")
 draw.interactive(*machine.lines(1), some + mine)
 
 # %% [markdown]
-# A batch of 1 stands far left: two operations for each weight of 4 bytes. Your least batch, *yours*, stands just right of the ridge. There a real kernel usually stays below both lines, so a larger batch can still raise its performance. (A circle above its line makes us measure both again, so a later roof may be higher.) In the table's symbols:
+# A batch of 1 stands far left: two operations for each weight of 4 bytes. Your least batch, *yours*, stands just right of the ridge. There a real kernel usually stays below both lines, so a larger batch can still raise its performance. (If a circle lies above its line, we measure both again. So a line may be higher in a later picture.) In the table's symbols:
 #
 # $$I(B) = \frac{2Bn^2}{wn^2 + 2vBn} = \frac{2B}{w + 2vB/n} \qquad I(B) = R \;\text{ at }\; B = \frac{wR}{2\,(1 - vR/n)}$$
 #
@@ -124,7 +124,7 @@ if found[0]:
     narrow.answer(found[1] / found[3])
 
 # %% [markdown]
-# From fp64 to fp32, $w$ halves. If $R$ doubles, the least batch stays the same; if $R$ grows by less, the least batch falls; by more, it rises. Narrower weights change $w$ alone: 2 bytes halve the least batch, 1 byte quarters it (before rounding up).
+# From fp64 to fp32, $w$ halves. If $R$ doubles, the least batch stays the same. If $R$ grows by less than a factor of 2, the least batch falls; if by more, it rises. Narrower weights change $w$ alone: 2 bytes halve the least batch, 1 byte quarters it (before rounding up).
 #
 # Does a library reach the roof? We time two layers of 34 million operations each. Memory limits the first, with $B = 1$ and $n = 4096$; arithmetic limits the second, with $B = 64$ and $n = 512$.
 #
@@ -157,7 +157,7 @@ halves.answer(taken[torch.float32].seconds / taken[torch.bfloat16].seconds)
 evidence("A4-half-the-bytes")
 
 # %% [markdown]
-# Now compare `bfloat16` and `float16` with `float32` in your run. In the first layer, half the bytes promise half the time; a kernel may save less, or even take longer. In the second layer, `bfloat16` may pass `float32`'s peak: some processors have fast instructions for it. **Fewer bytes raise the roof; measure whether a kernel follows.** (*Above the roof*, a cache delivered weights, or memory's roof was measured too low.)
+# Now compare `bfloat16` and `float16` with `float32` in your run. In the first layer, half the bytes promise half the time; a kernel may save less, or even take longer. In the second layer, `bfloat16` may pass `float32`'s peak: some processors have fast instructions for it. **Fewer bytes raise the roof; measure whether a kernel follows.** (A row *above the roof* means that a cache delivered weights, or that memory's roof was measured too low.)
 #
 # Fewer bits cost accuracy: *errors* shows the second layer's largest error ÷ its largest result. `bfloat16` has `float32`'s range but 8 significant bits; `float16` has 11, but a small range.
 #
@@ -254,7 +254,7 @@ if check.enough_requests.passed(enough):
 draw.interactive(*machine.lines(1), phases)
 
 # %% [markdown]
-# Prefill reads the weights once for all $T$ tokens, and stands right of the ridge. Decode for one request reads them for every token, and stands far left. **So for one request, writing a token takes longer than reading one** (last column). More requests move decode to the right, but only up to the limit of exercise 2. So servers collect requests, and models shrink the cache, by fewer heads for keys and values or fewer bytes a number.
+# Prefill reads the weights once for all $T$ tokens, and stands right of the ridge. Decode for one request reads them for every token, and stands far left. **So for one request, writing a token takes longer than reading one** (last column). More requests move decode to the right, but only up to the limit of exercise 2. If this limit lies left of your ridge, memory limits decode for any number of requests. So servers collect requests, and models shrink the cache, with fewer heads for keys and values, or with fewer bytes for each number.
 #
 # ## Designing a layer
 #
@@ -342,13 +342,13 @@ print(f"shuffle: 0 operations, {seconds(moved)}, {moved / served:.0%} of the gro
 others.say()
 
 # %% [markdown] claims="A4-time-operations A4-shuffle"
-# **Time need not follow operations.** In the records (some are folded), it nearly does for the first three changes: their share of the time is 1.1 to 1.4 times their share of the operations. But a depthwise layer keeps 0.8 % of the operations and 5 to 25 % of the time. The channel shuffle does no operations, but moves bytes: it adds 3 to 7 % to the grouped layer's time.
+# **Time need not follow operations.** In the records (some are folded), it nearly does for the first three changes: in the records, their share of the time is 1.1 to 1.4 times their share of the operations. But a depthwise layer keeps 0.8 % of the operations and 5 to 25 % of the time. The channel shuffle does no operations, but moves bytes: it adds 3 to 7 % to the grouped layer's time.
 
 # %%
 display(evidence("A4-time-operations"), evidence("A4-shuffle"))
 
 # %% [markdown]
-# > **Answer.** Memory's line is the lower one for layers that use each loaded number only a few times: small batches, decode, depthwise convolutions. A larger batch helps a linear layer: arithmetic limits it from about $wR/2$ samples, fewer with narrow weights. In decode it helps less, since each request reads its own KV cache.
+# > **Answer.** Left of the ridge stand layers that use each loaded number only a few times: small batches, decode, depthwise convolutions. There memory sets the limit, though a kernel may stay below it. A larger batch helps a linear layer: arithmetic limits it from about $wR/2$ samples, fewer with narrow weights. In decode it helps less, since each request reads its own KV cache.
 #
 # **References**
 #

@@ -179,7 +179,7 @@ print(f"delayed: peak {peak(delayed(best, order), wanted) / 1e6:.2f} MB")
 # %% [markdown]
 # $\partial L/\partial h$ waits while three operators compute tanh's derivative, $1-h^2$: as with $e^X$, the library makes a product's left operand first.
 #
-# **Answer.** In an order that makes large results shortly before they are read: delaying one operator lowers the perceptron's peak by a sixth, the hint's order by 43 %.
+# **Answer.** A graph should make large results shortly before they are read. Delaying one operator lowers the perceptron's peak by a sixth; the hint's order lowers it by 43 %.
 #
 # ## What is computed twice?
 #
@@ -235,7 +235,7 @@ for name, wanted in (("gradient", first), ("second derivative", second)):
     print(f"{library} by the library" + f": {kinds}" * right)
 
 # %% [markdown]
-# **Answer.** In GELU's gradient a product and an array of ones, 2 of 32 operators; in its second derivative 10 of 67.
+# **Answer.** Gradient rules repeat products and constants: 2 of 32 operators in GELU's gradient, and 10 of 67 in its second derivative.
 #
 # ## How does a graph hold a loop?
 #
@@ -298,13 +298,13 @@ for name, matrix in (("the recorded matrix", A.value), ("a harder matrix", harde
     print(f"{name}: largest entry of X A − I is {off:.1g}")
 
 # %% [markdown]
-# No: it holds too few rounds. So `torch.compile` attaches conditions, *guards* (types, shapes), to each recorded graph, and records anew when one fails. Where a tensor's value decides, as here, it splits the graph.
+# No: it holds the rounds of the recorded matrix, and the harder one needs more. So `torch.compile` attaches conditions, *guards* (types, shapes), to each recorded graph, and records anew when one fails. Where a tensor's value decides, as here, it splits the graph.
 #
-# **Answer.** As one operator that contains a step's graph, for any number of steps; or as the steps that ran, for that number only.
+# **Answer.** A graph holds a loop as one operator that contains a step's graph, which serves any number of steps. A recorded graph holds the steps that ran, and serves that number only.
 #
 # ## What does FlashAttention recompute?
 #
-# Attention, $O=\operatorname{softmax}(QK^\top)V$ for $n$ queries, makes an $n\times n$ table, far larger than $Q$, $K$ and $V$ for large $n$. ($Q$ includes the usual scaling.) *FlashAttention* never stores the table. The forward pass computes a few rows, uses and discards them, and keeps one number for each row: the logarithm of the sum of its exponentials. With this number the backward pass recomputes any piece of the table from $Q$ and $K$. So it combines [fusion](glossary.md#fusion) with recomputation.
+# Attention, $O=\operatorname{softmax}(QK^\top)V$ for $n$ queries, makes an $n\times n$ table, far larger than $Q$, $K$ and $V$ for large $n$. ($Q$ includes the usual scaling.) *FlashAttention* never stores the table. Our forward pass computes a few rows, uses and discards them. It keeps one number for each row: the logarithm of the sum of its exponentials. With this number the backward pass recomputes any piece of the table from $Q$ and $K$. So it combines [fusion](glossary.md#fusion) with recomputation.
 #
 # ### Exercise 3: a block, computed again
 #
@@ -312,7 +312,7 @@ for name, matrix in (("the recorded matrix", A.value), ("a harder matrix", harde
 #
 # $$dA = gV^\top,\qquad dS = A\odot(dA - c),\qquad c = \text{sum of each row of } g\odot O,$$
 #
-# where $\odot$ multiplies element by element.
+# where $\odot$ multiplies element by element. (The rule of softmax subtracts the sum of each row of $A\odot dA$ over all keys. This sum equals $c$, so a block need not know the other keys.)
 #
 # <details><summary>Hint</summary>
 #
@@ -385,7 +385,7 @@ others.say()
 #
 # ## How does a graph train on several ranks?
 #
-# Two ranks have half of a batch each, and average every gradient before the update. The pass `average_gradients` puts two operators behind each gradient. The first queues the gradient, as soon as it exists, for a thread that runs the allreduces one after another. The second waits for the allreduce; all waits come after the last gradient.
+# Each of two ranks has half of a batch. Both average every gradient before the update. The pass `average_gradients` puts two operators behind each gradient. The first queues the gradient, as soon as it exists, for a thread that runs the allreduces one after another. The second waits for the allreduce; all waits come after the last gradient.
 #
 # > **Predict.** The backward pass of three layers computes the last layer's gradient first. How many of the three allreduces are queued while the rank still has a gradient to compute?
 
@@ -461,9 +461,9 @@ for rank, (_, events) in enumerate(ranks):
 early.answer(sum(start < last for start in queued))
 
 # %% [markdown]
-# Allreduces 1 and 2 are queued early, and may overlap. On two cores, allreduce 1 often takes so long that 2 begins too late. Allreduce 3 never overlaps: no gradient is left to compute.
+# Allreduces 1 and 2 are queued early, and may overlap. If allreduce 1 lasts until the last gradient is ready, allreduce 2 cannot overlap: see whether it does in your picture. (We did not measure whether overlap saves time here.) Allreduce 3 never overlaps: no gradient is left to compute.
 #
-# **Answer.** A pass adds operators that queue each gradient's allreduce and wait for it; the weights equal one process's, bit for bit.
+# **Answer.** A pass adds operators that queue each gradient's allreduce and wait for it. On two ranks the weights equal one process's, bit for bit; with more, the order of the sum may change the last bits.
 #
 # **In practice.** JAX's loop operator is `jax.lax.scan`. PyTorch's `scaled_dot_product_attention` can use FlashAttention, and its `DistributedDataParallel` begins an allreduce for each group of gradients ([02](02_sgd_sync_async.ipynb)).
 #
