@@ -25,7 +25,7 @@ cluster = Cluster(n=P.ranks)
 ring(cluster.run(pass_round, 3))
 
 # %% [markdown]
-# The picture repeats in slow motion what your four processes did. The line above it has the measured times. If the cell failed, go on to *Test everything*: it says what is missing.
+# The picture repeats in slow motion what your four processes did. The line above it has the measured times. With fewer cores than ranks a hop can take milliseconds: a rank may have to wait for a core. If the cell failed, go on to *Test everything*: it says what is missing.
 
 # %% [markdown]
 # **You will be able to**
@@ -94,7 +94,7 @@ from helpers.checkup import report
 findings = report()
 
 # %% [markdown]
-# A *host* is a machine in a network. For later notebooks, Linux divides your machine into several hosts, joined at a speed that you choose. If your system forbids this, the row *several hosts* says how to allow it.
+# A *host* is a machine in a network. Later notebooks emulate several hosts on your machine, joined by links whose speed you choose. If your system forbids this, the row *several hosts* says how to allow it.
 
 # %% [markdown]
 # ## Four processes in a notebook
@@ -111,7 +111,7 @@ print(f"I am rank {rank} of {size}, process {os.getpid()} of this machine")
 rank**2
 
 # %% [markdown]
-# The last line, `rank**2`, has a value on each rank; all are shown. Variables stay on the rank that made them: every rank has its own `x` below, and the kernel has none.
+# The last line, `rank**2`, has one value for each rank; the notebook shows all four. Variables stay on the rank that made them: every rank has its own `x` below, and the kernel has none.
 
 # %%
 # %%ranks
@@ -150,7 +150,7 @@ check.squares(cluster.run(lambda: mine))
 # %% [markdown]
 # ## Do they really run at the same time?
 #
-# First one process adds numbers in a loop. Then four ranks run the whole loop each, at the same time. In the loop a process reads two clocks: the wall clock, which never stops, and the process clock, which stops while the process has no core. So their difference is the time without a core.
+# First one process adds numbers in a loop. Then four ranks run the whole loop each, at the same time. In the loop a process reads two clocks: the wall clock (`time.time`), which never stops, and a processor clock (`time.thread_time`), which stops while the process has no core. Their difference is the time without a core.
 #
 # > **Predict:** what is the time of four ranks ÷ the time of one process? Replace the dots by a number.
 
@@ -293,13 +293,15 @@ def one_share(steps):
 
 if check.shares.passed(shares):
     parts = shares(P.steps, P.ranks)
-    shared = min((cluster.run(one_share, parts) for _ in range(5)), key=seconds)
+    with Others() as others:
+        shared = min((cluster.run(one_share, parts) for _ in range(5)), key=seconds)
+    others.say()
     print(f"{P.steps:,} additions: one process {single:.2f} s;", end=" ")
     print(f"{P.ranks} ranks, {parts[0]:,} each, {seconds(shared):.2f} s")
     guess.answer("one process ÷ four ranks that share its work", single / seconds(shared))
 
 # %% [markdown]
-# By your bound of Exercise 3, four ranks with a quarter each are at most four times as fast as one process, and on two cores at most twice. Ranks beyond the number of cores gain no time. The course often starts more anyway: any machine can show who sends what to whom. Later notebooks look for what makes ranks slower than the bound: a late start, unequal shares, and, in the next notebook, messages.
+# By your bound of Exercise 3, four ranks with a quarter each are at most four times as fast as one process, and on two cores at most twice. Other programs and a late start make the measured number smaller. Ranks beyond the number of cores gain no time. The course often starts more anyway: any machine can show who sends what to whom. Three things make ranks slower than the bound: a late start, unequal shares, and messages. The next notebook measures messages.
 
 # %% [markdown]
 # ## How the course works
@@ -313,7 +315,7 @@ if check.shares.passed(shares):
 # | read the code behind a call | `report??` in a cell |
 # | read the course as web pages | `make html` executes the notebooks and writes pages to `build/html` |
 #
-# Your notebooks are copies in the folder `work`, which no update touches. Your predictions and solved exercises are kept beside them, and leave your machine only if you send them to your class's board. The next cell shows them; so does the file `progress.md`.
+# Your notebooks are copies in the folder `work`, which no update touches. Your predictions and solved exercises are kept in the same folder. They leave your machine only if you send them to your class's board. The next cell and the file `progress.md` show what you have solved.
 
 # %%
 from helpers import progress

@@ -223,7 +223,7 @@ for name in ("01-send-waits", "01-isend-returns"):
     display(claims.evidence(name))
 
 # %% [markdown]
-# The first claim fails for 8 B, because `Send` did not wait there.
+# For 4 MB, `Send` took as long as rank 1 was busy (*equal*), so the first claim holds there. For 8 B it fails: `Send` did not wait.
 #
 # ### Where does eager end?
 #
@@ -336,7 +336,7 @@ plt.show()
 print(f"messages: {len(ring.messages)}, steps: {ring.steps()}")
 
 # %% [markdown]
-# All messages travel in one step: no rank has to finish its send before it receives. A `Sendrecv` is hatched until the rank that it *receives from* has made its call.
+# All messages travel in one step: no rank has to finish its send before it receives. A `Sendrecv` is hatched until the rank that it *receives from* has made its call. An arrow ends when the receiving call returns; the sender may return earlier.
 #
 # ### Exercise 3: shift around the ring
 #
@@ -614,9 +614,9 @@ check.grid_sums(grid_sums, cluster=cluster)
 #
 # $$t(m) = \alpha + \beta\, m.$$
 #
-# To measure $\alpha$ and $\beta$, ranks 0 and 1 play **ping-pong**: rank 0 sends a message, rank 1 sends it back, and half the round trip is the time of one message. Read the loop below: `plays` is true on these two ranks, `partner` is 1, and `_typical` is the median of the times.
+# To measure $\alpha$ and $\beta$, ranks 0 and 1 play **ping-pong**: rank 0 sends a message, rank 1 sends it back, and half the round trip is the time of one message. Read the loop below: `plays` is true on these two ranks, `partner` is 1, and `_typical` is here the median of the times. Then we take the smallest of twelve medians.
 #
-# > **Predict.** How many times as long as a message of 16 B does a message of 1 kB take? And a message of 1 MB?
+# > **Predict.** Take the time of a message of 16 B as 1. What is the time of a message of 1 kB? And of 1 MB?
 
 # %%
 guess["1 kB ÷ 16 B"] = ...
@@ -696,7 +696,7 @@ else:
 claims.evidence("01-pickling")
 
 # %% [markdown]
-# **Answer.** By an allreduce, such as a reduce and then a broadcast. A broadcast takes $N-1$ steps if the root alone sends, and $\lceil\log_2 N\rceil$ as a tree. Each message takes $\alpha + \beta m$. *Evidence: the steps counted in your traces; the line fitted to the measured times.*
+# **Answer.** By an allreduce, such as a reduce and then a broadcast. A broadcast takes $N-1$ steps if the root alone sends, and $\lceil\log_2 N\rceil$ as a tree. A reduce is the same tree run backwards, so this allreduce takes $2\lceil\log_2 N\rceil$ steps. Each message takes about $\alpha + \beta m$. *Evidence: the steps counted in your traces; the line fitted to the measured times.*
 
 # %% [markdown]
 # ## Lesson 3. Four ranks: four times as fast?
@@ -744,7 +744,7 @@ def finish(image):
 
 
 # %% [markdown]
-# `render` times the picture on the first $n$ ranks; the others `doze`, which keeps no core busy. It also returns the serial fraction of rank 0's time, by a clock (`process_time`) that stands still while other programs have the core.
+# `render` times the picture on the first $n$ ranks; the others `doze`, which keeps no core busy. `render` also returns which part of rank 0's time was serial; for $n = 1$ this is $s$. Its clock, `process_time`, stands still while other programs have the core.
 
 
 # %%
@@ -915,7 +915,7 @@ else:
     print("Exercise 7 first")
 
 # %% [markdown]
-# **Answer.** No. With serial fraction $s$, four ranks with a core each are $1/(s + (1-s)/4)$ times as fast. They are four times as fast only if $s = 0$, each has a core, and the shares are equal. If the work grows with $N$ and $s'$ stays the same, the speed-up has no ceiling. *Evidence: the measured points beside Amdahl's law. On a busy machine only $s$ is measured; no run here tests Gustafson's law.*
+# **Answer.** No. With serial fraction $s$, four ranks with a core each are at most $1/(s + (1-s)/4)$ times as fast. They reach four only if $s = 0$, each has a core, the shares are equal, and messages cost nothing. If the work grows with $N$ and $s'$ stays the same, the speed-up has no ceiling. *Evidence: the measured points beside Amdahl's law. On a busy machine only $s$ is measured; no run here tests Gustafson's law.*
 
 # %% [markdown]
 # ## What breaks

@@ -208,7 +208,7 @@ guess.answer("MB sent by each of a thousand, at least", 100 * thousand)
 # %% [markdown]
 # In the chain, each inner rank sends the array once in each direction, $2K$ bytes. In the tree, rank 0 sends it in each of the $\log_2 N$ steps on the way back: $K\log_2 N$ bytes, $2K$ for four ranks. In recursive doubling, every rank sends $K\log_2 N$ bytes. In the ring, every rank sends a chunk of $K/N$ bytes in each of $2(N-1)$ steps, $1.5K$ for four ranks.
 #
-# Can an algorithm send less than the ring? No, as long as ranks do the adding. Take one number of the result. Before any rank has it, each of the $N-1$ others must send its part of the sum. Then the number must reach these $N-1$ ranks. So each number is sent at least $2(N-1)$ times, and all ranks together send at least $2(N-1)K$ bytes. Shared evenly, these are $2(N-1)K/N$ for each rank, as in the ring.
+# Can an algorithm send less than the ring? No, as long as ranks do the adding. Take one number of the result. When the first rank has it, at least $N-1$ messages have arrived: every other rank's part had to leave it. At that moment the other $N-1$ ranks still lack the result, so each must receive at least one more message. So each number is sent at least $2(N-1)$ times, and all ranks together send at least $2(N-1)K$ bytes. Shared evenly, these are $2(N-1)K/N$ for each rank, as in the ring.
 #
 # **Answer.** Yes: a ring cuts the array into $N$ chunks and runs $N$ chains at once. Every rank sends $2(N-1)K/N$ bytes, and in every algorithm some rank must send at least as many. Halving and doubling sends as little in fewer steps. *Evidence: your ranks' counts equal the formulas; for halving and doubling, its simulation.*
 
@@ -217,7 +217,7 @@ guess.answer("MB sent by each of a thousand, at least", 100 * thousand)
 #
 # *28 minutes.* A ring sends few bytes in many steps. A tree sends many bytes in few steps. Which is faster, and can we know it before we run them?
 #
-# > **Predict.** On your four ranks: which of "chain", "tree", "recursive doubling" and "ring" is fastest for 1 KB, and which for 4 MB? As a ring grows, which becomes flat: the "bytes" that each rank sends, the number of "steps", "both" or "none"?
+# > **Predict.** On your four ranks: which of "chain", "tree", "recursive doubling" and "ring" is fastest for 1 KB, and which for 4 MB? As more ranks join a ring, which levels off: the "bytes" that each rank sends, the number of "steps", "both" or "none"?
 
 # %%
 guess["fastest at 1 KB"] = ...
@@ -256,7 +256,7 @@ plt.show()
 guess.answer("becomes flat", "bytes")
 
 # %% [markdown]
-# For bytes it is nearly so: each rank sends $K$ bytes if there are two ranks, $1.5K$ if there are four, and never more than $2K$. But the number of steps grows without limit, and each step costs a latency $\alpha$. So "independent of N" is wrong for the time.
+# For bytes, nearly: each rank sends $K$ bytes if there are two ranks, $1.5K$ if there are four, and never more than $2K$. But the number of steps grows without limit, and each step costs a latency $\alpha$. So "independent of N" is wrong for the time.
 #
 # ### Measure α, β and γ
 #
@@ -284,7 +284,7 @@ style.doubt(ax.figure, others)
 plt.show()
 
 # %% [markdown] claims="08-ping-pong"
-# No, a ping-pong predicts too short a time: in our two records, each on two cores, a ring allreduce took 4 to 17 times as long as predicted. From here on we predict with the line of the *ring steps*.
+# No. A ring step takes longer than a ping-pong, so a ping-pong predicts too short a time: in our two records, each on two cores, a ring allreduce took 4 to 17 times as long as predicted. From here on we predict with the line of the *ring steps*.
 
 # %%
 claims.evidence("08-ping-pong")
@@ -292,7 +292,7 @@ claims.evidence("08-ping-pong")
 # %% [markdown]
 # ### The race
 #
-# Does the model predict which algorithm is fastest? The four algorithms take turns. MPI's own `Allreduce` shows what a library reaches:
+# Does the model predict which algorithm is fastest? The four algorithms take turns. MPI's own `Allreduce` shows what a library reaches. Marks of one size are shifted sideways, so that none hides another:
 
 # %%
 array_sizes = [4**k for k in range(5, 12)]  # 1 KB to 4 MB
@@ -438,7 +438,7 @@ claims.evidence("08-two-levels")
 # %% [markdown]
 # ### Thousands of ranks
 #
-# Now each of $H$ hosts (*nodes*) has $G = 8$ GPUs. A fast link, NVLink, joins the GPUs of a host; **one** port of a fast network, InfiniBand, leads to the other hosts. How does the time grow with $H$, up to 2048 hosts and $N = GH = 16\,384$ GPUs? Here we have the model alone, with β from data sheets and α from a table in NCCL, NVIDIA's library of collectives. We compare four ways:
+# Now each of $H$ hosts (*nodes*) has $G = 8$ GPUs. A fast link, NVLink, joins the GPUs of a host; **one** port of a fast network, InfiniBand, leads to the other hosts. (We assume one; many newer hosts have one for each GPU.) How does the time grow with $H$, up to 2048 hosts and $N = GH = 16\,384$ GPUs? Here we have the model alone, with β from data sheets and α from a table in NCCL, NVIDIA's library of collectives. We compare four ways:
 #
 # - **flat ring** through all GPUs: $2(N-1)$ steps, each as slow as its slowest link;
 # - **tree** inside every host, and a tree over the hosts: $2(\log_2 G + \log_2 H)$ steps of $K$ bytes;
@@ -486,14 +486,14 @@ guess.answer("fastest for 1 MB on 16 384 GPUs", min(largest, key=largest.get))
 # %% [markdown]
 # Two levels with halving are the fastest on 16 384 GPUs, for both sizes: between hosts they take as few steps as the tree and send as few bytes as the ring. The flat ring's steps grow with $H$: the latency of 32 766 steps takes nearly all its time, for 1 MB as for 102 MB. The tree's steps grow only with $\log_2 H$, but each carries the whole array.
 #
-# **Answer.** The busiest link sets a least time: let few bytes leave each host. Two levels send fewest; how much time that saves depends on size and link. With thousands of ranks each step's latency counts, too: an algorithm needs few steps *and* few bytes. *Evidence: the bars above and the record of two levels; for thousands of GPUs, the model alone.*
+# **Answer.** Between hosts, ring and two levels are best: the busiest link sets a least time, and few bytes leave each host. Two levels send fewest; how much time this saves depends on the array's size and the link. With thousands of ranks each step's latency counts, too: an algorithm needs few steps *and* few bytes. *Evidence: the bars above and the record of two levels; for thousands of GPUs, the model alone.*
 
 # %% [markdown]
 # ## Project: few steps *and* few bytes
 #
 # *Difficulty ●●●, 35 minutes.* Write *recursive halving and doubling* (Rabenseifner 2004), which you watched in Lesson 1: $2\log_2 N$ steps and $2(N-1)K/N$ bytes. Your first partner is at distance $N/2$. You and your partner keep one *half* of the array each, send the other half, and add what arrives. Do the same with quarters at distance $N/4$, and so on, until each rank has the complete sums of one $N$-th. Then go back: exchange the sums that you have with the same partners in reverse order, until every rank has all sums.
 #
-# Write it for $N$ a power of two (1 included) that divides the length of `x`, and for any type of number. Return a new array. In the model your function is never slower than tree or ring; is it so in the race?
+# Write it for $N$ a power of two (1 included) that divides the length of `x`, and for any type of number. Return a new array. In the model your function is never slower than tree or ring; is it so in the race? (Recursive doubling takes half as many steps: by the model it is faster for short arrays.)
 #
 # <details><summary>Hint</summary>
 #
