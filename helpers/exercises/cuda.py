@@ -77,16 +77,22 @@ def reverse_blocks(answer):
             close(x, want, f"x for {n} elements", rtol=0, atol=0)
 
 
+def _sums_of_blocks(module, kernel, blocks, size):
+    """Run a kernel that sums blocks of random numbers; refuse wrong sums."""
+    x = np.random.default_rng(blocks).random(size * blocks, np.float32)
+    total = np.full(blocks, np.nan, np.float32)
+    record = run(module, kernel, blocks, size, x, total, record=True)
+    what = f"total of {blocks} block{'s' * (blocks > 1)}"
+    close(total, x.reshape(blocks, size).sum(axis=1), what, rtol=1e-5)
+    return record, what
+
+
 @kernel_exercise
 def tree_sum(answer):
     """tree_sum(x, total): the sums of blocks of 64, as a tree, without a race."""
     with compiled(answer) as module:
         for blocks in (1, 3):
-            x = np.random.default_rng(blocks).random(64 * blocks, np.float32)
-            total = np.full(blocks, np.nan, np.float32)
-            record = run(module, "tree_sum", blocks, 64, x, total, record=True)
-            what = f"total of {blocks} block{'s' * (blocks > 1)}"
-            close(total, x.reshape(blocks, 64).sum(axis=1), what, rtol=1e-5)
+            record, what = _sums_of_blocks(module, "tree_sum", blocks, 64)
             shared_out(record, "x", "read", 1, what)
             most = most_by_one(record.picked(array="part", kind="read"))
             if most > 16:  # two for each addition, and the result
@@ -108,11 +114,7 @@ def packed_sum(answer):
     """packed_sum(x, total): the sums of blocks of 256, as a tree, in as few passes as can be."""
     with compiled(answer) as module:
         for blocks in (1, 3):
-            x = np.random.default_rng(blocks).random(256 * blocks, np.float32)
-            total = np.full(blocks, np.nan, np.float32)
-            record = run(module, "packed_sum", blocks, 256, x, total, record=True)
-            what = f"total of {blocks} block{'s' * (blocks > 1)}"
-            close(total, x.reshape(blocks, 256).sum(axis=1), what, rtol=1e-5)
+            record, _ = _sums_of_blocks(module, "packed_sum", blocks, 256)
             reads = record.picked(array="part", kind="read")
             most = most_by_one(reads)
             if most > 17:  # two for each addition, and the result
