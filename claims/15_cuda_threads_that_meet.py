@@ -11,7 +11,7 @@ def wanted(seed: int, ours: str, name: str, array: str, n: int = 8192) -> tuple[
     from sklearn.datasets import load_sample_image
 
     from helpers.cuda import Module
-    from helpers.cuda.record import turns
+    from helpers.cuda.record import serialized
 
     rng, found = np.random.default_rng(seed), []
     grey = load_sample_image(ours).mean(axis=2).astype(np.uint8).ravel()
@@ -19,7 +19,8 @@ def wanted(seed: int, ours: str, name: str, array: str, n: int = 8192) -> tuple[
     with Module("histogram.cu", device="cpu") as module:
         for x in (grey[first : first + n], rng.integers(0, 256, n).astype(np.uint8)):
             launch = module[f"{name}_histogram"][4, 256]
-            found.append(turns(launch.record(x.copy(), np.zeros(256, np.uint32), n), array=array))
+            record = launch.record(x.copy(), np.zeros(256, np.uint32), n)
+            found.append(serialized(record, array=array))
     return found[0], found[1]
 
 

@@ -150,6 +150,7 @@ NUMBERS: dict[str, Numbers] = {
         ],
     ),
     "04 padding": Numbers(_orders("BCE"), ["order"]),
+    "04 rates": Numbers(_orders("BDE"), ["order"]),
     "07 strides": Numbers(
         [{"layout": "columns"}],
         ["layout"],

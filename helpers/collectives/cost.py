@@ -134,6 +134,14 @@ def allreduce(algorithm: str, ranks: int, link: Link, pieces: int = 1) -> Cost:
     return Cost(way.messages * link.alpha, way.sent * link.beta + way.added * link.gamma)
 
 
+def halving_doubling(ranks: int, link: Link) -> Cost:
+    """Return what halving and doubling costs on 2^L ranks: the ring's bytes in 2 L steps."""
+    if ranks < 1 or ranks & (ranks - 1):
+        raise ValueError(f"halving and doubling expects a power of two ranks; got {ranks}")
+    levels = ranks.bit_length() - 1
+    return Cost(2 * levels * link.alpha, allreduce("ring", ranks, link).per_byte)
+
+
 @dataclass(frozen=True)
 class Machine:
     """Nodes of several ranks (GPUs) each, joined by another link inside than between them.
@@ -180,19 +188,30 @@ class Machine:
             "tree", self.nodes, self.between
         )
 
-    def two_level(self) -> Cost:
+    def two_level(self, halving: bool = False) -> Cost:
         """Return the cost of two levels, one after the other.
 
         Reduce-scatter in every node, allreduce of each part between nodes, allgather in every node.
-        Each of a node's G ranks reduces its own part, K/G bytes, with its fellows in other nodes;
-        the G of them share the node's ports.
+        Each of a node's G ranks reduces its own part, K/G bytes, with its fellows in other nodes,
+        by a ring or by halving and doubling; the G of them share the node's ports.
         """
         share = max(1.0, self.per_node / self.ports)  # ranks behind one port
         port = Link("shared", self.between.alpha, self.between.beta * share, self.between.gamma)
-        part = allreduce("ring", self.nodes, port)
+        part = (
+            halving_doubling(self.nodes, port) if halving else allreduce("ring", self.nodes, port)
+        )
         return allreduce("ring", self.per_node, self.inside) + Cost(
             part.fixed, part.per_byte / self.per_node
         )
+
+    def ways(self) -> dict[str, Cost]:
+        """Return the costs of the four ways that notebook 08 compares, on 2^L nodes."""
+        return {
+            "flat ring": self.flat_ring(),
+            "tree": self.tree(),
+            "two levels, ring": self.two_level(),
+            "two levels, halving": self.two_level(halving=True),
+        }
 
 
 def crossover(low: Cost, high: Cost) -> float | None:

@@ -26,8 +26,8 @@ def seconds(
 ) -> list[float]:
     """Predict an allreduce of ranks that lie on several hosts.
 
-    Two ranks on each of two hosts, 1 MB/s between them. Side by side, one pair of neighbours in the
-    ring sends out of each host; dealt out in turn, both do, through the same link:
+    Two ranks on each of two hosts, 1 MB/s between them. In block placement, one rank of each host
+    sends to another host; in cyclic placement, both do, through the same link:
 
     >>> slow, memory = Link("1 MB/s", 0.0, 1e-6), Link("memory", 0.0, 0.0)
     >>> seconds("ring", [4000], (0, 0, 1, 1), memory, slow)

@@ -193,20 +193,20 @@ def merge(accesses: list[Access], events: np.ndarray) -> tuple[tuple[Access, ...
     return tuple(merged), events
 
 
-def turns(record: AccessRecord, *, array: str) -> int:
-    """Return the turns of a launch's atomics if lanes that want one place go one after another.
+def serialized(record: AccessRecord, *, array: str) -> int:
+    """Return how many atomics of a launch come in sequence if each place takes one at a time.
 
-    A warp's request takes as many as lanes want its most wanted place: 1 to 32. ValueError if the
+    A warp's request counts as many as lanes want its most wanted place: 1 to 32. ValueError if the
     record lacks some of the single accesses of all blocks.
     """
     events = record.picked(array=array, kind=ATOMIC)
     if len(events) != record.count(array=array, kind=ATOMIC):
         raise ValueError("the record lacks single accesses: record all blocks, with a higher limit")
-    return turns_of(events)
+    return serialized_of(events)
 
 
-def turns_of(events: np.ndarray) -> int:
-    """Count the turns of some events: of a request, as many as lanes want its most wanted place."""
+def serialized_of(events: np.ndarray) -> int:
+    """Return how many of some events come in sequence, as :func:`serialized` counts them."""
     if not len(events):
         return 0
     warp = events["block"].astype(np.int64) * 32 + events["thread"] // 32

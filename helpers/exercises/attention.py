@@ -143,6 +143,22 @@ def why_padding_is_wrong(answer, order="ABCDE"):
 
 
 @exercise
+def who_is_ahead(answer, order="ABCDE"):
+    """answer: the letters of all statements about the curves of accuracy that are true."""
+    named = letters(answer, order)
+    true = {"B", "D", "E"}
+    if false := named - true:
+        wrong(f"{len(false)} of the statements that you name are false: measure the distances")
+    hints = {
+        "B": "compare the leads at all five rates",
+        "D": "find both curves' highest points, and go one rate to the right",
+        "E": "ask which documents chose the highest points",
+    }
+    if missing := sorted(true - named):
+        wrong(f"{len(missing)} true statement(s) missing: {hints[missing[0]]}")
+
+
+@exercise
 def paired_comparison(answer):
     """answer(mine, theirs) -> (right only in mine, right only in theirs, p of the sign test)."""
     import numpy as np

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @exercise
-def forwarding(answer):
+def overwriting(answer):
     """answer(order, inputs, outputs) -> {application: operand that it may write over}."""
     from helpers import autodiff
     from helpers.autodiff.reach import needed
@@ -43,7 +43,7 @@ def forwarding(answer):
         found = answer(list(order), list(inputs), list(outputs))
         if found is None:
             raise NotAttempted("it returned None")
-        _check_forwarding(what, found, order, inputs, outputs)
+        _check_overwriting(what, found, order, inputs, outputs)
 
 
 def _smaller(dtype: str, shape: tuple[int, ...]) -> Operator:
@@ -75,7 +75,7 @@ def _fed(outputs: list) -> list:
     return [v for v in read if v.maker is None]
 
 
-def _check_forwarding(what: str, found: Any, order: list, inputs: list, outputs: list) -> None:
+def _check_overwriting(what: str, found: Any, order: list, inputs: list, outputs: list) -> None:
     if not isinstance(found, dict):
         wrong(f"{what}: expected a dictionary application → operand, got {type(found).__name__}")
     last = {v: i for i, node in enumerate(order) for v in node.inputs}

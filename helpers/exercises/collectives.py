@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from helpers.exercises.core import WrongAnswer, call, close, exercise, number, wrong
+from helpers.exercises.core import WrongAnswer, call, close, exercise, number, several, wrong
 from helpers.exercises.groups import Case, nothing_begun, rank_results
 
 PICKLE = 300  # bytes that pickling adds to a message, at most: long arrays are what is judged
@@ -65,6 +65,23 @@ def crossover(answer):
                 f"{what}: at your size of {K:.4g} bytes the tree takes {tree:.4g} s and the ring "
                 f"{ring:.4g} s, which is not the same"
             )
+
+
+@exercise
+def bytes_out(answer):
+    """answer(H, G, K) -> the bytes that leave each host in a flat ring, and in two levels."""
+    for H, G, K in ((4, 2, 1_048_576), (3, 1, 6_000), (2, 8, 4_000_000), (1, 4, 8_000),
+                    (64, 4, 102_400_000)):  # fmt: skip
+        where = f"{H} host{'s' * (H > 1)} with {G} rank{'s' * (G > 1)} each, K={K} bytes"
+        parts = several(call(answer, H, G, K), 2, f"{where}: expected two numbers, the ring's and "
+                        "those of two levels")  # fmt: skip
+        for got, name, circle in zip(parts, ("ring", "two levels"), (H * G, H), strict=True):
+            what = f"{where}, {name}"
+            out = number(got, f"{what}: the bytes")
+            want = 2 * (circle - 1) / circle * K if H > 1 else 0.0
+            if math.isnan(out) or abs(out - want) > max(1e-6 * want, 1):  # 1: of whole bytes
+                side = "few" if out < want else "many"
+                wrong(f"{what}: {out:.6g} bytes are too {side} to leave each host")
 
 
 def _numbers(rank: int, length: int):

@@ -1,10 +1,10 @@
-"""Checks behind exercises of notebooks 05, 14 and 15: kernels run on the CPU, accesses checked."""
+"""Checks behind exercises of notebooks 05 and 14: kernels run on the CPU, accesses checked."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from helpers.cuda.record import turns_of
+from helpers.cuda.record import serialized_of
 from helpers.exercises.core import call, close, equal, exercise, wrong
 from helpers.exercises.kernels import (
     compiled,
@@ -13,6 +13,7 @@ from helpers.exercises.kernels import (
     read_once,
     run,
     shared_out,
+    sums_of_blocks,
 )
 
 
@@ -77,22 +78,12 @@ def reverse_blocks(answer):
             close(x, want, f"x for {n} elements", rtol=0, atol=0)
 
 
-def _sums_of_blocks(module, kernel, blocks, size):
-    """Run a kernel that sums blocks of random numbers; refuse wrong sums."""
-    x = np.random.default_rng(blocks).random(size * blocks, np.float32)
-    total = np.full(blocks, np.nan, np.float32)
-    record = run(module, kernel, blocks, size, x, total, record=True)
-    what = f"total of {blocks} block{'s' * (blocks > 1)}"
-    close(total, x.reshape(blocks, size).sum(axis=1), what, rtol=1e-5)
-    return record, what
-
-
 @kernel_exercise
 def tree_sum(answer):
     """tree_sum(x, total): the sums of blocks of 64, as a tree, without a race."""
     with compiled(answer) as module:
         for blocks in (1, 3):
-            record, what = _sums_of_blocks(module, "tree_sum", blocks, 64)
+            record, what = sums_of_blocks(module, "tree_sum", blocks, 64)
             shared_out(record, "x", "read", 1, what)
             most = most_by_one(record.picked(array="part", kind="read"))
             if most > 16:  # two for each addition, and the result
@@ -101,33 +92,12 @@ def tree_sum(answer):
                     "takes part once in a step, and each step leaves fewer numbers to add"
                 )
             made = [record.picked(array="part", kind=kind) for kind in ("write", "atomic")]
-            turns = turns_of(np.concatenate(made)) // blocks - 2  # less: part filled
-            if turns > 12:  # two warps, six steps
+            in_sequence = serialized_of(np.concatenate(made)) // blocks - 2  # less: part filled
+            if in_sequence > 12:  # two warps, six steps
                 wrong(
-                    f"the sums are right, but the block's additions take {turns} turns, one after "
-                    "another: in a tree each step makes half of what is left to add at a time"
-                )
-
-
-@kernel_exercise
-def packed_sum(answer):
-    """packed_sum(x, total): the sums of blocks of 256, as a tree, in as few passes as can be."""
-    with compiled(answer) as module:
-        for blocks in (1, 3):
-            record, _ = _sums_of_blocks(module, "packed_sum", blocks, 256)
-            reads = record.picked(array="part", kind="read")
-            most = most_by_one(reads)
-            if most > 17:  # two for each addition, and the result
-                wrong(
-                    f"the sums are right, but one thread reads part {most} times: in each step a "
-                    "thread makes one addition at most"
-                )
-            warps = np.stack([reads["block"], reads["interval"], reads["thread"] // 32])
-            passes = np.unique(warps, axis=1).shape[1] // blocks
-            if passes > 12:  # 128 additions in 4 warps, then half as many until one is left
-                wrong(
-                    f"the sums are right, but the warps of a block make {passes} passes to add: "
-                    "in each step, the threads that add can be neighbours"
+                    f"the sums are right, but {in_sequence} additions of a block come one after "
+                    "another: in each step of a tree, half of the remaining numbers are added to "
+                    "the other half at once"
                 )
 
 
@@ -165,28 +135,6 @@ def _tile_reads(height: int, width: int) -> int:
         for n, side in ((height, 8), (width, 32))
     )
     return rows * columns
-
-
-@kernel_exercise
-def my_scan(answer):
-    """my_scan(x, y): exclusive scans of blocks of 256 by 128 threads, in about 2 n additions."""
-    with compiled(answer) as module:
-        for blocks in (1, 3):
-            x = np.random.default_rng(blocks).random(256 * blocks, np.float32)
-            y = np.full_like(x, np.nan)
-            record = run(module, "my_scan", blocks, 128, x, y, record=True)
-            upto = x.reshape(blocks, 256).cumsum(axis=1, dtype=float).ravel()
-            what = f"y of {blocks} block{'s' * (blocks > 1)}"
-            if np.allclose(y, upto, rtol=1e-4):
-                wrong(f"{what}: each sum holds its own number too, not only those before it")
-            close(y, upto - x, what, rtol=1e-4, atol=1e-4)
-            events = record.picked(kind="read")
-            most = most_by_one(events)
-            if most > 64 or len(events) > 9 * x.size:
-                wrong(
-                    f"{what} is right, but the threads read {len(events)} numbers, one of them "
-                    f"{most}: a way down over the same pairs as the way up reads far fewer"
-                )
 
 
 @exercise

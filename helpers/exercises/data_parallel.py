@@ -204,7 +204,7 @@ def _pull(answer, period: int, pull: float, steps: int) -> dict:
     begin = scheme.begin
 
     def named():
-        return getattr(scheme, "centre", getattr(scheme, "c", ()))
+        return getattr(scheme, "centre", ())
 
     def noting(replica):
         begin(replica)

@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 
-from helpers.exercises.core import NotAttempted, call, exercise, wrong
+from helpers.exercises.core import NotAttempted, call, close, exercise, wrong
 
 # A launch that never ends is stopped after 4 s; to compile may take long on a busy machine.
 kernel_exercise = functools.partial(exercise, time_limit=180.0)
@@ -63,6 +63,16 @@ def run(module, name: str, grid, block, *arguments, record: bool = False):
     except cuda.CudaError as error:
         what = f"{name} with" if instance else "with"
         wrong(f"{what} grid {grid} and block {block}: {error}")
+
+
+def sums_of_blocks(module, kernel, blocks, size):
+    """Run a kernel that sums blocks of random numbers; refuse wrong sums."""
+    x = np.random.default_rng(blocks).random(size * blocks, np.float32)
+    total = np.full(blocks, np.nan, np.float32)
+    record = run(module, kernel, blocks, size, x, total, record=True)
+    what = f"total of {blocks} block{'s' * (blocks > 1)}"
+    close(total, x.reshape(blocks, size).sum(axis=1), what, rtol=1e-5)
+    return record, what
 
 
 def shared_out(record, array: str, kind: str, most: int, what: str) -> None:

@@ -1,7 +1,8 @@
-"""Checks behind the exercises of 11: 1F1B, what is kept, a schedule of one's own."""
+"""Checks behind the exercises of 11: 1F1B, what is kept, W put off, a schedule of one's own."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
@@ -81,6 +82,43 @@ def kept_at_most(answer):
     for p, m in SIZES:
         for rank in range(p):
             close(call(answer, rank, p, m), kept("1F1B", p, m, rank), f"rank {rank}, p={p}, m={m}")
+
+
+@exercise
+def put_off(answer):
+    """answer(order, rank) -> the order with every W put in: nobody waits longer than needed."""
+    from helpers.pipeline import families, simulate
+
+    for p, m in ((3, 4), (2, 2), (4, 8), (3, 3), (5, 6)):
+        halves = [
+            [str(action).replace("B", "I") for action in order]
+            for order in families.one_f_one_b(p, m).orders
+        ]
+        where = f"for p={p}, m={m}"
+        made = _schedule(p, m, [call(answer, list(o), r) for r, o in enumerate(halves)], where)
+        found = simulate(made)
+        waits = found.span - 3 * m  # every rank works for 3 m
+        if waits > p - 1 + BEFORE:
+            wrong(
+                f"{where}: each rank waits for {waits:g} forward passes in a step, and {p - 1} are "
+                f"enough. {_late(found)}"
+            )
+
+
+def _late(found) -> str:
+    """Say for whom a rank waits after its first I, which it never does in the best schedule."""
+    made = found.schedule
+    for rank in reversed(range(made.ranks)):
+        mine = [box for box in found.boxes if box.rank == rank]
+        first = next(k for k, box in enumerate(mine) if box.action.kind in "IB")
+        for before, then in itertools.pairwise(mine[first:]):
+            if then.begin > before.end + BEFORE:
+                there = made.source(rank, then.action)[0]
+                return (
+                    f"After {before.action}, rank {rank} waits for rank {there} before it can do "
+                    f"{then.action} ({_line(made, rank)}; {_line(made, there)})"
+                )
+    return "; ".join(_line(made, rank) for rank in range(made.ranks))
 
 
 # The project: p, m and room → the most forward passes that a step may take. The schedules of the

@@ -228,3 +228,40 @@ def bias_for_half_life(answer, share=0.5):
                 f"with the bias {bias:.3f} a state keeps {left:.3f} of itself after {steps} "
                 f"step{'s' * (steps != 1)}"
             )
+
+
+@exercise
+def join(answer):
+    """answer(first, then) -> the pair (q, d) of the one step h → q ∘ h + d that does both."""
+    import torch
+
+    from helpers.recurrent import steps
+
+    torch.manual_seed(0)
+    for shape in ((), (3,), (4, 2)):
+        first, then = (tuple(torch.randn(2, *shape).double().unbind(0)) for _ in range(2))
+        want, given = steps.join(first, then), [part.clone() for part in (*first, *then)]
+        got = call(answer, tuple(given[:2]), tuple(given[2:]))
+        got = got.unbind(0) if isinstance(got, torch.Tensor) and got.dim() else got
+        what = f"(q, d) of two steps of shape {shape}"
+        got = _tensors(got, want, what)
+        _untouched(("first", "first", "then", "then"), (*first, *then), given)
+        if not got[0].allclose(want[0]):
+            wrong(f"{what}: after both steps, h is multiplied by another number than your q")
+        if got[1].allclose(steps.join(then, first)[1]):
+            wrong(f"{what}: your d belongs to `then` before `first`")
+        close(got[1], want[1], f"{what}: d, what both steps make of h = 0")
+    for length in (5, 8):  # joined in groups, a segment leads where its steps lead in a loop
+        segment, h = torch.randn(length, 2, 3).double(), torch.zeros(3).double()
+        for q, d in segment:
+            h = q * h + d
+        _, end = _pairs(answer, [tuple(pair) for pair in segment])
+        close(end, h, f"d of {length} steps, joined in pairs, and the pairs again")
+
+
+def _pairs(answer, parts: list) -> object:
+    """Join a segment's steps as a tree does: neighbours first."""
+    if len(parts) == 1:
+        return parts[0]
+    half = len(parts) // 2
+    return call(answer, _pairs(answer, parts[:half]), _pairs(answer, parts[half:]))

@@ -1,4 +1,4 @@
-"""Checks behind the exercises of notebook 07."""
+"""Checks behind the exercises of notebooks 07 and A4."""
 
 from __future__ import annotations
 
@@ -195,3 +195,29 @@ def layer_factors(answer):
             strict=True,
         ):
             close(one, want, f"{what}, {name}")
+
+
+@exercise
+def choose_change(answer):
+    """answer(old, changes, peak, bandwidth) -> (best change, its least time ÷ the old layer's).
+
+    ``old`` and each value of ``changes`` are (operations, bytes).
+    """
+    base = (9.2e8, 3.8e6)
+    two = {"kernel 3 → 1": (1e8, 3.3e6), "stride 2": (2.3e8, 2.6e6)}
+    deep = {"kernel 3 → 1": (8e5, 3.2e6), "stride 2": (1.8e6, 2e6)}
+    mixed = {"fewest bytes": (9e9, 1e7), "in between": (5e9, 1e8), "fewest flop": (1e8, 9e8)}
+    for old, changes, peak, bandwidth in (
+        (base, two, 1.5e11, 2e10),  # arithmetic decides
+        (base, two, 1e13, 2e10),  # the same layer, but memory decides
+        ((7.2e6, 3.2e6), deep, 1.5e11, 2e10),
+        ((9e9, 1e9), mixed, 1e11, 1e10),  # neither count alone decides
+        ((1e7, 1e6), {"worse": (1e6, 2e6), "worst": (1e6, 3e6)}, 1e11, 2e10),  # above 1
+    ):
+        time = {k: max(f / peak, b / bandwidth) for k, (f, b) in changes.items()}
+        what = f"old {old}, changes {changes}, peak {peak:g}, bandwidth {bandwidth:g}"
+        got = call(answer, old, dict(changes), peak, bandwidth)
+        name, share = several(got, 2, f"{what}: expected (name, new ÷ old)")
+        best = min(time, key=lambda one: time[one])
+        equal(name, best, f"{what}: the change")
+        close(share, time[best] / max(old[0] / peak, old[1] / bandwidth), f"{what}: new ÷ old")

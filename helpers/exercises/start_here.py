@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from helpers.exercises.core import call, close, equal, exercise, whole_number, whole_numbers, wrong
+import math
+
+from helpers.exercises.core import (
+    call,
+    close,
+    equal,
+    exercise,
+    number,
+    whole_number,
+    whole_numbers,
+    wrong,
+)
 
 
 @exercise
@@ -45,8 +56,12 @@ def shares(answer):
 
 @exercise
 def squares(answer, power=2):
-    """The value of ``mine`` on each rank, in rank order: the square of the rank."""
+    """The value of ``mine`` on each rank, in rank order: the rank's square as a share of all."""
     if not isinstance(answer, list) or not answer:
         wrong(f"expected what cluster.run returned, one value for each rank, got {answer!r}")
-    for rank, value in enumerate(answer):
-        equal(value, rank**power, f"mine on rank {rank}")
+    parts = [number(value, f"mine on rank {rank}") for rank, value in enumerate(answer)]
+    if not math.isclose(sum(parts), 1):
+        wrong(f"the ranks' values of mine add up to {sum(parts):.6g}; shares of a sum add up to 1")
+    whole = sum(rank**power for rank in range(len(parts)))
+    for rank, part in enumerate(parts):
+        close(part, rank**power / whole, f"mine on rank {rank}")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 KEY = (1, 2, 3, 4)  # multiples of an equal share; from the last on the shade is full
 WIDE = 100  # pixels of a bar of weight 1
+APART = 0.062  # a line of text beside an axis of probability
 
 
 def document_html(sentences: Sequence[Sequence[str]], found: Weights, title: str) -> str:
@@ -74,15 +75,27 @@ def deletion(curves: Mapping[str, Sequence[float]], counts: Sequence[int]) -> Ax
 
     ``curves`` has, under what was hidden first, the mean probability for each of ``counts``.
     """
+    from scipy.optimize import isotonic_regression
+
     ax = style.ensure_axes()
     ax.figure.set_label("How probable the first answer stays as words are hidden")
-    for (name, values), marker in zip(curves.items(), itertools.cycle("osD^v")):
-        ax.plot(counts, values, marker=marker, ms=8, label=name)
+    shades = {}
+    for i, ((name, values), marker) in enumerate(zip(curves.items(), itertools.cycle("osD^v"))):
+        ax.plot(counts, values, color=style.colour(i), marker=marker, ms=8, label=name)
+        shades[name] = style.legible(style.colour(i))
+    last, beside = counts[-1], counts[-1] + (counts[-1] - counts[0]) / 12
+    order = sorted(curves, key=lambda name: curves[name][-1])
+    apart = [APART * k for k in range(len(order))]  # no name covers another
+    near = isotonic_regression([curves[n][-1] - a for n, a in zip(order, apart, strict=True)]).x
+    for name, low, a in zip(order, near, apart, strict=True):
+        look = {"arrowstyle": "-", "color": shades[name], "shrinkA": 2, "shrinkB": 7}
+        ax.annotate(name, (last, curves[name][-1]), (beside, low + a), va="center",
+                    color=shades[name], arrowprops=look, annotation_clip=False)  # fmt: skip
+    ax.text(beside, near[-1] + apart[-1] + 1.2 * APART, "hidden first:", va="center")
     ax.set_xlabel("words hidden in each document")
     ax.set_ylabel("mean probability\nof the first answer")
     ax.set_xticks(counts)
     ax.set_ylim(0, 1)
-    ax.legend(title="hidden first", loc="center left", bbox_to_anchor=(1, 0.5))
     return ax
 
 
@@ -93,23 +106,31 @@ def differences(pairs: Mapping[str, Sequence[Sequence[float]]], margins: Sequenc
     ``pairs`` has (ours, rival) under what was compared, such as two accuracies on the same split.
     Differences up to a row's margin, on both sides of 0, are shaded: they count as none.
     """
-    ax = style.ensure_axes(figsize=(10, 1.8 + 0.5 * len(pairs)))
+    ax = style.ensure_axes(figsize=(10, 2.2 + 0.5 * len(pairs)))
     wide = [200 * margin for margin in margins]
     left = [-100 * margin for margin in margins]
-    ax.barh(range(len(pairs)), wide, height=1, left=left, color=style.GREY, alpha=0.25)
-    ax.axvline(0, color=style.BLACK, lw=1.6)
-    for row, values in enumerate(pairs.values()):
+    bands = ax.barh(range(len(pairs)), wide, height=1, left=left, color=style.GREY, alpha=0.25,
+                    label="too small to count")  # fmt: skip
+    marks = ("a split", "their mean", "its 95 % interval")
+    for row, (name, values) in enumerate(pairs.items()):
         apart = [100 * (ours - rival) for ours, rival in values]
         mean, low, high = student(apart)
-        ax.plot([low, high], [row, row], marker="", color=style.BLUE, lw=5, alpha=0.4)
-        ax.plot(mean, row, "D", ms=11, color=style.BLUE)
-        ax.plot(apart, [row] * len(apart), "o", ms=6, color=style.BLACK, mec="white", zorder=5)
+        split, middle, interval = (f"{name}: {mark}" for mark in marks)
+        ax.plot(apart, [row] * len(apart), "o", ms=6, color=style.BLACK, mec="white", zorder=5,
+                label=split)  # fmt: skip
+        ax.plot(mean, row, "D", ms=11, color=style.BLUE, zorder=4, label=middle)
+        ax.plot([low, high], [row, row], marker="", color=style.BLUE, lw=5, alpha=0.4,
+                label=interval)  # fmt: skip
+    known = ax.lines[:3]
+    ax.axvline(0, color=style.BLACK, lw=1.6, zorder=1.9)
     ax.set_yticks(range(len(pairs)), list(pairs))
     ax.set_ylim(len(pairs) - 0.5, -0.5)
     ax.grid(visible=False, axis="y")
     ax.set_xlabel("lead in accuracy [percentage points]")
     for side, said in ((0.01, "← the rival ahead"), (0.99, "hierarchical attention ahead →")):
         ax.text(side, 1.02, said, transform=ax.transAxes, ha="left" if side < 0.5 else "right")
+    ax.figure.legend(handles=[*known, bands[0]], labels=[*marks, "too small to count"], ncols=4,
+                     loc="outside lower center")  # fmt: skip
     return ax
 
 

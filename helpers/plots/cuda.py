@@ -110,7 +110,7 @@ def attention_tile(positions: int, numbers: int, tile: int) -> Axes:
         held = [tile if side == n else side for side in (w, h)]
         ax.add_patch(Rectangle((left, low), *held, fc=shade, ec="white"))
         ax.text(left + held[0] / 2, low + held[1] / 2, size, ha="center", va="center",
-                fontsize=12, color=style.ink(shade))  # fmt: skip
+                fontsize=13, color=style.ink(shade))  # fmt: skip
         if shade == style.GREEN:  # keys lie side by side, values one below the other
             down = h > w
             x1, y1 = (left + held[0] / 2, low) if down else (left + held[0], low + held[1] / 2)
@@ -158,8 +158,8 @@ def warp_passes(record: WarpRecord) -> Axes:
     )
     ax.set_yticks((0, 8, 16, 24, 31))
     ax.set_xticks(range(1, count + 1, max(1, count // 18)))
-    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.3), ncols=2, columnspacing=1,
-              prop={"family": "monospace", "size": 11})  # fmt: skip
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.3),
+              handlelength=1.5, prop={"family": "monospace", "size": 12})  # fmt: skip
     ax.grid(False)
     ax.figure.set_label("Which lanes of the first warp work in each of its passes")
     return ax

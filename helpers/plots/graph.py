@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from helpers.plots.graph_html import layered
+from helpers.plots.layers import layered
 from helpers.plots.style import (
     BLUE,
     GREEN,
@@ -16,9 +16,9 @@ from helpers.plots.style import (
     arrow,
     edge,
     ensure_axes,
-    few_decades,
     ink,
     note,
+    plain_ticks,
 )
 from helpers.plots.web.page import embed
 
@@ -52,7 +52,7 @@ def memory_against_time(
         note(ax, name, (memory, 1), (6, -4), xycoords=("data", "axes fraction"), va="top")
     ax.figure.set_label("The less memory, the more forward passes")
     ax.set(xscale="log", xlabel="most memory held [MiB]", ylabel="forward passes")
-    few_decades(ax.xaxis)
+    plain_ticks(ax.xaxis)
     ax.legend()
     return ax
 
@@ -122,11 +122,18 @@ def _joined(spans: Sequence[tuple[float, float]], gap: float = 0.1) -> list[tupl
     return joined
 
 
+def all_have_begun(ranks: Sequence[Sequence[tuple[str, str, float, float]]]) -> list[float]:
+    """Return for each allreduce when the last rank began it; events as for :func:`overlap`."""
+    begun = [[start for _, lane, start, _ in events if lane == "network"] for events in ranks]
+    return [max(each) for each in zip(*begun, strict=True)]
+
+
 def overlap(ranks: Sequence[Sequence[tuple[str, str, float, float]]]) -> Axes:
     """Draw what ranks compute and send in a step: lanes of computing and of allreduces for each.
 
     Gradients and their allreduces are numbered in the order in which the gradients are ready.
-    An event is its label, its lane (as in ``autodiff.watch``), and its two ends in seconds.
+    An event is its label, its lane (as in ``autodiff.watch``), and its two ends in seconds of a
+    clock that all ranks share. An allreduce is hatched until all ranks have begun it.
     """
     from matplotlib.patches import Patch
 
@@ -135,7 +142,11 @@ def overlap(ranks: Sequence[Sequence[tuple[str, str, float, float]]]) -> Axes:
         "wait": (ORANGE, "//", "waits"),
         "network": (GREEN, "", "allreduce"),
     }
-    ax = ensure_axes(figsize=(9, 1.3 + 1.4 * len(ranks)))
+    zero = min(start for events in ranks for _, _, start, _ in events)
+    ranks = [[(label, lane, start - zero, stop - zero) for label, lane, start, stop in events]
+             for events in ranks]  # fmt: skip
+    met = [1e3 * moment for moment in all_have_begun(ranks)]
+    ax = ensure_axes(figsize=(9, 1.6 + 1.4 * len(ranks)))
     for rank, events in enumerate(ranks):
         top = 2.4 * rank  # the middle of its upper lane
         for lane, (colour, hatch, _) in looks.items():
@@ -146,8 +157,14 @@ def overlap(ranks: Sequence[Sequence[tuple[str, str, float, float]]]) -> Axes:
             ax.broken_barh(spans, (low, 0.8), facecolor=colour, hatch=hatch, edgecolor="white",
                            linewidth=0.5)  # fmt: skip
             if lane == "network":
-                for number, (start, length) in enumerate(spans, 1):
-                    ax.text(start + length / 2, top + 1, str(number), ha="center", va="center")
+                ax.broken_barh(
+                    [(start, max(0, min(both - start, length)))
+                     for (start, length), both in zip(spans, met, strict=True)],
+                    (low, 0.8), facecolor="white", hatch="\\\\", edgecolor=colour, linewidth=1,
+                )  # fmt: skip
+                for number, ((start, length), both) in enumerate(zip(spans, met, strict=True), 1):
+                    middle = (min(max(start, both), start + length) + start + length) / 2
+                    ax.text(middle, top + 1, str(number), ha="center", va="center")
         begun = [1e3 * start for label, _, start, _ in events if label == "begin all-reduce"]
         (marks,) = ax.plot(
             begun, [top - 0.55] * len(begun), "kv", markersize=9, clip_on=False,
@@ -158,7 +175,9 @@ def overlap(ranks: Sequence[Sequence[tuple[str, str, float, float]]]) -> Axes:
                         ha="right", va="center", annotation_clip=False)  # fmt: skip
     patches = [Patch(facecolor=colour, hatch=hatch, edgecolor="white", label=name)
                for colour, hatch, name in looks.values()]  # fmt: skip
-    ax.legend(handles=[marks, *patches], ncols=4, loc="lower left", bbox_to_anchor=(-0.14, 1.04))
+    alone = {"facecolor": "white", "hatch": "\\\\", "edgecolor": GREEN}
+    patches.append(Patch(label="allreduce, the other rank has not begun it", **alone))
+    ax.legend(handles=[marks, *patches], ncols=3, loc="lower left", bbox_to_anchor=(-0.14, 1.04))
     names = [name for rank in range(len(ranks)) for name in (f"rank {rank}", "allreduces")]
     ax.set_yticks([2.4 * rank + lane for rank in range(len(ranks)) for lane in (0, 1)], names)
     ax.figure.set_label("When gradients are ready, and when their allreduces run")

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import html
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Hashable, Iterable, Mapping
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from helpers.plots.layers import layered
 from helpers.plots.style import PALETTE
 from helpers.plots.timeline import size
 from helpers.plots.web.page import embed
@@ -23,19 +22,22 @@ if TYPE_CHECKING:
 
     from helpers.autodiff import Plan, Variable
 
-PITCH = 80.0  # from layer to layer, px
 BOX, OVAL = 36.0, 24.0  # heights of a variable and of an operator, px
 HALF = (BOX + OVAL) / 2  # the rest of a layer has the edges to the next
 LETTER = 7.4  # width of a character at 13 px, px
 COLOURS = 6
-SWEEPS = 12  # down and up in turn; after a few nothing changes
-GAP = 18.0  # between neighbours in a layer, px
-BEND = 16.0  # width kept free where a long edge passes a layer, px
 MOST = 120  # operators: beyond, nobody sees a thing
 
 
-def graph(plan: Plan, names: Mapping[Variable, str] | None = None, first: int = 0) -> HTML:
+def graph(
+    plan: Plan,
+    names: Mapping[Variable, str] | None = None,
+    first: int = 0,
+    loss: Variable | None = None,
+) -> HTML:
     """Return a graph to run: step by step, with the memory that its plan gives to each result.
+
+    Operators that ``loss`` does not need are drawn in another shade, as those of the backward pass.
 
     ValueError for a plan without operators or with more than 120, or a step that it has not.
     """
@@ -43,18 +45,23 @@ def graph(plan: Plan, names: Mapping[Variable, str] | None = None, first: int = 
         raise ValueError(f"graph draws 1 to {MOST} operators; got {len(plan.steps)}")
     if not 0 <= first <= len(plan.steps):
         raise ValueError(f"graph opens at step 0 to {len(plan.steps)}; got first={first}")
-    data = {**described(plan, names or {}), "first": first}
+    data = {**described(plan, names or {}, loss), "first": first}
     return embed("graph", data, still=_still(data))
 
 
-def described(plan: Plan, names: Mapping[Variable, str]) -> dict[str, Any]:
+def described(
+    plan: Plan, names: Mapping[Variable, str], loss: Variable | None = None
+) -> dict[str, Any]:
     """Return a plan as what the picture needs: its variables and its steps, each with its memory.
 
     Makers and readers are steps (0: fed), operands and results numbers of variables. ``buffers`` in
     use while a step runs are pairs of owner and bytes; an owner is the first variable that had the
     memory.
     """
+    from helpers.autodiff import topological
+
     number: dict[Variable, int] = {}
+    forward = {node.output for node in topological(plan.outputs if loss is None else [loss])}
     variables: list[dict] = []
     steps: list[dict] = []
     first: dict[int, int] = {}  # variable → the first owner of its memory
@@ -94,7 +101,7 @@ def described(plan: Plan, names: Mapping[Variable, str]) -> dict[str, Any]:
         steps.append({
             "operator": str(step.operator), "reads": operands, "makes": k, "how": step.how,
             "over": None if step.over is None else number[step.over],
-            "buffers": buffers, "freed": freed,
+            "buffers": buffers, "freed": freed, "backward": step.node.output not in forward,
         })  # fmt: skip
     for k, variable in enumerate(variables):
         variable["owner"], variable["colour"] = first[k], colours.get(first[k], 0)
@@ -116,8 +123,8 @@ def _still(data: dict) -> str:
     shown = [v["type"].partition(" ")[2] if len(dtypes) == 1 else v["type"] for v in variables]
     lines = [[v["name"], text][not v["name"] :] for v, text in zip(variables, shown, strict=True)]
     wides = [LETTER * max(5, *map(len, both)) + 10 for both in lines]
-    before: dict[int, list[int]] = {k: [] for k in range(len(variables))}
-    widths = dict(enumerate(wides))
+    before: dict[Hashable, list[int]] = {k: [] for k in range(len(variables))}
+    widths: dict[Hashable, float] = dict(enumerate(wides))
     for step in steps:
         before[step["makes"]] = step["reads"]
         widths[step["makes"]] = max(widths[step["makes"]], _oval_width(step["operator"]))
@@ -136,7 +143,8 @@ def _still(data: dict) -> str:
             step, top = steps[variable["made"] - 1], y - HALF
             wide = _oval_width(step["operator"])
             parts.append(
-                f'<g class="operator" data-testid="graph-node-{len(variables) + variable["made"]}" '
+                f'<g class="operator{" backward" * step["backward"]}" '
+                f'data-testid="graph-node-{len(variables) + variable["made"]}" '
                 f'data-step="{variable["made"]}"><title>{html.escape(_of_operator(data, step))}'
                 f'</title><rect x="{x - wide / 2:.1f}" y="{top:.1f}" width="{wide:.1f}" '
                 f'height="{OVAL}" rx="{OVAL / 2}"/>{_text(x, top + 16.5, step["operator"])}</g>'
@@ -154,10 +162,14 @@ def _still(data: dict) -> str:
             f"{text}</g>"
         )
     label = f"a graph of {len(variables)} variables and {len(steps)} operators, in layers"
+    both = any(step["backward"] for step in steps)
+    spans = (f'<span class="{name}">{name} pass</span>' for name in ("forward", "backward"))
+    key = f'<div class="key">operators: {" ".join(spans)}</div>' if both else ""
     width, height = max(layout.width + 8, 500.0), layout.height
     left = (layout.width - width) / 2
     return (
-        f'<div class="sides"><div class="sheet" tabindex="0" role="group" aria-label="{label}">'
+        f'{key}<div class="sides">'
+        f'<div class="sheet" tabindex="0" role="group" aria-label="{label}">'
         f'<svg viewBox="{left:.0f} 0 {width:.0f} {height:.0f}" role="group" aria-label="{label}" '
         f'style="min-width:{0.75 * width:.0f}px;max-width:{1.1 * width:.0f}px">'
         f"{''.join(parts)}</svg></div></div>"
@@ -189,7 +201,8 @@ def _called(data: dict, k: int) -> str:
 
 def _of_operator(data: dict, step: dict) -> str:
     reads = " and ".join(_called(data, k) for k in step["reads"]) or "nothing"
-    return f"{step['operator']} reads {reads}, and makes {_called(data, step['makes'])}"
+    which = f"{step['operator']}{', backward,' * step['backward']}"
+    return f"{which} reads {reads}, and makes {_called(data, step['makes'])}"
 
 
 def _of_variable(data: dict, k: int) -> str:
@@ -199,101 +212,3 @@ def _of_variable(data: dict, k: int) -> str:
     after = f", read in step{'s' if len(variable['read']) > 1 else ''} {read}" if read else ""
     wanted = ", wanted at the end" if variable["wanted"] else ""
     return html.escape(f"{variable['type']}, {size(variable['bytes'])}, {made}{after}{wanted}")
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Where things go, in pixels: the nodes' middles, the points that edges pass, the size."""
-
-    places: dict[Hashable, tuple[float, float]]
-    routes: dict[tuple[Hashable, Hashable], list[tuple[float, float]]]
-    width: float
-    height: float
-
-
-def layered(
-    before: Mapping[Hashable, Sequence[Hashable]],
-    widths: Mapping[Hashable, float],
-) -> Layout:
-    """Lay a graph out from top to bottom, each node below those it is made from (``before``).
-
-    ``before`` lists a node after those. Sugiyama, Tagawa and Toda (1981), "Methods for visual
-    understanding of hierarchical system structures": layers by longest path, an edge over several
-    layers cut by a bend in each, an order within layers by the means of neighbours, then places as
-    near to the neighbours as widths allow.
-    """
-    level: dict[Hashable, int] = {}
-    for node, sources in before.items():
-        level[node] = 1 + max((level[source] for source in sources), default=-1)
-    for node, sources in before.items():
-        readers = [level[other] for other, read in before.items() if node in read]
-        if not sources and readers:
-            level[node] = min(readers) - 1  # right above its first reader
-    rows: list[list[Hashable]] = [[] for _ in range(max(level.values(), default=-1) + 1)]
-    for node in before:
-        rows[level[node]].append(node)
-    chains: dict[tuple[Hashable, Hashable], list[Hashable]] = {}
-    for node, sources in before.items():
-        for source in dict.fromkeys(sources):
-            bends = [(source, node, row) for row in range(level[source] + 1, level[node])]
-            for bend in bends:
-                rows[bend[2]].append(bend)
-            chains[source, node] = [source, *bends, node]
-    up: dict[Hashable, list[Hashable]] = {}
-    down: dict[Hashable, list[Hashable]] = {}
-    for chain in chains.values():
-        for a, b in pairwise(chain):
-            down.setdefault(a, []).append(b)
-            up.setdefault(b, []).append(a)
-    rows = _ordered(rows, up, down)
-    x = _across(rows, up, down, {node: widths.get(node, BEND) for row in rows for node in row})
-    place = {
-        node: (x[node], (number + 0.5) * PITCH) for number, row in enumerate(rows) for node in row
-    }
-    return Layout(
-        places={node: place[node] for node in before},
-        routes={ends: [place[node] for node in chain[1:-1]] for ends, chain in chains.items()},
-        width=max((x[n] + widths.get(n, BEND) / 2 for row in rows for n in row), default=0.0),
-        height=len(rows) * PITCH,
-    )
-
-
-def _ordered(rows: list, up: Mapping, down: Mapping) -> list:
-    """The order that sweeps come to, in which each node goes to the mean of its neighbours."""
-    for sweep in range(SWEEPS):
-        neighbours, numbers = (up, range(1, len(rows))) if sweep % 2 == 0 else (down, None)
-        for number in numbers or range(len(rows) - 2, -1, -1):
-            other = rows[number - 1 if neighbours is up else number + 1]
-            at = {node: k for k, node in enumerate(other)}
-            mean = {}
-            for k, node in enumerate(rows[number]):
-                near = [at[n] for n in neighbours.get(node, ()) if n in at]
-                mean[node] = sum(near) / len(near) if near else k
-            rows[number] = sorted(rows[number], key=mean.__getitem__)
-    return rows
-
-
-def _across(rows: list, up: Mapping, down: Mapping, widths: Mapping) -> dict:
-    """Draw each node to the mean of its neighbours, as far as the order and the widths permit."""
-    import numpy as np
-    from scipy.optimize import isotonic_regression
-
-    apart = {}  # of each row: how far each node is from the first if all stand close
-    x: dict[Hashable, float] = {}
-    for number, row in enumerate(rows):
-        steps = [(widths[a] + widths[b]) / 2 + GAP for a, b in pairwise(row)]
-        apart[number] = np.concatenate([[0.0], np.cumsum(steps)])
-        x |= dict(zip(row, apart[number] - apart[number][-1] / 2, strict=True))
-    for sweep in range(2 * SWEEPS):
-        order = range(len(rows)) if sweep % 2 == 0 else range(len(rows) - 1, -1, -1)
-        for number in order:
-            row = rows[number]
-            wanted = [
-                np.mean([x[n] for n in (*up.get(node, ()), *down.get(node, ()))] or [x[node]])
-                for node in row
-            ]
-            weights = [1.0 if widths[node] > BEND else 4.0 for node in row]  # long edges straight
-            fitted = isotonic_regression(np.array(wanted) - apart[number], weights=weights).x
-            x |= dict(zip(row, (fitted + apart[number]).tolist(), strict=True))
-    left = min((x[node] - widths[node] / 2 for row in rows for node in row), default=0.0)
-    return {node: value - left for node, value in x.items()}

@@ -20,16 +20,17 @@ _MARKERS = "os^Dv"
 def drift(curves):
     """Draw how far replicas are apart, step by step, beside what the noise predicts.
 
-    ``curves`` are (name, steps, measured, predicted), the last None or an array; each has a panel
-    with a scale of its own.
+    ``curves`` are (name, steps, measured, predicted), the last None or an array; each has a panel.
+    All share a logarithmic scale.
     """
-    axes = panels(len(curves), figsize=(9.5, 4.8))
+    axes = panels(len(curves), sharey=True, figsize=(9.5, 4.8))
     for i, (ax, (name, steps, measured, predicted)) in enumerate(zip(axes, curves, strict=True)):
         ax.plot(steps, measured, "-", marker="", color=colour(i), label=name)
         if predicted is not None:  # wide and beneath: where both agree, both are seen
             ax.plot(steps, predicted, "-", marker="", color=GREY, linewidth=4, zorder=1.5,
                     label="predicted" if i == len(curves) - 1 else None)  # fmt: skip
-        ax.set(xlabel="steps", ylim=(0, None))
+        ax.set(xlabel="steps", yscale="log")
+    few_decades(axes[0].yaxis)
     axes[0].figure.set_label("How far replicas are apart, measured and predicted")
     axes[0].set_ylabel("consensus distance Ξ")
     axes[0].figure.legend(loc="outside lower center", ncols=len(curves) + 1)
@@ -39,6 +40,7 @@ def drift(curves):
 def fastest(rows):
     """Draw seconds to a loss over H for each link, predicted (lines) and measured (markers).
 
+    The fastest H is the measured one, or the predicted one where not every H was measured.
     ``rows`` are dicts with ``rate`` (bit/s), ``H``, ``predicted`` and ``measured`` (s, or None).
     """
     from helpers.cluster.start.network import readable
@@ -54,7 +56,8 @@ def fastest(rows):
         if seen:
             ax.plot([row["H"] for row in seen], [row["measured"] for row in seen], _MARKERS[i % 5],
                     label=f"{readable(rate)}, measured", **look)  # fmt: skip
-        best = min(seen or mine, key=lambda row: row["measured"] or row["predicted"])
+        known = seen if len(seen) == len(mine) else mine
+        best = min(known, key=lambda row: row["predicted" if known is mine else "measured"])
         ax.plot(best["H"], best["measured"] or best["predicted"], "o", markersize=20,
                 markerfacecolor="none", color=BLACK)  # fmt: skip
     ax.plot([], [], "o", markersize=12, markerfacecolor="none", color=BLACK, label="the fastest H")
@@ -68,6 +71,24 @@ def fastest(rows):
     ax.figure.set_label(f"Seconds to the loss by how often replicas meet, predicted{known}")
     ax.set(xlabel="H, steps from one average to the next", ylabel="seconds to the loss")
     ax.figure.legend(loc="outside lower center", ncols=3)
+    return axes
+
+
+def by_time(links, target):
+    """Draw how the loss falls over time, a panel for each link, all on one scale.
+
+    ``links`` has for each link's name a dict: the curve's name, then its seconds and its losses.
+    """
+    axes = panels(len(links), sharex=True, sharey=True, figsize=(9.5, 4.4))
+    for ax, (link, curves) in zip(axes, links.items(), strict=True):
+        for i, (name, (seconds, losses)) in enumerate(curves.items()):
+            ax.plot(seconds, losses, _STYLES[i % 4], marker=_MARKERS[i % 5], markevery=[-1],
+                    markersize=10, color=colour(i), label=name)  # fmt: skip
+        ax.axhline(target, color=GREY, linestyle=":", zorder=1)
+        ax.set(xlabel="seconds", title=link)
+    axes[0].set(xlim=(0, None), ylim=(0, None), ylabel="loss on the test digits")
+    axes[0].figure.set_label("How the loss falls over time on each link, for each interval H")
+    axes[0].figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return axes
 
 

@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from helpers.plots.roofline_html import interactive
+from helpers.plots.roofline_sketches import groups, phases, reuse, waiting
 from helpers.plots.style import (
     BLUE,
     GREEN,
     GREY,
     ORANGE,
     VERMILION,
-    arrow,
     colour,
     ensure_axes,
-    ink,
     marker,
     note,
     panels,
@@ -34,7 +33,8 @@ if TYPE_CHECKING:
 PAPER = {"facecolor": "white", "edgecolor": "none", "pad": 1}  # under text that a line may cross
 
 __all__ = [
-    "bandwidths", "cache_step", "interactive", "latency", "misses", "phases", "reuse", "tiles"
+    "bandwidths", "cache_step", "groups", "interactive", "latency", "misses", "phases", "reuse",
+    "tiles", "waiting",
 ]  # fmt: skip
 
 
@@ -102,7 +102,7 @@ def _beside(middle: float, upright: Sequence[float]) -> float:
 
 
 def bandwidths(rows: Sequence[Mapping]) -> Axes:
-    """Draw read, copy and triad of each level, GB/s, with one thread and with the most.
+    """Draw each loop's bandwidth at each level, GB/s, with one thread and with the most.
 
     ``rows`` have ``level``, ``kind``, ``threads`` and ``rate`` in bytes/s.
     """
@@ -111,7 +111,7 @@ def bandwidths(rows: Sequence[Mapping]) -> Axes:
     ax.set(ylabel="GB/s", title="Bandwidth")
     levels = list(dict.fromkeys(row["level"] for row in rows))
     most = max((row["threads"] for row in rows), default=1)
-    for i, kind in enumerate(("read", "copy", "triad")):
+    for i, kind in enumerate(kinds := list(dict.fromkeys(row["kind"] for row in rows))):
         named = False
         for k, level in enumerate(levels):
             rates = {
@@ -119,7 +119,7 @@ def bandwidths(rows: Sequence[Mapping]) -> Axes:
                 for row in rows
                 if (row["level"], row["kind"]) == (level, kind) and row["threads"] in (1, most)
             }
-            x = k + 0.27 * (i - 1)
+            x = k + 0.22 * (i - (len(kinds) - 1) / 2)
             ax.plot([x] * len(rates), list(rates.values()), color=colour(i), marker="")
             for threads, rate in rates.items():
                 up = rate == max(rates.values())
@@ -143,7 +143,7 @@ def bandwidths(rows: Sequence[Mapping]) -> Axes:
     ax.set_xticks(range(len(levels)), levels)
     ax.set_xlim(-0.5, len(levels) - 0.5)
     ax.grid(axis="x", visible=False)
-    ax.legend(loc="upper right", ncols=3)
+    ax.legend(loc="upper right", ncols=len(kinds))
     return ax
 
 
@@ -167,117 +167,6 @@ def tiles(
     ax.set(xlabel="side of a tile, elements", ylabel="Gflop/s", xscale="log", ylim=(0, None))
     ax.set_xticks(sides, list(map(str, sides)))
     ax.set_xticks([], minor=True)
-    return ax
-
-
-def reuse(side: int, registers: tuple[int, int]) -> Sequence[Axes]:
-    """Draw which numbers of C = AB a block keeps in a cache, and a register tile in registers.
-
-    ``side`` is that of the block's tiles; ``registers`` has the rows and columns of a register
-    tile. Numbers are of fp32.
-    """
-    axes, (rows, columns) = panels(2, figsize=(10.5, 5.3)), registers
-    axes[0].figure.set_label(
-        "What stays close to the processor: a block's tiles in a cache, a register tile of C"
-    )
-    whole, third, wide = 24, 8, (24 - columns) / 2  # numbers along a matrix; where a tile begins
-    one = f"{4 * side**2 / 1024:.3g} KiB"
-    tile = (third, third, third, third)
-    _product(
-        axes[0], "A block: one tile of each matrix, in a cache", whole,
-        {"A": (*tile, f"{one}\nstays"), "B": (*tile, one), "C": (*tile, one)},
-        f"$t = {side}$, 4 bytes a number:\n4 · {side} · {side} = {one} a tile,\n"
-        f"{12 * side**2 / 1024:.3g} KiB for three.\n\nEach number serves\n{side} products.",
-    )  # fmt: skip
-    _product(
-        axes[1], "A register tile: a piece of C, in registers", whole,
-        {"A": (third, third, 1, rows, ""), "B": (wide, third, columns, 1, ""),
-         "C": (wide, third, columns, rows, f"{4 * rows * columns} bytes\nstay")},
-        f"In each step of $k$:\n{rows} numbers of A, {4 * rows} bytes,\n"
-        f"each serves {columns} products;\n{columns} numbers of B, {4 * columns} bytes,\n"
-        f"each serves {rows} products.",
-    )  # fmt: skip
-    cuts = np.array([third, 2 * third])
-    for x, y in ((0, 0), (1, 0), (1, 1)):  # the other tiles
-        left, low = _corner(whole, x, y)
-        axes[0].hlines(low + cuts, left, left + whole, color=GREY, linewidth=0.8)
-        axes[0].vlines(left + cuts, low, low + whole, color=GREY, linewidth=0.8)
-    _shade(axes[1], whole, (0, 0), (0, third, whole, rows), ORANGE, 0.35)
-    _shade(axes[1], whole, (1, 1), (wide, 0, columns, whole), GREEN, 0.35)
-    for y in (0, 1):  # B's and C's next tiles lie to the right
-        _next(axes[0], whole, (1, y), (2 * third, 1.5 * third), (5, 0))
-    _next(axes[1], whole, (0, 0), (third + 1, third + rows / 2), (5, 0))
-    _next(axes[1], whole, (1, 1), (whole / 2, third + 1), (0, 5))
-    return axes
-
-
-def _product(ax: Axes, title: str, whole: int, held: Mapping[str, tuple], words: str) -> None:
-    """Draw A left of C and B above C, what is held of each, and words where no matrix is."""
-    for (letter, (*part, said)), at, fill in zip(
-        held.items(), ((0, 0), (1, 1), (1, 0)), (ORANGE, GREEN, BLUE), strict=True
-    ):
-        _shade(ax, whole, at, (0, 0, whole, whole), "none")
-        x, y = _shade(ax, whole, at, part, fill)
-        ax.text(x, y, said, ha="center", va="center", fontsize=12, color=ink(fill))
-        left, low = _corner(whole, *at)
-        ax.text(left + whole - 1, low + 1, f"${letter}$", ha="right", va="bottom", fontsize=18)
-    end = _corner(whole, 1, 1)[0] + whole
-    ax.text(0, end, words, ha="left", va="top", linespacing=1.4)
-    ax.set_title(title, fontsize=14)
-    ax.set(xlim=(-0.5, end + 0.5), ylim=(-0.5, end + 0.5), aspect="equal")
-    ax.axis("off")
-
-
-def _corner(whole: int, right: int, up: int) -> tuple[int, int]:
-    """Return the lower left corner of one of the matrices."""
-    return right * (whole + 3), up * (whole + 3)
-
-
-def _shade(
-    ax: Axes, whole: int, at: tuple[int, int], part: Sequence[float], fill: str, alpha: float = 1
-) -> tuple[float, float]:
-    """Draw a part of a matrix (columns before, rows above, width, height); return its middle."""
-    from matplotlib.patches import Rectangle
-
-    (left, low), (before, above, wide, high) = _corner(whole, *at), part
-    x, y = left + before, low + whole - above - high
-    edge = GREY if fill == "none" else "white" if alpha == 1 else "none"  # or frames have gaps
-    ax.add_patch(Rectangle((x, y), wide, high, fc=fill, ec=edge, lw=1.5, alpha=alpha))
-    return x + wide / 2, y + high / 2
-
-
-def _next(
-    ax: Axes, whole: int, at: tuple[int, int], begin: tuple[float, float], way: tuple[int, int]
-) -> None:
-    """Draw an arrow from what is held of a matrix to what is held next, x and y downwards."""
-    left, low = _corner(whole, *at)
-    x, y = left + begin[0], low + whole - begin[1]
-    arrow(ax, (x, y), (x + way[0], y - way[1]), "black", width=2)
-
-
-def phases(width: int, tokens: int, requests: Sequence[int]) -> Axes:
-    """Draw the bytes that a transformer block moves in prefill, and in a step of decode.
-
-    ``width`` is that of the block, with 12 width² weights, and ``tokens`` are those of a prompt;
-    ``requests`` has the numbers of requests that decode a token at a time. Numbers are of fp32.
-    """
-    ax = ensure_axes(figsize=(9, 3.6))
-    ax.figure.set_label("Megabytes that prefill and decode move, and how many tokens share them")
-    weights, cache = 48 * width**2 / 1e6, 8 * tokens * width / 1e6
-    rows = [(f"prefill, {tokens} tokens", 1, tokens)]
-    rows += [(f"decode, B = {many}", many, many) for many in requests]
-    for y, (_, many, made) in enumerate(rows):
-        ax.barh(y, weights, color=BLUE, label=None if y else "weights")
-        left = weights + cache * np.arange(many)
-        label = None if y else "keys and values of one request"
-        ax.barh([y] * many, cache, left=left, color=ORANGE, edgecolor="white", label=label)
-        said = f"{(weights + many * cache) / made:.2g} MB a token"
-        note(ax, said, (weights + many * cache, y), (8, 0), ha="left", va="center")
-    ax.set(xlabel="MB moved in one step", xlim=(0, 1.3 * (weights + max(requests) * cache)))
-    ax.set_yticks(range(len(rows)), [name for name, _, _ in rows])
-    ax.invert_yaxis()
-    ax.grid(axis="y", visible=False)
-    ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2)
     return ax
 
 

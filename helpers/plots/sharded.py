@@ -7,8 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from helpers.plots import style
+from helpers.plots.web.page import embed
+from helpers.sharded.mesh import Layout
 
 if TYPE_CHECKING:
+    from IPython.display import HTML
     from matplotlib.axes import Axes
 
 PARTS = (
@@ -24,6 +27,58 @@ WORK = (
     ("pipeline", style.GREEN, ".."),
     ("data", style.PURPLE, "\\\\"),
 )
+TALK = {  # how a rank's card is framed, and what is written in it: two lines
+    "own": (style.BLACK, "", ("this rank", "")),
+    "tensor": (style.ORANGE, "", ("same blocks:", "add activations")),
+    "pipeline": (style.GREEN, "14 6", ("other blocks:", "pass activations")),
+    "data": (style.PURPLE, "3 5", ("same part:", "average gradients")),
+}
+
+
+def mesh(layout: Layout, rank: int = 0, blocks: int = 4, parts: int = 4) -> HTML:
+    """Return a picture to click: what each rank keeps in each layout, and whom it exchanges with.
+
+    ``layout`` and ``rank`` are shown first; ``blocks`` and ``parts`` of a matrix can be cut.
+    """
+    n = layout.ranks
+    sizes = [(p, t) for p in range(1, blocks + 1) for t in range(1, parts + 1)]
+    sizes = [(p, t) for p, t in sizes if n % (p * t) == blocks % p == parts % t == 0]
+    layouts = sorted((Layout(n // (p * t), p, t) for p, t in sizes), key=lambda one: -one.data)
+    kinds = {name: {"colour": colour, "dash": dash, "words": words}
+             for name, (colour, dash, words) in TALK.items()}  # fmt: skip
+    data = {
+        "layouts": {str(one): [_card(one, r, blocks, parts) for r in range(n)] for one in layouts},
+        "layout": str(layout),
+        "rank": rank,
+        "blocks": blocks,
+        "parts": parts,
+        "kept": style.SKY,
+        "kinds": kinds,
+    }
+    return embed("mesh", data)
+
+
+def _card(layout: Layout, rank: int, blocks: int, parts: int) -> dict[str, Any]:
+    """What a rank keeps, its partners by axis, and both as a sentence."""
+    place, p, t = layout.place(rank), layout.pipeline, layout.tensor
+    partners: dict[int, str] = {}
+    said = [f"Rank {rank} keeps {f'1/{p * t} of' if p * t > 1 else 'all of'} the model."]
+    for axis, (_, _, (_, verb)) in list(TALK.items())[1:]:
+        (group,) = (group for group in layout.groups(axis) if rank in group)
+        others = [other for other in group if other != rank]
+        if axis == "pipeline":  # a stage sends to its neighbours alone
+            others = [o for o in others if abs(layout.place(o)[axis] - place[axis]) == 1]
+        partners |= dict.fromkeys(others, axis)
+        if others:
+            *most, last = map(str, others)
+            named = f"ranks {', '.join(most)} and {last}" if most else f"rank {last}"
+            said.append(f"With {named}: {verb}.")
+    return {
+        "rows": [place["pipeline"] * blocks // p, (place["pipeline"] + 1) * blocks // p],
+        "columns": [place["tensor"] * parts // t, (place["tensor"] + 1) * parts // t],
+        "partners": partners,
+        "said": " ".join(said),
+    }
 
 
 def stage_bytes(formula: Sequence[Mapping[str, float]]) -> Axes:
@@ -114,10 +169,13 @@ def scores(pieces: Mapping[str, Sequence[int]], positions: int) -> Sequence[Axes
     return axes
 
 
-def steps(plans: Sequence[Any], measured: Sequence[float] | None = None) -> Axes:
-    """Draw what a predicted step is made of, and the seconds that were measured."""
+def steps(plans: Sequence[Any], micro: Sequence[int], measured: Sequence[float]) -> Axes:
+    """Draw what a predicted step of each plan is made of, and the seconds that were measured.
+
+    ``micro`` are numbers of micro-batches; a ``measured`` of NaN is not drawn.
+    """
     ax = style.ensure_axes(figsize=(10, 1.4 + 0.5 * len(plans)))
-    longest = 1e3 * max(measured or [0.0])
+    longest = 1e3 * max(seconds for seconds in measured if seconds == seconds)
     for row, plan in enumerate(plans):
         left = 0.0
         for name, colour, hatch in WORK:
@@ -126,14 +184,14 @@ def steps(plans: Sequence[Any], measured: Sequence[float] | None = None) -> Axes
                     label=name if row == 0 else None)  # fmt: skip
             left += width
         longest = max(longest, left)
-    if measured is not None:
-        ax.plot([1e3 * t for t in measured], range(len(measured)), "D", color=style.BLACK,
-                linestyle="none", markersize=9, markeredgecolor="white", markeredgewidth=1.5,
-                label="measured")  # fmt: skip
-    ax.set_yticks(range(len(plans)), [str(plan.layout) for plan in plans])
+    ax.plot([1e3 * t for t in measured], range(len(measured)), "D", color=style.BLACK,
+            linestyle="none", markersize=9, markeredgecolor="white", markeredgewidth=1.5,
+            label="measured")  # fmt: skip
+    names = [f"{plan.layout}, m = {m}" for plan, m in zip(plans, micro, strict=True)]
+    ax.set_yticks(range(len(plans)), names)
     ax.set_ylim(len(plans) - 0.5, -0.5)
     ax.figure.set_label("A step of each layout: predicted parts, and measured")
-    ax.set(xlabel="time of a step [ms]", ylabel="data × pipeline × tensor")
+    ax.set_xlabel("time of a step [ms]")
     ax.set_xlim(0, 1.05 * longest)
     ax.grid(visible=False, axis="y")
     ax.legend(ncols=6, loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=12)
@@ -169,4 +227,38 @@ def pair(ranks: int) -> Axes:
         left += width + 1.5
     ax.set(xlim=(-0.5, left - 1), ylim=(-3.3, 4), aspect="equal")
     ax.axis("off")
+    return ax
+
+
+def turns(ranks: int) -> Axes:
+    """Draw whose keys and values each rank has at each step of a ring, and which it merges."""
+    from matplotlib.patches import Rectangle
+
+    ax = style.ensure_axes(figsize=(11, 1.15 * ranks + 0.6))
+    ax.figure.set_label("Whose keys and values each rank holds at each step of ring attention")
+    for rank in range(ranks):
+        for step in range(ranks):
+            owner = (rank - step) % ranks
+            seen = owner <= rank
+            fill, line = (RANKS[owner], "-") if seen else ("white", "--")
+            box = Rectangle((step, rank), 0.68, 0.62, facecolor=fill, linewidth=2.5)
+            box.set(edgecolor=RANKS[owner], linestyle=line)
+            ax.add_patch(box)
+            said = f"$K_{owner}, V_{owner}$\n" + ("merge" if seen else "skip")
+            ax.text(step + 0.34, rank + 0.31, said, ha="center", va="center", fontsize=14,
+                    color=style.ink(RANKS[owner]) if seen else style.BLACK)  # fmt: skip
+            if step == ranks - 1:
+                continue
+            last = rank == ranks - 1  # its arrow leaves below, and comes in above rank 0
+            end = (step + 0.84, rank + 0.85) if last else (step + 0.97, rank + 1.2)
+            style.arrow(ax, (step + 0.71, rank + 0.45), end)
+            if last:
+                style.arrow(ax, (step + 0.84, -0.23), (step + 0.97, 0.2))
+    ax.set_yticks([rank + 0.31 for rank in range(ranks)], [f"rank {r}" for r in range(ranks)])
+    ax.set_xticks([step + 0.34 for step in range(ranks)], [f"step {s}" for s in range(ranks)])
+    ax.set(xlim=(-0.05, ranks - 0.3), ylim=(ranks - 0.1, -0.3))
+    ax.xaxis.tick_top()
+    ax.tick_params(length=0, labelsize=14)
+    ax.spines[:].set_visible(False)
+    ax.grid(visible=False)
     return ax

@@ -48,3 +48,9 @@ def gru_step(x: Tensor, h: Tensor, W: Tensor, U: Tensor, b: Tensor, c: Tensor) -
     update = torch.sigmoid(i_z + s_z)
     candidate = torch.tanh(i_n + reset * memory)
     return GRUStep(reset, update, memory, candidate, (1 - update) * candidate + update * h)
+
+
+def join(first: tuple[Tensor, Tensor], then: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    """Return the pair (q, d) of one step h → q ∘ h + d that does what ``first`` and ``then`` do."""
+    (q1, d1), (q2, d2) = first, then
+    return q2 * q1, q2 * d1 + d2

@@ -1,9 +1,9 @@
 """Kernels to place under the roofline, with their operations and bytes counted by hand.
 
 Each builder returns (name, call, flops, bytes, threads), as ``place(*builder())`` takes it. Bytes:
-inputs read once, outputs written once, fp32 unless stated. Threads: as many as the machine has for
-what is written in C (one where the compiler has no OpenMP), as many as torch was given for torch,
-one for NumPy.
+inputs read once, outputs written once, fp32 unless stated. Arrays are of ``n`` numbers, or together
+larger than the caches. Threads: as many as the machine has for what is written in C (one where the
+compiler has no OpenMP), as many as torch was given for torch, one for NumPy.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 
 from helpers import native
 from helpers.machine import usable_cores
+from helpers.roofline.system import reported_caches
 
 ELEMENTWISE = r"""
 #include <math.h>
@@ -66,42 +67,55 @@ def _elementwise():
     return made
 
 
+def _beyond_caches(arrays: int) -> int:
+    """Return how long so many arrays must be so that memory, and not a cache, limits the loop."""
+    last = max((one.size for one in reported_caches()), default=0)
+    size = min(max(128 << 20, 2 * last), 512 << 20)  # bytes; a server may report 300 MiB of cache
+    return size // (4 * arrays) // 1024 * 1024
+
+
 def _arrays(n: int, count: int) -> list[np.ndarray]:
     rng = np.random.default_rng(0)
-    return [rng.random(n, dtype=np.float32) - np.float32(0.5) for _ in range(count)]
+    # A million numbers, repeated: drawing more would take longer than the kernels.
+    few = min(n, 1 << 20)
+    return [np.resize(rng.random(few, dtype=np.float32) - np.float32(0.5), n) for _ in range(count)]
 
 
-def _in_c(name: str, n: int, scalars: tuple[float, ...], arrays: int, flops: int, moved: int):
+def _in_c(
+    name: str, n: int | None, scalars: tuple[float, ...], arrays: int, flops: int, moved: int
+):
     """Return a loop of ELEMENTWISE over arrays of n numbers; operations and bytes: of a number."""
+    n = n or _beyond_caches(min(arrays, 4))  # passes and fused: of one length
     held, call = _arrays(n, arrays), getattr(_elementwise(), name)
     given = n, *scalars, *(array.ctypes.data for array in held)
     return name, lambda: call(*given) or held, flops * n, moved * n, c_threads()
 
 
-def dot(n: int = 1 << 24):
+def dot(n: int | None = None):
     """Σ x·y: 2 operations for 8 bytes."""
     return _in_c("dot", n, (), 2, flops=2, moved=8)
 
 
-def axpy(n: int = 1 << 24):
+def axpy(n: int | None = None):
     """y ← y + s·x: 2 operations for 12 bytes."""
     return _in_c("axpy", n, (1e-9,), 2, flops=2, moved=12)
 
 
-def unfused(n: int = 1 << 23):
+def unfused(n: int | None = None):
     """max(s·x + z, 0)·w in NumPy: four passes, three temporaries (counted: what they move)."""
+    n = n or _beyond_caches(4)
     x, z, w = _arrays(n, 3)
     zero, s = np.float32(0), np.float32(2)
     # s·x: 8 bytes; + z: 12; max: 8; · w: 12
     return "unfused", lambda: np.maximum(s * x + z, zero) * w, 4 * n, 40 * n, 1
 
 
-def fused(n: int = 1 << 23):
+def fused(n: int | None = None):
     """The same in one pass: three arrays read, one written."""
     return _in_c("fused", n, (2.0,), 4, flops=4, moved=16)
 
 
-def passes(n: int = 1 << 23):
+def passes(n: int | None = None):
     """Four passes in C with one array between them: what fusing saves, with the same threads."""
     return _in_c("passes", n, (2.0,), 5, flops=4, moved=40)
 

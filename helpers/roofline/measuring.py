@@ -21,7 +21,6 @@ from helpers.roofline.curves import (
 )
 from helpers.roofline.system import instruction_sets, reported_caches
 
-KINDS = ("read", "copy", "triad")
 HURRY = 30.0  # seconds: from here on, on a busy machine, few and short samples
 LIMIT = 55.0  # seconds for the whole: what is not measured by then is left out and named
 
@@ -34,7 +33,7 @@ def measure(threads: list[int], progress: bool, quick: bool) -> dict:
     count = max(2, len(reported) + 1) if reported else 4
     cores = usable_cores()
     jobs = len(sizes) + 2 + len(instruction_sets()) * 2 * len(threads)
-    jobs += len(KINDS) * count * len(threads) + 1
+    jobs += len(probes.KINDS) * count * len(threads) + 1
     session = _Session(cores, _Bar(jobs, progress), quick)
     frequency = max(session.run("frequency", probes.frequency))
     peaks = _peaks(session, threads)
@@ -156,7 +155,7 @@ def _bandwidths(
         level = f"L{number}" if high else "memory"
         for n in threads:
             size = _working_set(low if high else max(low, largest / 2), high, n)
-            for kind in KINDS:
+            for kind in probes.KINDS:
                 named = {"level": level, "kind": kind, "threads": n, "bytes": size}
                 if made := _bandwidth(session, named):
                     bandwidths.append(made)

@@ -48,6 +48,17 @@ void triad(double *restrict y, const double *restrict x, const double *restrict 
         }
 }
 
+// In place: no line is fetched only to be written, as it is for copy and triad.
+void update(double *restrict y, const double *restrict x, double s, int64_t count, int64_t rounds,
+            int32_t threads) {
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
+    for (int32_t t = 0; t < threads; t++)
+        for (int64_t r = 0; r < rounds; r++) {
+            for (int64_t i = t * count; i < (t + 1) * count; i++) y[i] += s * x[i];
+            ONCE_MORE;
+        }
+}
+
 // Link `count` slots, `stride` bytes apart, into one random cycle (Sattolo 1986): no prefetcher
 // guesses it, and each slot is visited once a round. With `second` > 0 each visit goes on to the
 // word `second` bytes further before it leaves: a hit while that word is in the same line.

@@ -15,6 +15,7 @@ from helpers.roofline.system import InstructionSet, instruction_sets
 
 HERE = Path(__file__).parent
 WITHOUT_NATIVE = ("-O3", "-fPIC", "-shared", "-ffp-contract=fast")
+KINDS = {"read": (1, 1), "copy": (2, 2), "triad": (3, 3), "update": (2, 3)}  # arrays, accesses
 PAGE = 1 << 21  # bytes: a huge page, so that address translation costs as little as it can
 
 
@@ -42,6 +43,7 @@ def _memory():
     made.read_sum.argtypes, made.read_sum.restype = (p, c_int64, c_int64, c_int32), c_double
     made.copy.argtypes = (p, p, c_int64, c_int64, c_int32)
     made.triad.argtypes = (p, p, p, c_double, c_int64, c_int64, c_int32)
+    made.update.argtypes = (p, p, c_double, c_int64, c_int64, c_int32)
     made.link_cycle.argtypes = (p, c_int64, c_int64, c_int64, c_uint64)
     made.chase.argtypes, made.chase.restype = (p, c_int64), c_void_p
     made.count_cycles.argtypes, made.count_cycles.restype = (c_int64, c_uint64), c_uint64
@@ -108,19 +110,19 @@ def frequency(**timing) -> list[float]:
 
 
 def bandwidth(kind: str, working_set: int, threads: int = 1, **timing) -> list[float]:
-    """Measure "read", "copy" or "triad" over ``working_set`` bytes a thread, in bytes/s (samples).
+    """Measure one of ``KINDS`` over ``working_set`` bytes a thread, in bytes/s (samples).
 
-    Bytes are counted as the program asks for them, as STREAM does (McCalpin 1995): copy 16 and
-    triad 24 a double. The line that a store fetches first (write-allocate) is *not* counted; where
-    the processor does fetch it, memory moves 24 and 32.
+    Bytes are counted as the program asks for them, as STREAM does (McCalpin 1995): copy 16, triad
+    24 a double, and so update, y ← y + s·x. The line that a store fetches first (write-allocate) is
+    *not* counted; where the processor does fetch it, copy and triad move 24 and 32.
     Raises ValueError for another kind, or a working set below 4 KiB.
     """
-    arrays = {"read": 1, "copy": 2, "triad": 3}.get(kind)
-    if arrays is None or working_set < 4096:
+    if kind not in KINDS or working_set < 4096:
         raise ValueError(
-            "bandwidth expects kind read, copy or triad and at least 4096 bytes; got "
+            f"bandwidth expects a kind of {', '.join(KINDS)} and at least 4096 bytes; got "
             f"kind={kind!r}, working_set={working_set}"
         )
+    arrays, accesses = KINDS[kind]
     count = working_set // (8 * arrays) // 128 * 128  # doubles a thread in each array
     held = [aligned(8 * count * threads, touch=1.0) for _ in range(arrays)]
     at, library = [array.ctypes.data for array in held], _memory()
@@ -128,8 +130,10 @@ def bandwidth(kind: str, working_set: int, threads: int = 1, **timing) -> list[f
         "read": lambda k: library.read_sum(at[0], count, k, threads),
         "copy": lambda k: library.copy(at[0], at[1], count, k, threads),
         "triad": lambda k: library.triad(at[0], at[1], at[2], 3.0, count, k, threads),
+        # so small a factor that the sum stays finite
+        "update": lambda k: library.update(at[0], at[1], 1e-9, count, k, threads),
     }
-    return samples_of(runs[kind], 8 * count * arrays * threads, threads=threads, **timing)
+    return samples_of(runs[kind], 8 * count * accesses * threads, threads=threads, **timing)
 
 
 def latency(working_set: int, stride: int = 64, second: int = 0, **timing) -> list[float]:

@@ -140,6 +140,26 @@ def predict(config: Config, layout: Layout, machine: Machine, batch: int, micro:
     )
 
 
+def least(config: Config, layout: Layout, machine: Machine, batch: int, micro: int = 1) -> float:
+    """Return the seconds of a step in which all that can overlap does, in the same units.
+
+    :func:`predict` counts more for a pipeline: it takes the slowest stage's time for every stage;
+    no message between stages travels while its sender computes the next micro-batch; and gradients
+    wait until all stages are done, although the last stage has its own before the first.
+    """
+    plan = predict(config, layout, machine, batch, micro)
+    d, p, t = layout.data, layout.pipeline, layout.tensor
+    rows = batch // (d * micro)
+    work = [3 * flops(config, pieces, rows, config.context) / t / machine.speed
+            for pieces in stage_pieces(config, p)]  # fmt: skip
+    uneven = p * max(work) - sum(work)
+    # from the end of the last stage's backward pass to the end of the first stage's
+    early = sum(work[:-1]) * 2 / 3 + (p - 1) * (plan.tensor + plan.pipeline) / micro / 2
+    shared = bool(groups_per_link(layout, "data", machine.places))
+    gradients = min(early, plan.data * (p - 1) / p) if shared else 0.0  # the first stage's are last
+    return plan.seconds - uneven - plan.pipeline - gradients
+
+
 def plans(
     config: Config, machine: Machine, batch: int, micro: Sequence[int] = (1, 2, 4)
 ) -> list[tuple[Plan, int]]:

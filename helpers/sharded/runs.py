@@ -161,6 +161,22 @@ def train(
     return losses
 
 
+def alone(config: Config, tokens: np.ndarray, steps: int, batch: int) -> list[float]:
+    """Train as :func:`train` does in float64, in this one process; return the losses."""
+    from helpers.datasets.characters import batch as draw
+
+    model = transformer(config, dtype=torch.float64)
+    optimizer, losses = torch.optim.Adam(model.parameters(), lr=1e-3), []
+    for step in range(steps):
+        x, y = map(torch.from_numpy, draw(tokens, batch, config.context, 0, step))
+        optimizer.zero_grad()
+        value = loss(model(x), y)
+        value.backward()
+        optimizer.step()
+        losses.append(value.item())
+    return losses
+
+
 def timed(
     config: Config, layout: Layout, batch: int, micro: int, speed: float, steps: int = 3
 ) -> tuple[float, int, int]:

@@ -127,13 +127,13 @@ comm.allreduce(x)  # the sum over all ranks, on each of them
 cluster.run(lambda: x + 1)
 
 # %% [markdown]
-# ### Exercise 2: an answer on every rank
+# ### Exercise 2: a share on every rank
 #
-# *Difficulty ●○○, 2 minutes.* On every rank, make a variable `mine` that holds the square of the rank's number.
+# *Difficulty ●○○, 3 minutes.* Every rank has a value, the square of the rank's number. On every rank, compute its share `mine`: its value divided by the sum of all ranks' values.
 #
 # <details><summary>Hint</summary>
 #
-# The cell runs on all ranks, and `rank` differs. One line is enough.
+# One line is enough. `comm.allreduce` gave every rank a sum of `x`. Of what do you need the sum?
 #
 # </details>
 
@@ -141,7 +141,7 @@ cluster.run(lambda: x + 1)
 # %%ranks
 mine = None
 # BEGIN SOLUTION
-mine = rank**2
+mine = rank**2 / comm.allreduce(rank**2)
 # END SOLUTION
 
 # %% check="squares" points=1
@@ -264,7 +264,7 @@ guess["one process ÷ four ranks that share its work"] = ...
 # %% [markdown]
 # ### Exercise 4: share the work
 #
-# *Difficulty ●○○, 5 minutes.* Four ranks share ten items of work: how many does each do? Return the list of these numbers, for any `items` and `ranks`. Shares may differ by one item at most. Most parallel programs have such a function, and mistakes hide in the remainder.
+# *Difficulty ●○○, 5 minutes.* Four ranks share ten items of work: how many does each do? Return the list of these numbers, for any `items` and `ranks`. Shares may differ by one item at most.
 #
 # <details><summary>Hint</summary>
 #
@@ -301,7 +301,7 @@ if check.shares.passed(shares):
     guess.answer("one process ÷ four ranks that share its work", single / seconds(shared))
 
 # %% [markdown]
-# By your bound of Exercise 3, four ranks with a quarter each are at most four times as fast as one process, and on two cores at most twice. Other programs and a late start make the measured number smaller. Ranks beyond the number of cores gain no time. The course often starts more anyway: any machine can show who sends what to whom. Three things make ranks slower than the bound: a late start, unequal shares, and messages. The next notebook measures messages.
+# By your bound of Exercise 3, four ranks with a quarter each are at most four times as fast as one process, and on two cores at most twice. Ranks beyond the number of cores gain no time. The course often starts more anyway: any machine can show who sends what to whom. Other programs, a late start, unequal shares, and messages make ranks slower than the bound. The next notebook measures messages.
 
 # %% [markdown]
 # ## How the course works

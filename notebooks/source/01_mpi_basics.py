@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 import matplotlib.pyplot as plt
 import numpy as np
-from IPython.display import Code, Markdown
+from IPython.display import Code
 
 from helpers import claims
 from helpers.cluster import Cluster
 from helpers.exercises import mpi_basics as check
 from helpers.exercises.predictions import Predictions
 from helpers.machine import usable_cores
-from helpers.plots import style
+from helpers.plots import messages, style
 from helpers.plots.timeline import timeline
 from helpers.plots.timeline_html import timeline_html
 from helpers.timing import Others
@@ -56,7 +56,6 @@ else:
         comm.send(number + 1, dest=rank + 1)
 
 # %%
-arrived_last = cluster.run(lambda: number if rank else None)[-1]
 timeline_html(first)
 
 # %% [markdown]
@@ -69,7 +68,7 @@ timeline_html(first)
 # - build broadcast, scatter, gather, reduce, allgather and allreduce from sends and receives;
 # - predict how long a message takes, and how much time more ranks save.
 #
-# **You need** notebook [00](00_start_here.ipynb) and some NumPy. *Time:* 150 minutes: three lessons of 44, 46 and 24, *What breaks* 11, and a project of 25 minutes. Each lesson and *What breaks* need only the set-up; the last table needs lessons 1 and 2. *Cores:* any number; one core shows no speed-up in lesson 3. *GPU:* none.
+# **You need** notebook [00](00_start_here.ipynb) and some NumPy. *Time:* 150 minutes: three lessons of 44, 46 and 24, *What breaks* 11, and a project of 25 minutes. Each lesson and *What breaks* need only the set-up. *Cores:* any number; one core shows no speed-up in lesson 3. *GPU:* none.
 #
 # | symbol | meaning |
 # |---|---|
@@ -84,11 +83,11 @@ timeline_html(first)
 # %% [markdown]
 # ## Lesson 1. Your send has returned: has the message arrived?
 #
-# *44 minutes.* A program calls `send`, and the call returns. Does the receiver have the message now? What happens if nobody receives?
+# *44 minutes.* A program calls `send`, and the call returns. Does the receiver have the message now?
 #
 # ### One program, many processes
 #
-# All ranks run **the same program**. They differ only in `rank`, a rank's own number; `size` is the number of ranks. Both come from a [communicator](glossary.md#communicator), a group of ranks that can send messages to each other. `comm` is the communicator of all ranks, `MPI.COMM_WORLD`.
+# All ranks run **the same program**. They differ only in `rank`, a rank's own number; `size` is the number of ranks. Both come from a [communicator](glossary.md#communicator), a group of ranks that can send messages to each other. `comm`, MPI's `COMM_WORLD`, has all ranks.
 #
 # > **Predict.** Below, only rank 0 gives `x` another value. What is `x` on rank 3? Type your prediction (text in quotes) in place of the dots.
 
@@ -120,11 +119,11 @@ print(script)
 print(run_script(script, n=4))
 
 # %% [markdown]
-# The order of these lines may change from run to run; `%%ranks` sorts its output by rank.
+# These lines may change their order from run to run; `%%ranks` sorts them by rank.
 #
 # ### Send and receive
 #
-# `comm.send(value, dest=1)` sends any Python object; `pickle` turns it into bytes. `comm.recv(source=0)` waits for a message from rank 0 and returns the object. The upper-case calls `Send` and `Recv` transfer a NumPy array's memory without pickling. The receiver provides an array of the right size, and MPI writes the bytes into it.
+# `comm.send(value, dest=1)` turns any Python object into bytes by `pickle` and sends them. `comm.recv(source=0)` waits for a message from rank 0 and returns the object. The upper-case calls `Send` and `Recv` transfer a NumPy array's memory without pickling. MPI writes the bytes into an array of the right size, which the receiver provides.
 
 # %%
 # %%ranks
@@ -140,15 +139,15 @@ elif rank == 1:
     print("an array: ", box)
 
 # %% [markdown]
-# A message carries a [tag](glossary.md#tag), a number that you may choose; a receive with a tag takes only messages with that tag. Two messages from one sender with one tag never overtake each other, so the object came first. Messages from different senders may come in any order. `source=MPI.ANY_SOURCE` takes whichever comes first.
+# A message carries a [tag](glossary.md#tag), a number that you may choose; a receive with a tag takes only messages with that tag. Two messages from one sender with one tag never overtake each other, so the object came first. Messages from different senders may come in any order: `source=MPI.ANY_SOURCE` takes whichever comes first.
 #
 # ### Exercise 1: your first message
 #
-# *Difficulty ●○○, 7 minutes.* Send rank 0's `value`, any Python object (even 0), to the *last* rank of `comm`, in one message. The last rank returns it; all other ranks return `None`. If `comm` has a single rank, that rank sends nothing and returns its value. The check tries communicators of several sizes, so use `comm.Get_rank()` and `comm.Get_size()`.
+# *Difficulty ●○○, 7 minutes.* Send rank 0's `value`, any Python object (even 0), to the *last* rank of `comm`, in one message. The last rank returns it; all other ranks return `None`. If `comm` has a single rank, that rank sends nothing and returns its value. Use `comm.Get_rank()` and `comm.Get_size()`: the check tries communicators of several sizes.
 #
 # <details><summary>Hint</summary>
 #
-# Three cases: I am alone; I am rank 0; I am the last. What do all the others do?
+# Three cases: I am alone; I am rank 0; I am the last.
 #
 # </details>
 
@@ -214,9 +213,9 @@ ax.figure.set_label("Send of 8 B, Send of 4 MB and Isend of 4 MB to a rank that 
 plt.show()
 
 # %% [markdown] claims="01-send-waits 01-isend-returns"
-# `Send` of 8 B returned long before rank 1 received: the library copied the bytes. This is an **[eager](glossary.md#eager)** send. `Send` of 4 MB waited (hatched) until rank 1 called `Recv`, and only then moved the bytes. This is a **[rendezvous](glossary.md#rendezvous)**. `Isend` of 4 MB returned at once, and `Wait` waited.
+# `Send` of 8 B returned long before rank 1 received: the library copied the bytes (an **[eager](glossary.md#eager)** send). `Send` of 4 MB waited (hatched) until rank 1 called `Recv`, and only then moved the bytes (a **[rendezvous](glossary.md#rendezvous)**). `Isend` of 4 MB returned at once, and `Wait` waited.
 #
-# Eight recorded runs of each size agree. The *effect* is the second column ÷ the third; in brackets is its 95 % interval, from which the [verdict](glossary.md#verdict) follows. *Equal*: the whole interval lies between 1/1.25 and 1.25.
+# Eight recorded runs of each size agree. The *effect* is the second column ÷ the third, with its 95 % interval, from which the [verdict](glossary.md#verdict) follows. *Equal*: the whole interval lies between 1/1.25 and 1.25.
 
 # %%
 for name in ("01-send-waits", "01-isend-returns"):
@@ -227,7 +226,7 @@ for name in ("01-send-waits", "01-isend-returns"):
 #
 # ### Where does eager end?
 #
-# The MPI standard leaves this to the library, so we measure it. The receiver comes 15 ms late. From which size on does `Send` wait?
+# The MPI standard leaves this to the library, so we measure it. The receiver comes 15 ms late:
 
 
 # %%
@@ -251,20 +250,11 @@ late_sends = [[send_seconds(nbytes) for _ in range(5)] for nbytes in late_sizes]
 # %%
 asked, found = cluster.run(lambda: (late_sizes, late_sends))[0]
 found = np.median(found, axis=1)  # of five: other programs may disturb some
-waited = [nbytes for nbytes, t in zip(asked, found, strict=True) if t > 0.003]
-eager = [nbytes for nbytes in asked if nbytes < min(waited)]
-figure, ax = plt.subplots()
-figure.set_label("How long Send takes: it jumps where eager ends")
-ax.loglog(asked, 1e3 * found, marker="o")
-ax.axhline(15, color=style.GREY, linestyle="--", label="the receiver comes")
-ax.axvspan(max(eager), min(waited), color=style.SKY, alpha=0.4, label="eager ends in this range")
-ax.set(xlabel="size of the message [bytes]", ylabel="Send returns after [ms]")
-ax.set_title(f"Eager up to {max(eager)} B, rendezvous from {min(waited)} B")
-ax.legend()
+messages.end_of_eager(asked, found, late=0.015)
 plt.show()
 
 # %% [markdown]
-# Left of the band `Send` returns at once; right of it, `Send` waits the whole 15 ms.
+# Left of the band `Send` returns at once; right of it, `Send` waits for the receiver, 15 ms.
 #
 # ### Exercise 2: which statements hold?
 #
@@ -313,7 +303,7 @@ guess.answer("rank 0 waits for rank", P.ranks - 1)
 # %% [markdown]
 # Every rank receives before it sends, so no rank ever sends. Follow the column *waits for* from rank 0: 3, 2, 1, and again 0, a circle.
 #
-# Ranks that wait for each other so that none can go on are in a [deadlock](glossary.md#deadlock). Outside the notebook such a program hangs. To find the fault, ask in which call each rank waits, and for which rank.
+# Ranks that wait for each other so that none can go on are in a [deadlock](glossary.md#deadlock). To find the fault, ask in which call each rank waits, and for which rank.
 #
 # There are three cures. *Order*: even ranks send first, odd ranks receive first. *Both at once*: `sendrecv` sends and receives in one call. *Requests*: start the send or the receive without blocking. Here is `Sendrecv`, with arrays of 8 MB:
 
@@ -336,7 +326,7 @@ plt.show()
 print(f"messages: {len(ring.messages)}, steps: {ring.steps()}")
 
 # %% [markdown]
-# All messages travel in one step: no rank has to finish its send before it receives. A `Sendrecv` is hatched until the rank that it *receives from* has made its call. An arrow ends when the receiving call returns; the sender may return earlier.
+# All messages travel in one step: no rank has to finish its send before it receives. A `Sendrecv` is hatched until the rank that it *receives from* has made its call.
 #
 # ### Exercise 3: shift around the ring
 #
@@ -370,15 +360,15 @@ check.shift(shift, cluster=cluster)
 # %% [markdown]
 # ## Lesson 2. How do all ranks get a result, and what does that cost?
 #
-# *46 minutes.* In training, every rank needs the sum of arrays that all ranks computed. Which messages bring the sum to all ranks, in how many steps? How long does one message take?
+# *46 minutes.* In training, every rank needs the sum of arrays that all ranks computed. Which messages bring every rank the sum, and in how many steps? How long does one message take?
 #
 # ### Six collectives by hand
 #
-# A [collective](glossary.md#collective) is a pattern of messages so common that MPI has a call for it. *All* ranks of the communicator must make that call. The *root* is the one rank that sends to all others or receives from all others.
+# A [collective](glossary.md#collective) is a pattern of messages for which MPI has a call. *All* ranks of the communicator must make that call. The *root* is the one rank that sends to all others or receives from all others.
 #
 # - **Broadcast**: the root sends every rank the same value. **Scatter**: it sends each rank a value of its own.
 # - **Gather**: the root gets all values as a list. **Reduce**: it gets them combined by `MPI.SUM`, `MPI.MAX` or another operation.
-# - **Allgather**: every rank gets that list. **Allreduce**: every rank gets the combined value.
+# - **Allgather**: every rank gets the list of all values. **Allreduce**: every rank gets the combined value.
 
 
 # %%
@@ -430,12 +420,12 @@ def allreduce(value):
 
 # %%
 # %%ranks
-mine, one_each, total = rank + 1, [0, 10, 20, 30], reduce(rank + 1)
+mine, one_each = rank + 1, [0, 10, 20, 30]
 pairs = {
     "broadcast": (broadcast(mine), comm.bcast(mine)),
     "scatter": (scatter(one_each), comm.scatter(one_each)),
     "gather": (gather(mine), comm.gather(mine)),
-    "reduce": (total, comm.reduce(mine, op=MPI.SUM)),
+    "reduce": (reduce(mine), comm.reduce(mine, op=MPI.SUM)),
     "allgather": (allgather(mine), comm.allgather(mine)),
     "allreduce": (allreduce(mine), comm.allreduce(mine)),
 }
@@ -448,23 +438,11 @@ for name, (ours, mpi) in pairs.items():
 # %%
 gave = cluster.run(lambda: mine)
 got = cluster.run(lambda: {name: ours for name, (ours, _) in pairs.items()})
-figure, axes = plt.subplots(2, 3, figsize=(10, 5))
-figure.set_label("What each rank gives to a collective, and what it gets (root: rank 0)")
-for ax, name in zip(axes.flat, got[0], strict=True):
-    sources = range(1) if name in ("broadcast", "scatter") else range(P.ranks)
-    targets = range(1) if name in ("gather", "reduce") else range(P.ranks)
-    for one in range(P.ranks):
-        given = [0, 10, 20, 30] if name == "scatter" else gave[one]
-        ax.text(-0.1, one, given if one in sources else "", ha="right", va="center")
-        ax.text(1.1, one, got[one][name], va="center")
-        for other in targets if one in sources else ():
-            style.arrow(ax, (0, one), (1, other))
-    ax.set(title=name, xlim=(-1.2, 2.2), ylim=(P.ranks - 0.5, -0.5))
-    ax.axis("off")
+messages.collectives(gave, got, listed=[0, 10, 20, 30])
 plt.show()
 
 # %% [markdown]
-# Only the root has the result of gather and reduce; the other ranks get `None` (blank). With a *receive buffer*, a separate array for the result, a reduction keeps its input. With `MPI.IN_PLACE` the result replaces the input:
+# After gather and reduce only the root has the result; the other ranks get `None` (blank). With a *receive buffer*, an array for the result, a reduction keeps its input. With `MPI.IN_PLACE` the result replaces the input:
 
 # %%
 # %%ranks
@@ -498,7 +476,6 @@ collectives.broadcast(tree, comm, root=0)
 handed = []  # will hold your tree
 
 # %%
-totals = cluster.run(lambda: total)
 flat, high = one_by_one.steps(), as_a_tree.steps()
 print(f"broadcast on {P.ranks} ranks: {flat} steps one by one, {high} as a tree")
 guess.answer("steps to 1024 ranks, one by one", 1024 - 1)
@@ -537,7 +514,7 @@ def tree_broadcast(value, comm):
 check.tree_broadcast(tree_broadcast, cluster=cluster)
 
 # %% [markdown]
-# An arrow is a message; a rank's line is blue once it has the value. Count the blue lines after each step: your tree doubles them.
+# A rank's line is blue once it has the value. Count the blue lines after each step: your tree doubles them.
 
 # %%
 right_tree = check.tree_broadcast.passed(tree_broadcast, cluster=cluster)
@@ -551,19 +528,8 @@ for of_yours in handed:
     of_yours("from rank 0" if rank == 0 else None, comm)
 
 # %%
-from helpers.tracing.trace import rounds
-
 if right_tree:
-    figure, axes = plt.subplots(1, 2, sharex=True, sharey=True, figsize=(10, 3.2))
-    figure.set_label("Who has rank 0's value after which step, one by one and by your tree")
-    traces = {"one by one": one_by_one, "your tree": your_tree}
-    for ax, (name, trace) in zip(axes, traces.items(), strict=True):
-        ax.hlines(0, 0, flat + 0.3, color=style.BLUE, linewidth=6)
-        for message, step in zip(trace.messages, rounds(trace), strict=True):
-            style.arrow(ax, (step - 1, message.source), (step, message.dest), style.BLACK, "-|>")
-            ax.hlines(message.dest, step, flat + 0.3, color=style.BLUE, linewidth=6)
-        ax.set(title=f"{name}: {trace.steps()} steps", xlabel="step", xticks=range(flat + 1))
-    axes[0].set(ylabel="rank", yticks=range(P.ranks), ylim=(P.ranks - 0.6, -0.4))
+    messages.broadcasts({"one by one": one_by_one, "your tree": your_tree}, P.ranks)
     plt.show()
 else:
     print("Exercise 4 first")
@@ -571,7 +537,7 @@ else:
 # %% [markdown]
 # ### Groups
 #
-# `comm.Split(colour, key)` makes smaller communicators; all ranks of `comm` must call it. Ranks that give the same `colour` form a group; in it they are numbered from 0, in the order of `key`. Below, even ranks form one group and odd ranks another, and each group adds up its members' ranks in `comm`.
+# `comm.Split(colour, key)` makes smaller communicators; all ranks of `comm` must call it. Ranks that give the same `colour` form a group, numbered from 0 in the order of `key`. Below, even ranks form one group and odd ranks another, and each group adds up its members' ranks in `comm`.
 
 # %%
 # %%ranks
@@ -614,7 +580,7 @@ check.grid_sums(grid_sums, cluster=cluster)
 #
 # $$t(m) = \alpha + \beta\, m.$$
 #
-# To measure $\alpha$ and $\beta$, ranks 0 and 1 play **ping-pong**: rank 0 sends a message, rank 1 sends it back, and half the round trip is the time of one message. Read the loop below: `plays` is true on these two ranks, `partner` is 1, and `_typical` is here the median of the times. Then we take the smallest of twelve medians.
+# To measure $\alpha$ and $\beta$, ranks 0 and 1 play **ping-pong**: rank 0 sends a message, rank 1 sends it back, and half the round trip is the time of one message. In the loop below, `plays` is true on these two ranks, `partner` is 1, and `_typical` is the median. We take the smallest of twelve medians.
 #
 # > **Predict.** Take the time of a message of 16 B as 1. What is the time of a message of 1 kB? And of 1 MB?
 
@@ -641,22 +607,13 @@ for name, wanted in (("1 kB", 1_000), ("1 MB", 1_000_000)):
     guess.answer(f"{name} ÷ 16 B", float(seconds[near] / seconds[m.argmin()]))
 
 # %%
-figure, ax = plt.subplots()
-figure.set_label("The time of a message by its size, and the line fitted to it")
-ax.loglog(m, 1e6 * seconds, "o", label="measured, one way")
-many = np.geomspace(m.min(), m.max(), 200)
-ax.loglog(many, 1e6 * link.message(many), "-", marker="", label=r"fit $\alpha + \beta m$")
-where = link.alpha * link.bandwidth
-ax.axvline(where, color=style.GREY, linestyle="--", label=r"$\alpha = \beta m$")
-ax.set(xlabel="size of the message m [bytes]", ylabel="time [µs]", title=f"{link}")
-style.doubt(figure, others)
-style.few_decades(ax.yaxis)
-ax.legend()
+ax = messages.message_times(samples, link)
+style.doubt(ax.figure, others)
 plt.show()
 offer("a message", **{"α [µs]": 1e6 * link.alpha, "1/β [GB/s]": 1e-9 * link.bandwidth})
 
 # %% [markdown]
-# On the left the line is nearly flat: a message costs $\alpha$, whatever its size. On the right the time rises in proportion to the bytes. At the dashed line, $m = \alpha/\beta$, latency and bytes take equal time. On a quiet machine, points off the line show what the model ignores, such as the change to rendezvous.
+# On the left the line is nearly flat: a message costs $\alpha$, whatever its size. On the right the time is proportional to the bytes. At the dashed line, $m = \alpha/\beta$, latency and bytes take equal time. On a quiet machine, points off the line show what the model ignores, such as rendezvous.
 #
 # ### Exercise 6: a line through two points
 #
@@ -701,7 +658,7 @@ claims.evidence("01-pickling")
 # %% [markdown]
 # ## Lesson 3. Four ranks: four times as fast?
 #
-# *24 minutes.* You give a computation to four ranks instead of one. How many times as fast is it, and what decides that?
+# *24 minutes.* Four ranks share a computation. How many times as fast is it as on one rank, and what decides that?
 #
 # ### A picture in rows
 #
@@ -744,7 +701,7 @@ def finish(image):
 
 
 # %% [markdown]
-# `render` times the picture on the first $n$ ranks; the others `doze`, which keeps no core busy. `render` also returns which part of rank 0's time was serial; for $n = 1$ this is $s$. Its clock, `process_time`, stands still while other programs have the core.
+# `render` times the picture on the first $n$ ranks; the others `doze`, which keeps no core busy. It also returns which part of rank 0's time was serial; for $n = 1$ this is $s$. The clock `process_time` stands still while other programs have the core.
 
 
 # %%
@@ -807,18 +764,8 @@ for n in counts[1:]:
 # The solid line is the law with a core for each rank. With fewer cores, the points should lie on the dash-dotted line.
 
 # %%
-N = np.linspace(1, max(counts), 50)
-figure, ax = plt.subplots(figsize=(9, 5))
-figure.set_label("Speed-up with more ranks, measured and by Amdahl's law")
-ax.plot(N, N, linestyle=":", marker="", color=style.GREY, label="ideal: N")
-ax.plot(N, amdahl(N, serial), marker="", label=f"Amdahl, s = {serial:.2f}")
-if cores < max(counts):
-    y, c = amdahl(np.minimum(N, cores), serial), style.colour(2)
-    ax.plot(N, y, linestyle="-.", marker="", color=c, label=f"the same on {cores} cores")
-ax.plot(counts, list(speed_up.values()), "o", ms=12, color=style.colour(1), label="measured")
-ax.set(xlabel="ranks N", xticks=counts, ylabel="speed-up $S_N$", title="The picture on N ranks")
-ax.legend(loc="upper left")
-style.doubt(figure, others)
+ax = messages.speed_ups(speed_up, amdahl, serial, cores)
+style.doubt(ax.figure, others)
 plt.show()
 for n in counts[1:]:
     law = amdahl(min(n, cores), serial)
@@ -826,24 +773,19 @@ for n in counts[1:]:
     print(f"N={n} on {cores} cores: {speed_up[n]:.2f}, by the law {law:.2f} ({tested})")
 
 # %% [markdown]
-# With two cores, no point can test the solid line at four ranks. If a point lies more than a tenth below its line, your two cores may be one core shown as two ([00](00_start_here.ipynb)), or messages and memory, which the law ignores, took time.
+# With two cores, no point can test the solid line at four ranks. A point may lie below its line if two cores are one core shown as two ([00](00_start_here.ipynb)), or if messages and memory, which the law ignores, took time.
 
 # %%
 rendered = cluster.run(lambda: picture if rank == 0 else None)[0]
-figure, ax = plt.subplots(figsize=(7, 6))
-ax.imshow(rendered, cmap=style.SEQUENTIAL, extent=(-2.0, 0.6, -1.2, 1.2))
-figure.set_label("The Mandelbrot set by all ranks. Yellow: z stays small for all 60 rounds")
-title = f"Each of {max(counts)} ranks computed every {max(counts)}th row"
-ax.set(xlabel="real part of c", ylabel="imaginary part of c", title=title)
-ax.grid(False)
+messages.mandelbrot_set(rendered, max(counts))
 plt.show()
 
 # %% [markdown]
 # ### More work on more ranks: weak scaling
 #
-# Gustafson (1988) objected that people use more processors for larger problems. If a run on $N$ ranks spends the part $s'$ of its time $T_N$ in serial work, one rank would need $s'\,T_N + N (1-s')\,T_N$ for the same work, so $S_N = s' + (1-s')\,N$: no ceiling, as long as $s'$ stays the same.
+# Gustafson (1988) objected that people use more processors for larger problems. If a run on $N$ ranks spends the part $s'$ of its time $T_N$ in serial work, one rank would need $s'\,T_N + N (1-s')\,T_N$ for the same work. So $S_N = s' + (1-s')\,N$: no ceiling, if $s'$ stays the same.
 #
-# > **Predict.** With $s = s' = 0.01$, what speed-up do 1000 ranks reach by Amdahl's law? And by Gustafson's? Then move the slider to try other fractions.
+# > **Predict.** With $s = s' = 0.01$, what speed-up do 1000 ranks reach by Amdahl's law? And by Gustafson's?
 
 # %%
 guess["Amdahl's speed-up on 1000 ranks"] = ...
@@ -858,15 +800,8 @@ def gustafson(N, s):
 
 
 def laws(s=0.01):
-    N = np.logspace(0, 4, 100)
-    figure, ax = plt.subplots(figsize=(9, 4.2))
-    figure.set_label("Speed-up by the laws of Amdahl and Gustafson")
-    ax.loglog(N, N, linestyle=":", linewidth=5, marker="", color=style.GREY, label="ideal")
-    ax.loglog(N, gustafson(N, s), marker="", label="Gustafson: the work grows")
-    ax.loglog(N, amdahl(N, s), linestyle="-.", marker="", label="Amdahl: the work stays")
-    ax.axhline(1 / s, color=style.VERMILION, linestyle="--", label=f"1/s = {1 / s:.0f}")
-    ax.set(xlabel="ranks N", ylabel="speed-up", title=f"Serial fraction s = {s:.2g}", ylim=(1, 2e4))
-    ax.legend()
+    both = {"Gustafson: the work grows": gustafson, "Amdahl: the work stays": amdahl}
+    messages.laws(both, s)
     plt.show()
 
 
@@ -876,6 +811,8 @@ slider = FloatLogSlider(value=0.01, min=-4, max=-0.3, step=0.1, continuous_updat
 _ = interact(laws, s=slider)
 
 # %% [markdown]
+# Amdahl's curve levels off at $1/s = 100$: 1000 ranks reach 91. Gustafson's nearly covers the ideal: 1000 ranks reach 990. Now move $s$ to 0.5. Amdahl's curve stays below 2, and Gustafson's runs at half of the ideal (500.5 on 1000 ranks). By Amdahl the work stays the same; by Gustafson it grows with $N$.
+#
 # ### Exercise 7: how many ranks?
 #
 # *Difficulty ●●○, 9 minutes.* Turn Amdahl's law around: return the smallest whole number of ranks that reaches `speed_up` with the serial fraction `serial`, or `math.inf` (`import math`) if no number does.
@@ -915,12 +852,12 @@ else:
     print("Exercise 7 first")
 
 # %% [markdown]
-# **Answer.** No. With serial fraction $s$, four ranks with a core each are at most $1/(s + (1-s)/4)$ times as fast. They reach four only if $s = 0$, each has a core, the shares are equal, and messages cost nothing. If the work grows with $N$ and $s'$ stays the same, the speed-up has no ceiling. *Evidence: the measured points beside Amdahl's law. On a busy machine only $s$ is measured; no run here tests Gustafson's law.*
+# **Answer.** No. With serial fraction $s$, four ranks with a core each are at most $1/(s + (1-s)/4)$ times as fast. They reach four only if $s = 0$, the shares are equal, and messages cost nothing. If the work grows with $N$ and $s'$ stays the same, the speed-up has no ceiling. *Evidence: the measured points beside Amdahl's law. On a busy machine only $s$ is measured; no run here tests Gustafson's law.*
 
 # %% [markdown]
 # ## What breaks
 #
-# > **Predict.** In a ring every rank calls `Send` and then `Recv`. With 800 B it works. Does it with 8 MB ("yes" or "no")? In a second program rank 0 starts to send 8 MB of ones with `Isend`, and at once overwrites them with −1. What per cent of the numbers that arrive are −1?
+# > **Predict.** In a ring every rank calls `Send` and then `Recv`. With 800 B it works. Does it with 8 MB ("yes" or "no")? In a second program rank 0 starts to send 8 MB of ones with `Isend`, and at once overwrites them with −1. What per cent of the numbers arrive as −1?
 
 # %%
 guess["the ring works with 8 MB"] = ...
@@ -954,7 +891,7 @@ comm.Recv(box, source=left)
 guess.answer("the ring works with 8 MB", "no")
 
 # %% [markdown]
-# The program was always wrong; eager sends hid it (lesson 1). To find such places, replace `Send` by `Ssend` and `Isend` by `Issend`, which are never eager.
+# The program was always wrong; eager sends hid it (lesson 1). `Ssend` and `Issend`, which are never eager, find such places.
 #
 # **Overwrite too early.** `Isend` may return before MPI has read the array. Rank 0 changes the array at once:
 
@@ -1035,54 +972,33 @@ check.life(life, cluster=cluster)
 # %%
 board = np.zeros((16, 16), dtype=bool)
 board[[0, 1, 2, 2, 2], [1, 2, 0, 1, 2]] = True
-figure, axes = plt.subplots(1, 3, figsize=(10, 3.9))
-figure.set_label("A glider crosses from rank to rank")
-lives = check.life.passed(life, cluster=cluster)
-for ax, steps in zip(axes, (0, 8, 24), strict=True):
-    parts = np.split(board, 4)
+lives, worlds = check.life.passed(life, cluster=cluster), {}
+for steps in (0, 8, 24):
+    parts = np.split(board, P.ranks)
     if lives:
         parts = cluster.run(lambda f, parts, steps: f(parts[rank], steps, comm), life, parts, steps)
-    world = np.vstack(parts)
-    ax.imshow(world, cmap="gray_r")
-    for edge in (3.5, 7.5, 11.5):
-        ax.axhline(edge, color=style.VERMILION, linestyle="--", linewidth=2)
-    for which in range(4):
-        ax.text(15, 4 * which + 1.5, f"rank {which}", ha="right", va="center")
-    ax.set(title=f"generation {steps}" if lives else "the project first")
-    ax.set(xlabel="column", ylabel="row")
-    ax.grid(False)
+    worlds[f"generation {steps}" if lives else f"generation {steps}: not solved yet"] = parts
+messages.boards(worlds)
 plt.show()
 
 # %% [markdown]
-# ## What the sources say, what we measured
+# <details><summary><b>What the sources say, what we measured</b></summary>
 #
-# The first three rows are from a blog post of 2018, *Distributed Stochastic Gradient Descent with MPI and PyTorch*; the last two are from a tutorial, *Doing Deep Learning in Parallel with PyTorch*.
-
-# %%
-first_send, large_send = (event for event in returns.of(0) if event.call == "Send")
-rows = [
-    ("a blocking call is blocked *until the send or receive is finished*",
-     f"*finished* means on your side: a `Send` of 8 B to a rank that was busy for 20 ms returned "
-     f"after {1e3 * first_send.duration:.2f} ms, one of 4 MB after {1e3 * large_send.duration:.0f} ms"),
-    ("the programmer must schedule so that messages of workers are not mixed",
-     "messages do not mix: a receive may name its source and tag, "
-     "and messages from one source with one tag never overtake each other"),
-    ("collectives, for example reduce and gather",
-     f"six, by hand, agree with MPI's; a broadcast took {flat} steps, {high} as a tree"),
-    ("a number goes 0 → 1 → 2 → 3, one is added each time",
-     f"rank {P.ranks - 1} received {arrived_last}, after {first.steps()} steps"),
-    ("reduce overwrites the input with the sum of all processes",
-     f"only with IN_PLACE; with a receive buffer the input is kept, "
-     f"and after a reduce only the root has the sum: "
-     f"{', '.join('nothing' if total is None else str(total) for total in totals)}"),
-]  # fmt: skip
-lines = ["| they say | here |", "|---|---|"]
-Markdown("\n".join(lines + [f"| {said} | {found} |" for said, found in rows]))
-
-# %% [markdown]
+# Rows 1 to 3 are from a blog post of 2018, *Distributed Stochastic Gradient Descent with MPI and PyTorch*; rows 4 and 5 from a tutorial, *Doing Deep Learning in Parallel with PyTorch*.
+#
+# | the sources say | here |
+# |---|---|
+# | a blocking call is blocked *until the send or receive is finished* | lesson 1: *finished* means on your side; `Send` of 8 B returned before the receiver came, `Send` of 4 MB waited for it |
+# | the programmer must schedule so that messages of workers are not mixed | messages do not mix: a receive may name its source and tag |
+# | collectives, for example reduce and gather | lesson 2: six by hand agree with MPI's |
+# | a number goes 0 → 1 → 2 → 3, one is added each time | the first picture: rank 3 receives 3, as ranks 1 and 2 add one each |
+# | reduce overwrites the input with the sum of all processes | lesson 2: only with `IN_PLACE`; after a reduce only the root has the sum |
+#
+# </details>
+#
 # The appendix [A1](A1_more_of_mpi.ipynb) starts ranks by hand, hands tasks to whoever is free, compares MPI with MapReduce, and computes while messages travel.
 #
-# **In practice** you call MPI's collectives, or for GPUs those of NVIDIA's NCCL through `torch.distributed` ([notebook 02](02_sgd_sync_async.ipynb)), and write sends and receives by hand only where the pattern is your own. On a cluster `srun` or `mpirun` starts the ranks; `Cluster(n, start=Slurm())` does it from the notebook.
+# **In practice** you call collectives: MPI's, or for GPUs NVIDIA's NCCL through `torch.distributed` ([02](02_sgd_sync_async.ipynb)). You write sends and receives only for a pattern of your own. On a cluster `srun` or `mpirun` starts the ranks; `Cluster(n, start=Slurm())` does it from the notebook.
 #
 # **References**
 #

@@ -11,7 +11,7 @@
 # - predict from two measured times whether a second replica pays;
 # - write the receive of an asynchronous [parameter server](glossary.md#parameter-server), and measure [staleness](glossary.md#staleness) and its price.
 #
-# **You need** notebook [01](01_mpi_basics.ipynb) (ranks, send and receive, allreduce), how gradient descent trains a network, and how PyTorch does it (`backward`, `.grad`, an optimizer). *Time:* 150 minutes: 10 for the opening and *What breaks*, 140 for three lessons, each of which needs only the set-up. *What breaks* needs lesson 1, and the last table needs all three. *Cores:* 2 or more. *GPU:* none.
+# **You need** notebook [01](01_mpi_basics.ipynb) (ranks, send and receive, allreduce), how gradient descent trains a network, and how PyTorch does it (`backward`, `.grad`, an optimizer). *Time:* 145 minutes: 10 for the opening and *What breaks*, 135 for three lessons, each of which needs only the set-up. *What breaks* needs lesson 1, and the last table needs all three. *Cores:* 2 or more. *GPU:* none.
 #
 # | symbol | meaning | unit |
 # |---|---|---|
@@ -222,7 +222,7 @@ print(f"plain mean {mean.item():.3f}, weighted {weighted.item():.3f}")
 #
 # ### Begin equal, stay equal
 #
-# Replicas that begin equal and move by the same gradient stay equal. So rank 0 sends its initial parameters to all ranks, once (as `dist.broadcast` does, in fewer messages):
+# Replicas that begin equal and move by the same gradient stay equal. So rank 0 sends its initial parameters to all ranks, once:
 
 # %%
 # %%ranks
@@ -273,7 +273,7 @@ guess.answer("largest difference from one process", as_one)
 guess.answer("largest difference between replicas", equals)
 
 # %% [markdown] claims="02-one-larger-batch-double"
-# In each scheme all replicas have *the same bits*: the last column is 0. (If your line differs, your function does not yet pass the check.) Replicas differ from one process only by rounding, since they add the same numbers in another order: in double precision the difference stays below $10^{-12}$ in every recorded run.
+# In each scheme all replicas have *the same bits*: the last column is 0. (If *yours* differs, your function does not yet pass the check.) Replicas differ from one process only by rounding, since they add the same numbers in another order: in double precision the difference stays below $10^{-12}$ in every recorded run.
 
 # %%
 claims.evidence("02-one-larger-batch-double")
@@ -312,15 +312,11 @@ for name, layer in (
 guess.answer("networks of three that break it", exceptions)
 
 # %% [markdown]
-# **BatchNorm** subtracts the mean *of the batch*, so a sample's loss depends on the rest of its batch. (`SyncBatchNorm` averages over all replicas.) **Dropout** draws new masks in every forward pass, so the gradients agree only on average. The third exception is unequal parts: `DistributedDataParallel` takes the plain mean.
-#
-# ### A part of the data for each
-#
-# Each replica needs its own samples. In each [epoch](glossary.md#epoch), all ranks shuffle all samples with one seed, and each takes its part.
+# **BatchNorm** subtracts the mean *of the batch*, so a sample's loss depends on the rest of its batch. (`SyncBatchNorm` averages over all replicas.) **Dropout** draws new masks in every forward pass. The third exception is unequal parts: `DistributedDataParallel` takes the plain mean.
 #
 # ### Exercise 2: a part of the data for each rank
 #
-# *Difficulty ●●○, 10 minutes.* Write this division. There are `count` samples, numbered from 0, and `size` ranks. Return the indices (0 to `count - 1`) of the samples that `rank` processes in `epoch`, in order, as a list or an array.
+# *Difficulty ●●○, 10 minutes.* In each [epoch](glossary.md#epoch), every rank takes a part of the data. There are `count` samples, numbered from 0, and `size` ranks. Return the indices (0 to `count - 1`) of the samples that `rank` processes in `epoch`, in order, as a list or an array.
 #
 # - No sample is on two ranks in one epoch.
 # - Every rank has `count // size` samples. The remaining samples are left out, and each epoch leaves out other samples.
@@ -500,7 +496,7 @@ for n, runs in ((2, lenet2), (4, lenet4)):
     print(f"which alone limits the speed-up to {n} / {together:.2f} = {n / together:.1f}")
 
 # %% [markdown]
-# The formula assumes that a rank computes as fast beside others as alone. Where ranks share cores it does not. The printed limits are the speed-ups that LeNet's replicas could reach on your cores if messages were free.
+# The formula assumes that a rank computes as fast beside others as alone. The printed factors show how far your cores are from that. Even if messages were free, LeNet's replicas could not exceed the printed limits.
 #
 # ### A core for each rank, and a link between them
 #
@@ -539,7 +535,7 @@ claims.evidence("02-link-speed")
 # %% [markdown]
 # ### Send during the backward pass
 #
-# The backward pass computes the last layer's gradient first. `DistributedDataParallel` sends finished gradients, in [buckets](glossary.md#bucket), while earlier layers still compute. Let $T_\text{back}$ be the backward pass's part of $T_\text{comp}$. With a perfect *overlap*, a step takes $T_\text{comp} + \max(0, T_\text{sync} - T_\text{back})$ in place of $T_\text{comp} + T_\text{sync}$. Below there is only a backward pass: each of eight layers computes for 5 ms (it sleeps, so the processor is free for messages) and has 33 kB of gradients to send, over 100 Mbit/s. Only the gradient that is ready last cannot overlap.
+# The backward pass computes the last layer's gradient first. `DistributedDataParallel` sends finished gradients, in [buckets](glossary.md#bucket), while earlier layers still compute. Let $T_\text{back}$ be the backward pass's part of $T_\text{comp}$. With a perfect *overlap*, a step takes $T_\text{comp} + \max(0, T_\text{sync} - T_\text{back})$ in place of $T_\text{comp} + T_\text{sync}$. Below there is only a backward pass: each of eight layers computes for 5 ms (it sleeps, so the processor is free for messages) and has 33 kB of gradients to send, over 100 Mbit/s. The gradient that is ready last cannot overlap, so expect 40 ms and the time of one gradient.
 
 
 # %%
@@ -572,7 +568,7 @@ except StartError as error:
 # %% [markdown]
 # ### The same batch, more ranks
 #
-# So far each replica kept its $B$, so $R$ replicas made a batch of $R \cdot B$ (*weak scaling*). In *strong scaling* the whole batch stays the same: of 64 samples, each replica gets $64/R$. $T_\text{comp}$ shrinks to $a + 64\,b/R$, but $a$ and $T_\text{sync}$ remain, so the speed-up stays below $R$. (The formula assumes a core for each rank.)
+# So far $R$ replicas made a batch of $R \cdot B$ (*weak scaling*). In *strong scaling* the whole batch stays the same: of 64 samples, each replica gets $64/R$. $T_\text{comp}$ shrinks to $a + 64\,b/R$, but $a$ and $T_\text{sync}$ remain, so the speed-up stays below $R$. (The formula assumes a core for each rank.)
 
 # %%
 others.say()
@@ -588,7 +584,7 @@ for p in (lenet2[3], lenet4[2]):
 # %% [markdown]
 # ## Lesson 3. What do you gain by not waiting, and what does it cost?
 #
-# *55 minutes.* **The question:** in a synchronous step everybody waits for the slowest rank. What is gained, and what is lost, if a server answers each worker at once?
+# *50 minutes.* **The question:** in a synchronous step everybody waits for the slowest rank. What is gained, and what is lost, if a server answers each worker at once?
 #
 # ### A synchronous server
 #
@@ -598,7 +594,7 @@ for p in (lenet2[3], lenet4[2]):
 _ = plots.schemes()
 
 # %% [markdown]
-# Here are three synchronous steps, recorded. Arrows are messages: gradients g go up to rank 0, and parameters θ come back.
+# Here are three synchronous steps, recorded. Arrows are messages:
 
 # %%
 # %%ranks --trace served_trace --timeout 120
@@ -654,7 +650,7 @@ guess.answer(
 )
 
 # %% [markdown]
-# Each number is the rank that sent a layer. A mixture is not a gradient of the loss: its layers belong to different parameters and different data. In the second line only the first layer may come from anyone, and the gradients are whole: messages from *one* source with one tag never overtake each other ([01](01_mpi_basics.ipynb)).
+# Each number is the rank that sent a layer. A mixture is not a gradient of the loss: its layers belong to different data. In the second line only the first layer may come from anyone, and the gradients are whole: messages from *one* source with one tag never overtake each other ([01](01_mpi_basics.ipynb)).
 #
 # ### Exercise 4: the server's receive
 #
@@ -694,19 +690,9 @@ own = cluster.run(lenet.train, by_you, steps=200, **(fair | {"timeout": 30}))[0]
 print(f"{own.updates} updates by ranks {sorted(set(own.workers))}", *own.report)
 
 # %% [markdown]
-# ### What a handshake is for
+# ### The same picture, asynchronously
 #
-# The course's server, `Asynchronous`, exchanges more messages, each with a *tag* that says what it is:
-#
-# ```
-# worker                                  server
-# HELLO  what I bring, how stale ───▶     takes the next hello, from any source
-#                                ◀───     READY  go or stop, and why
-# GRADIENT  layer by layer       ───▶     receives from this worker only; updates
-#                                ◀───     PARAMETERS  layer by layer
-# ```
-#
-# The hello is not needed to keep layers apart: it lets the server *refuse* a gradient before it is sent, *stop* the training, and *give up* a silent worker.
+# Below we trace the course's server, `Asynchronous`. Its workers send a *hello* before each gradient and wait for *ready* ([A2](A2_more_of_sgd.ipynb) says why).
 
 # %%
 # %%ranks --trace free_trace --timeout 120
@@ -723,14 +709,14 @@ ax.figure.set_label("Rank 0 answers each worker on its own, while the others com
 plt.show()
 
 # %% [markdown]
-# Choose a worker and follow its second round: it sends hello, receives ready, sends g and receives θ. Then it computes while the server answers others. (In its first round it only fetches, and sends no g.) A worker may wait for the server or for a free core, but never for another worker's gradient. Four questions about the three schemes:
+# Follow one worker from its second hello: it receives ready, sends g and receives θ. Then it computes while the server answers others. (The first hello only fetches θ.) The server needs no other worker's gradient for its answer. Four questions about the three schemes:
 #
 # | question | synchronous, no server | synchronous, a server | asynchronous |
 # |---|---|---|---|
 # | replicas? | $R$, always equal | $W$, always equal | $W$, of different ages |
-# | what *must* the server store? | there is none | $\theta$, $v$, an arriving gradient | $\theta$, $v$, an arriving gradient, and the count of updates (to measure staleness) |
-# | what *must* a worker store? | $\theta$, $g_r$, $v$ | $\theta$, $g_r$ | $\theta$, $g_r$, and the count at its last fetch (to measure staleness) |
-# | what is sent in a step? | gradients, summed on the way | $g_r$ to the server, $\theta$ back | hello and ready; $g_r$ to the server, $\theta$ back |
+# | what *must* the server store? | there is none | $\theta$, $v$, an arriving gradient | $\theta$, $v$, an arriving gradient, and the count of updates to measure staleness |
+# | what *must* a worker store? | $\theta$, $g_r$, $v$ | $\theta$, $g_r$ | $\theta$, $g_r$, the count at its last fetch |
+# | what is sent in a step? | gradients, summed on the way | $g_r$ to the server, $\theta$ back | $g_r$ to the server, $\theta$ back |
 #
 # ### Exercise 5: staleness by hand
 #
@@ -767,7 +753,7 @@ if counted is not None:
 # %% [markdown]
 # ### What staleness costs
 #
-# To isolate staleness, one process and the asynchronous server have the same rate and batch, no momentum, and equally many updates. Four replicas make half as many updates, each with the mean of four gradients.
+# To isolate staleness, one process and the asynchronous server have the same rate and batch, no momentum, and equally many updates. Four replicas make half as many updates, each with four gradients.
 #
 # > **Predict.** Three workers push, all equally fast. What is the mean staleness? And after 320 updates, is the asynchronous loss "lower" or "higher" than the single process's?
 
@@ -787,7 +773,7 @@ _ = plots.losses([single, together, free])
 plt.show()
 
 # %% [markdown]
-# Each curve is a moving mean over 60 gradients. In the right panel, compare one process with the asynchronous server: both make equally many updates. The left panel shows the same losses by time. The table lists the seconds until the loss is 1. Where ranks share cores, one process may be first:
+# Each curve is a moving mean over 60 gradients. In the right panel, compare one process with the asynchronous server: both make equally many updates. The left panel shows the same losses by time, the table the seconds until the loss is 1. Where ranks share cores, one process may be first:
 
 # %%
 print(f"{'scheme':18s}{'updates/s':>10s}{'seconds to loss 1':>19s}{'loss at the end':>17s}")
@@ -949,7 +935,7 @@ guess.answer("loss with the sum in place of the mean", float(np.mean(run.losses[
 #
 # ## What the sources say, what we measured
 #
-# Left: what this course's sources (blog posts, tutorials, slides) say or ask. Right: what your machine has just shown.
+# Left: what this course's sources say or ask. Right: what your machine has just shown.
 
 # %%
 from IPython.display import Markdown
@@ -972,7 +958,7 @@ lines = ["<details><summary><b>Row by row</b></summary>\n", "| the sources say o
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# **In practice**: `torch.nn.parallel.DistributedDataParallel` averages gradients in buckets during the backward pass, over NCCL on GPUs, with `DistributedSampler` for the data. `torch.distributed.fsdp` also shards the parameters. Recommendation models once kept their huge sparse tables on parameter servers; TorchRec shards them over all ranks.
+# **In practice**: `torch.nn.parallel.DistributedDataParallel` averages gradients in buckets during the backward pass, over NCCL on GPUs, with `DistributedSampler` for the data. `torch.distributed.fsdp` also shards the parameters.
 #
 # **References**
 #
@@ -981,7 +967,7 @@ Markdown("\n".join(lines))
 # - Mitliagkas et al. (2016), *Asynchrony begets momentum*: staleness acts as momentum does, so less momentum should be added.
 # - Goyal et al. (2017), *Accurate, large minibatch SGD*: raise the rate with the batch.
 #
-# **More**: the appendix [A2](A2_more_of_sgd.ipynb) cuts the *model* over ranks, writes a checkpoint, lets workers fail, and has the project, elastic averaging.
+# **More**: the appendix [A2](A2_more_of_sgd.ipynb) cuts the *model* over ranks, writes a checkpoint, lets workers fail, and has the project.
 #
 # **Next**: [10 Train replicas that talk less](10_local_sgd.ipynb) lets replicas train alone for a while.
 

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Derive a GRU, and find out what its gates are for
 #
-# At the end you will have written a [recurrent network](glossary.md#recurrent-network) and a [GRU](glossary.md#gru) from their equations, computed their gradients through time by hand, and measured what gates do for them.
+# At the end you will have written a [recurrent network](glossary.md#recurrent-network) and a [GRU](glossary.md#gru), computed their gradients through time by hand, and measured what gates do.
 
 # %%
 import matplotlib.pyplot as plt
@@ -26,7 +26,7 @@ ax.legend()
 plt.show()
 
 # %% [markdown]
-# Three untrained networks read the same inputs twice, from two starting states. Each curve shows how much of the difference between the two states is left: what that network remembers of its start. The RNN forgets first, PyTorch's GRU later. A GRU with one bias raised still remembers after 60 steps. (Below $10^{-16}$ there is only rounding.) You will see why the curves fall nearly along straight lines, and what that bias does.
+# Three untrained networks read the same inputs twice, from two starting states. Each curve shows how much of the difference between the states is left: what that network remembers of its start. The RNN forgets first, PyTorch's GRU later. A GRU with one bias raised still remembers after 60 steps. (Below $10^{-16}$ there is only rounding.) You will see why the curves are nearly straight, and what that bias does.
 #
 # **You will be able to**
 #
@@ -36,7 +36,7 @@ plt.show()
 # - compare two networks fairly, over learning rates and seeds;
 # - say why a linear recurrence needs $\log_2 T$ steps in sequence instead of $T$.
 #
-# **You need** matrix calculus and PyTorch; for the last two experiments, notebooks [01](01_mpi_basics.ipynb), [05](05_cuda_tiling.ipynb) and [15](15_cuda_threads_that_meet.ipynb) help. *Time:* 150 minutes: 5 until the end of the set-up, then lessons of 45, 50 and 50, exercises included. Each lesson runs after the set-up, without the others. *Cores:* one is enough. *GPU:* none; lesson 3's scan needs a C++ compiler.
+# **You need** matrix calculus and PyTorch; for the last two experiments, [01](01_mpi_basics.ipynb), [05](05_cuda_tiling.ipynb) and [15](15_cuda_threads_that_meet.ipynb) help. *Time:* 150 minutes: 5 until the end of the set-up, then lessons of 43, 50 and 52, exercises included. Each lesson runs after the set-up, without the others. *Cores:* one is enough. *GPU:* none; lesson 3's scan needs a C++ compiler.
 
 # %% [markdown]
 # ## Notation
@@ -55,7 +55,7 @@ plt.show()
 # | $\delta a$ | $\partial L/\partial a$, the gradient of the loss $L$ | as $a$ |
 # | $\rho(U)$, $\lVert U\rVert_2$ | [spectral radius](glossary.md#spectral-radius) (largest $\lvert$eigenvalue$\rvert$), spectral norm (largest stretch) | numbers |
 #
-# Equations act on one sequence as a column, $Wx_t$; the code holds a batch in rows and writes `x @ W.T`. Here $z=1$ *keeps* the old state, as in PyTorch and Cho et al. (2014). Chung et al. (2014) and Yang et al. (2016) swap $z$ and $1-z$: weights trained under one convention are wrong under the other, and no error says so.
+# Equations act on one sequence as a column, $Wx_t$; the code holds a batch in rows and writes `x @ W.T`. Here $z=1$ *keeps* the old state, as in PyTorch and Cho et al. (2014). Chung et al. (2014) and Yang et al. (2016) swap $z$ and $1-z$; no error warns of weights from the other convention.
 
 # %% [markdown]
 # ## Set-up
@@ -92,11 +92,11 @@ P = Parameters()
 # %% [markdown]
 # ## Lesson 1. How does a gradient travel back through time, and how much of it arrives?
 #
-# *45 minutes.* A recurrent network reads a sequence step by step. How do we differentiate it, and what is left of a gradient after 60 steps back?
+# *43 minutes.* A recurrent network reads a sequence step by step. How do we differentiate it, and what is left of a gradient after 60 steps back?
 #
 # ### A summary in which order counts
 #
-# A mean ignores order. A savings account does not: at the start of five years, put 100, 200, 300, 400 and 500 into an account that pays 5 % interest at each year's end.
+# A mean ignores order; a savings account does not. At the start of five years, put 100, 200, 300, 400 and 500 into an account that pays 5 % interest at each year's end.
 #
 # > **Predict.** Make the same deposits in the opposite order. By how much does the final balance change?
 
@@ -137,7 +137,7 @@ print(f"largest difference: {(ours(x)[0] - reference(x)[0]).abs().max():.1g}")
 # %% [markdown]
 # ### Forward: carry a derivative along
 #
-# Start small, with one unit, $h_t=\tanh(w x_t + u h_{t-1})$, and three inputs. What is $\partial h_3/\partial w$? Let $\alpha_t=\partial h_t/\partial w$. The slope of tanh is $1-\tanh^2$, and $h_{t-1}$ depends on $w$ too, so the chain rule gives a recurrence:
+# Take one unit, $h_t=\tanh(w x_t + u h_{t-1})$, and three inputs. What is $\partial h_3/\partial w$? Let $\alpha_t=\partial h_t/\partial w$. The slope of tanh is $1-\tanh^2$, and $h_{t-1}$ depends on $w$ too, so the chain rule gives a recurrence:
 #
 # $$\alpha_t = (1-h_t^2)\,\big(x_t + u\,\alpha_{t-1}\big).$$
 
@@ -152,11 +152,11 @@ for t, x_t in enumerate(inputs, start=1):
 print(f"autograd:{torch.autograd.grad(h, w)[0]:+36.6f}")
 
 # %% [markdown]
-# Insert $\alpha_2$ and $\alpha_1$ into the equation of $\alpha_3$: the contribution of the input $k$ steps back is multiplied by $k$ factors $(1-h_s^2)\,u$. With many units each factor is a matrix.
+# Insert $\alpha_2$ and $\alpha_1$ into the equation of $\alpha_3$: the contribution of the input $k$ steps back has $k$ factors $(1-h_s^2)\,u$. With many units each factor is a matrix.
 #
 # ### Backward: carry one vector for all weights
 #
-# The forward recursion needs one $\alpha$ for every weight. *Backpropagation through time* walks the other way and carries a single vector, $\delta h_t$. This vector has two parts: the gradient that the loss sends to $h_t$ directly, and the gradient that step $t+1$ passes back:
+# The forward recursion needs one $\alpha$ for every weight. *Backpropagation through time* walks the other way and carries one vector, $\delta h_t$. Its two parts are the gradient that the loss sends to $h_t$ directly, and the one that step $t+1$ passes back:
 #
 # $$\delta h_t = \underbrace{\left.\frac{\partial L}{\partial h_t}\right|_{\text{output}}}_{\text{from the loss}} + \underbrace{U^\top\delta a_{t+1}}_{\text{from step } t+1},\qquad
 # \delta a_t = \delta h_t\circ(1-h_t^2).$$
@@ -209,7 +209,7 @@ gradients.three_checks(
 )
 
 # %% [markdown]
-# Each column is a witness: autograd, finite differences, and PyTorch's layer. Each number is the witness's largest difference from the gradient by hand: about $10^{-15}$, the rounding of float64, or a few $10^{-9}$ for finite differences.
+# Each column is a witness; each number is its largest difference from the gradient by hand. It is about $10^{-15}$, the rounding of float64, or a few $10^{-9}$ for finite differences.
 #
 # ### What is left after 60 steps?
 #
@@ -248,16 +248,16 @@ for said, end in ((small_inputs, ends[3]), (large_inputs, ends[4])):
     said.answer("explodes" if end > 10 else "vanishes" if end < 0.1 else "stays")
 
 # %% [markdown] claims="03-norm-above-one 03-input-tames"
-# Each curve is the median over random matrices. In the left panel only the radius differs; a dashed line bounds the curve of its colour. At $\rho=0.5$ the gradient vanishes, along a nearly straight line: each factor keeps about the same share. At $\rho=1$ it does not explode, although $\lVert U\rVert$ is above 1 and the bound climbs: a high power of a matrix follows its spectral *radius*, not its norm.
+# Each curve is the median over random matrices. In the left panel only the radius differs; a dashed line bounds the curve of its colour. At $\rho=0.5$ the gradient vanishes along a nearly straight line: each factor keeps about the same share. At $\rho=1$ it does not explode, although $\lVert U\rVert$ is above 1: a high power of a matrix follows its spectral *radius*, not its norm.
 #
-# In the right panel only the input differs. Without input the state stays at 0, where the slope of tanh is 1, and the gradient explodes like $U^k$. Inputs of size 0.1 slow the explosion. Inputs of size 2 drive the states into *saturation*, towards ±1, where tanh is flat: the gradient vanishes. Two records over 50 matrices follow. In the second, *fails* means that the gradient explodes. At $\rho=3$ it explodes even with inputs of size 2.
+# In the right panel only the input differs. Without input the state stays at 0, where the slope of tanh is 1, and the gradient explodes like $U^k$. Inputs of size 0.1 slow the explosion. Inputs of size 2 drive the states into *saturation*, towards ±1, where tanh is flat: the gradient vanishes. In the second record below, *fails* means that the gradient explodes. At $\rho=3$ it does so even with inputs of size 2.
 
 # %%
 for name in ("03-norm-above-one", "03-input-tames"):
     display(claims.evidence(name))
 
 # %% [markdown]
-# One often reads that the gradient explodes if the norm of $\operatorname{diag}(1-h^2)\,U$ is greater than 1. A norm above 1 is **necessary, not sufficient**: the first matrix below has norm 5, and its square is zero. The radius of $U$ does not decide either, because saturation changes the factors. The second matrix has radius 0: its square is zero. Saturate its second unit, so that the slope of tanh there is $\varepsilon\approx 0$. Then each factor is $\operatorname{diag}(1,\varepsilon)\,U$, and the product grows:
+# One often reads that the gradient explodes if the norm of $\operatorname{diag}(1-h^2)\,U$ is above 1. That is **necessary, not sufficient**: the first matrix below has norm 5, and its square is zero. The radius of $U$ does not decide either. The second matrix has radius 0: its square is zero. Saturate its second unit, so that the slope of tanh there is $\varepsilon\approx 0$. Each factor becomes $\operatorname{diag}(1,\varepsilon)\,U$, and the product grows:
 
 # %%
 norm = torch.linalg.matrix_norm
@@ -289,9 +289,9 @@ for start in (1.3, 0.5):
         print(f"from u = {start}, limit {limit:3}: u = {u.item():.3f}, loss {loss:.2g}")
 
 # %% [markdown]
-# From $u=1.3$ the gradient explodes: without clipping the loss overflows (*nan*), with clipping $u$ comes close to 1. From $u=0.5$ the gradient has vanished: $u$ hardly moves, clipped or not.
+# From $u=1.3$ the gradient explodes: without clipping the loss overflows (*nan*), with clipping $u$ comes close to 1. From $u=0.5$ it vanishes: $u$ hardly moves, clipped or not.
 #
-# **Answer.** Each step back multiplies the gradient by $\operatorname{diag}(1-h_t^2)$ and $U^\top$, and adds its contribution to every weight's gradient. After $k$ steps, the product of $k$ Jacobians decides whether the gradient vanishes or explodes; a norm of $U$ below 1 makes it vanish, but otherwise neither the norm nor the radius of $U$ decides. *Evidence: three witnesses, curves over random matrices, two 2 × 2 counterexamples.*
+# **Answer.** Each step back multiplies the gradient by $\operatorname{diag}(1-h_t^2)$ and $U^\top$, and adds its contribution to every weight's gradient. The product of the Jacobians decides whether the gradient vanishes or explodes. A norm of $U$ below 1 makes it vanish; otherwise neither the norm nor the radius of $U$ decides. *Evidence: three witnesses, curves over random matrices, two 2 × 2 counterexamples.*
 
 # %% [markdown]
 # ## Lesson 2. What does a gate do to the gradient?
@@ -312,7 +312,7 @@ for start in (1.3, 0.5):
 #
 # The [candidate](glossary.md#candidate) $n_t$ is the new state of a plain RNN, except that $r_t$ scales what it sees of the past. Then $z_t$ mixes the candidate with the old state.
 #
-# The GRU below has four units. It reads numbers $+1$ and $-1$, and has been trained to tell whether their sum is positive; a *cue* starts the sum anew. In a gate's cell the blue bar is as long as the value. Elsewhere bars start in the middle, purple above 0 and orange below. **Move the slider:** at a cue all bars of $z$ are short, so little of the old state is kept.
+# The GRU below has four units. It has been trained to tell whether the sum of the numbers $+1$ and $-1$ that it reads is positive; a *cue* starts the sum anew. In a gate's cell the blue bar is as long as the value. Elsewhere bars start in the middle, purple above 0 and orange below. **Move the slider:** at a cue all bars of $z$ are short, so little of the old state is kept.
 
 # %%
 small, sequence, signs = experiments.one_that_forgets(seed=1)
@@ -336,7 +336,7 @@ _ = interact(show_step, t=IntSlider(9, min=1, max=len(sequence), description="st
 # %% [markdown]
 # ### Exercise 2: write it
 #
-# *Difficulty ●●○, 8 minutes.* Turn the equations into code, with PyTorch's operations throughout, so that gradients can flow back. `W`, `U`, `b`, `c` hold their three blocks on top of each other: reset, update, candidate.
+# *Difficulty ●●○, 8 minutes.* Turn the equations into code, with PyTorch's operations throughout. `W`, `U`, `b`, `c` hold their three blocks on top of each other: reset, update, candidate.
 #
 # <details><summary>Hint</summary>
 #
@@ -361,7 +361,7 @@ def my_gru_step(x, h, W, U, b, c):
 check.gru_from_equations(my_gru_step)
 
 # %% [markdown]
-# A bias of ±200 makes the sigmoid *equal* to 0 or 1 in float32: we can hold the gates and test three special cases:
+# A bias of ±200 makes the sigmoid *equal* to 0 or 1 in float32. Three special cases:
 
 # %%
 mine = check.gru_from_equations.passed(my_gru_step)
@@ -378,23 +378,23 @@ def held(reset, update, h):
 
 
 plain = steps.rnn_step(x, h, W[8:], U[8:], torch.zeros(4), c[8:])
-for name, a, b in (
+for name, got, due in (
     ("z=1 copies", held(reset=0, update=1, h=h), h),
     ("r=1, z=0 is the RNN", held(reset=1, update=0, h=h), plain),
     ("r=0, z=0 forgets", held(reset=0, update=0, h=h), held(reset=0, update=0, h=other)),
 ):
-    print(f"{name:20} up to {(a - b).abs().max():.0e}")
+    print(f"{name:20} up to {(got - due).abs().max():.0e}")
 
 # %% [markdown]
 # All three hold up to rounding. In the third, two old states give the same new state: a reset gate forgets at 0, not at 1.
 #
 # ### Backward
 #
-# Walk through the five equations from the last to the first. Given $\delta h_t$, the equation of the new state yields
+# Walk through the five equations from the last to the first. The equation of the new state yields
 #
 # $$\delta n_t=\delta h_t\circ(1-z_t),\qquad \delta z_t=\delta h_t\circ(h_{t-1}-n_t).$$
 #
-# Let $a^n$ be the argument of tanh, and $a^z$, $a^r$ the arguments of the two sigmoids. Then
+# With $a^n$, $a^z$ and $a^r$ for the arguments of tanh and the two sigmoids,
 #
 # $$\delta a^n_t=\delta n_t\circ(1-n_t^2),\qquad \delta a^z_t=\delta z_t\circ z_t\circ(1-z_t),\qquad \delta m_t=\delta a^n_t\circ r_t.$$
 #
@@ -410,7 +410,7 @@ for name, a, b in (
 #
 # </details>
 #
-# The plain network has no path like the copy, $z_t\circ\delta h_t$. **No weight matrix lies on the copy**: it is a *residual connection*. Where $z_t=1$, the gradient passes unchanged.
+# The plain network has no copy. **No weight matrix lies on the copy**: it is a *residual connection*. Where $z_t=1$, the gradient passes it unchanged.
 #
 # ### Exercise 3: one step of the GRU, backward
 #
@@ -469,7 +469,7 @@ gradients.three_checks(
 # %% [markdown]
 # ### What the copy does to the gradient
 #
-# Repeat lesson 1's study, with a GRU beside the RNN. The bias of the update gate decides how much is copied: a bias of 0 makes $z\approx\tfrac12$, a bias of 4 makes $z\approx0.98$.
+# Repeat lesson 1's study, with a GRU beside the RNN. The update gate's bias decides how much is copied: 0 makes $z\approx\tfrac12$, and 4 makes $z\approx0.98$.
 #
 # > **Predict.** All matrices $U$ have radius 0.8, and the GRU's bias is 0. After 60 steps, which network has more of the gradient left, the GRU or the RNN?
 
@@ -546,7 +546,7 @@ else:
 # %% [markdown]
 # ## Lesson 3. Which parts of a GRU can you leave out?
 #
-# *50 minutes.* A GRU has two gates, and both read the old state. What is lost without the gates, with only one of them, or if the gate reads the input alone? And what is gained?
+# *52 minutes.* A GRU has two gates, and both read the old state. What is lost without gates, with one of them, or if the gate reads the input alone? And what is gained?
 #
 # ### Without gates
 #
@@ -557,7 +557,7 @@ else:
 # | RNN | as `nn.RNN` begins |
 # | orthogonal RNN | the same RNN with an orthogonal $U$, so that $\lVert Uh\rVert=\lVert h\rVert$ |
 # | GRU | as `nn.GRU` begins: $z\approx\tfrac12$ |
-# | half-life GRU | the same GRU, with the update gate's bias for a half-life of 40 steps, the length of the task |
+# | half-life GRU | the same GRU, with the bias for a half-life of 40 steps, the task's length |
 #
 # > **Predict.** Each network is trained with 120 steps of the optimizer Adam at five learning rates from 0.001 to 0.1. Which of the four reach an accuracy above 0.9 at their best rate?
 
@@ -566,7 +566,7 @@ else:
 above = Prediction("networks above 0.9 at the best rate, 120 steps", None)
 
 # %% [markdown]
-# The winner depends on the learning rate. So the record holds a *map*: every network at every rate, with two budgets of steps and five seeds:
+# The record holds a *map*: every network at every rate, with two budgets of steps and five seeds:
 
 # %%
 NETWORKS = ("RNN", "orthogonal RNN", "GRU", "half-life GRU")
@@ -601,13 +601,13 @@ for name in NETWORKS:
     print(f"{name:14} of five seeds: smallest {min(norms):.1g}, largest {max(norms):.1g}")
 
 # %% [markdown]
-# The half-life GRU and the orthogonal RNN keep more than 1 %. In the map, both copy at the rate 0.01 (the orthogonal RNN with some seeds). The GRU and the RNN keep about $10^{-6}$ or less, and do not copy at this rate. So at 0.01 a GRU seems to need the bias. At 0.1 it learns without the bias, although its gradient had vanished at the start.
+# The half-life GRU and the orthogonal RNN keep more than 1 %. In the map, both copy at the rate 0.01 (the orthogonal RNN with some seeds). The GRU and the RNN keep about $10^{-6}$ or less, and do not copy at this rate. At 0.1 the GRU learns all the same, although its gradient had vanished at the start.
 #
 # ### Exercise 5: an ablation of your own
 #
-# *Difficulty ●●○, 10 minutes.* An *ablation* removes a part to see what it did. Let one gate do the work of two: $r_t=z_t$, the other equations unchanged. ($W_r$, $U_r$, $b_r$, $c_r$ are then no longer used.) Write the new state.
+# *Difficulty ●●○, 10 minutes.* An *ablation* removes a part to see what it did. Let one gate do the work of two: $r_t=z_t$, the other equations unchanged. Write the new state.
 #
-# `inputs` holds the input's three contributions $W_rx_t+b_r$, $W_zx_t+b_z$, $W_nx_t+b_n$; `states` holds the state's, $U_rh_{t-1}+c_r$, $U_zh_{t-1}+c_z$, $m_t$; `h` is $h_{t-1}$. Each has the shape $(\ldots,H)$. Several seeds are trained at once: use elementwise operations only. Do not work in place: that would overwrite what the gradient needs.
+# `inputs` holds the input's three contributions $W_rx_t+b_r$, $W_zx_t+b_z$, $W_nx_t+b_n$; `states` holds the state's, $U_rh_{t-1}+c_r$, $U_zh_{t-1}+c_z$, $m_t$; `h` is $h_{t-1}$. Each has the shape $(\ldots,H)$. Use elementwise operations only (several seeds are trained at once), and none in place, which would overwrite what the gradient needs.
 #
 # <details><summary>Hint</summary>
 #
@@ -630,7 +630,7 @@ def one_gate(inputs, states, h):
 check.one_gate_for_both(one_gate)
 
 # %% [markdown]
-# A second ablation, `from_input`, removes more: gate and candidate read only the input $x_t$, and the reset gate and tanh are gone. Every cell starts with the half-life GRU's bias for the length of its task. Cells train for 120 steps on the long copy (length 40) and for 250 on *forget on cue* (length 20, the task of lesson 2's first picture), at the learning rates 0.01 and 0.03. We compare each cell at its better rate.
+# A second ablation, `from_input`, removes more: gate and candidate read only $x_t$, and the reset gate and tanh are gone. Every cell starts with the half-life GRU's bias for the length of its task. Cells train for 120 steps on the long copy (length 40) and for 250 on *forget on cue* (length 20, the task of lesson 2's first picture), at the learning rates 0.01 and 0.03. Each cell is judged at its better rate.
 #
 # > **Predict.** By how much does the accuracy of the cell with one gate differ from the half-life GRU's, on each task?
 
@@ -673,15 +673,41 @@ draw.against_the_gru(apart)
 plt.show()
 
 # %% [markdown]
-# Each ± and each bar is a 95 % interval over four seeds. The differences are *paired*: a seed gives both networks the same batches and test set. If a bar contains 0, we detect no difference at these rates and budgets; the cells may still differ. In our runs, on *forget on cue*, we detected no loss with one gate, and a loss for the cell that reads the input alone. On the long copy every seed reached 1, so this task cannot tell the cells apart.
+# Each ± and each bar is a 95 % interval over four seeds. The differences are *paired*: a seed gives both networks the same batches and test set. If a bar contains 0, we detect no difference; the cells may still differ. In our runs, on *forget on cue*, we detected no loss with one gate, and a loss for the cell that reads the input alone. On the long copy every seed reached 1, so this task cannot tell the cells apart.
 #
 # ### What is gained: steps at the same time
 #
-# A transformer processes all $T$ positions of a text at once. A GRU must finish step $t-1$ before it begins step $t$: $T$ steps in sequence. If gate and candidate read the input alone, all $z_t$ and $n_t$ can be computed at once. What is left is a *linear recurrence*, as in minGRU and the core of Mamba (new symbols $a$ and $b$):
+# A transformer processes all $T$ positions of a text at once. A GRU must finish step $t-1$ before it begins step $t$: $T$ steps in sequence. If gate and candidate read the input alone, all $z_t$ and $n_t$ can be computed at once. What is left is a *linear recurrence*, as in minGRU and the core of Mamba:
 #
-# $$h_t = a_t\circ h_{t-1} + b_t,\qquad a_t=z_t,\quad b_t=(1-z_t)\circ n_t .$$
+# $$h_t = q_t\circ h_{t-1} + d_t,\qquad q_t=z_t,\quad d_t=(1-z_t)\circ n_t .$$
 #
-# We can *join* two steps in a row into one step of the same form, since $a_2(a_1h+b_1)+b_2=(a_2a_1)\,h+(a_2b_1+b_2)$. Joins can be grouped in any way, as in a parallel [scan](glossary.md#scan). Round 1 joins each position with the position before it, round 2 with the position 2 before it, round 3 with the position 4 before it. After $\lceil\log_2T\rceil$ rounds each position holds the join of all steps up to its own; its $b$ is $h_t$ (with $h_0=0$). The picture has $T=8$ and all $a_t=1$, so $h_t$ is a running sum. In the picture, the row `x` holds $b$, *step* 1 to 3 are the rounds, and `t1` to `t7` are threads. **Press |◀, then ▶|:**
+# We can *join* two steps in a row: one step of the same form does what both do.
+#
+# ### Exercise 6: join two steps
+#
+# *Difficulty ●○○, 5 minutes.* The pair $(q, d)$ stands for the step $h\mapsto q\circ h+d$. Return the pair of the one step that does what `first` and then `then` do, for every $h$. All four tensors have one shape; leave them unchanged.
+#
+# <details><summary>Hint</summary>
+#
+# In $q_2\circ h+d_2$, put what the step `first` makes in place of $h$. What multiplies $h$ now, and what is left if $h=0$?
+#
+# </details>
+
+
+# %% exercise="join"
+def join(first, then):
+    """Return (q, d) of one step that does both."""
+    # BEGIN SOLUTION
+    (q1, d1), (q2, d2) = first, then
+    return q2 * q1, q2 * d1 + d2
+    # END SOLUTION
+
+
+# %% check="join" points=1
+check.join(join)
+
+# %% [markdown]
+# Joins can be grouped in any way, though not reordered. So a parallel [scan](glossary.md#scan) joins many pairs at once. Round 1 joins each position with the one before it, round 2 with the one 2 before it, round 3 with the one 4 before it. After $\lceil\log_2T\rceil$ rounds each position holds the join of all steps up to its own; its $d$ is $h_t$ (with $h_0=0$). In the picture $T=8$ and all $q_t=1$, so $h_t$ is a running sum. The row `x` holds $d$, *step* 1 to 3 are the rounds, and `t1` to `t7` are threads. **Press |◀, then ▶|:**
 
 # %%
 from helpers.cuda import Module
@@ -700,39 +726,42 @@ rounds_needed = Prediction("rounds of the scan", None)  # your number for None
 
 
 # %%
-def loop(a, b):
-    """h_t = a_t h_(t−1) + b_t, one step after the other."""
-    h, out = torch.zeros_like(b[0]), []
-    for a_t, b_t in zip(a, b, strict=True):
-        h = a_t * h + b_t
+two = join if check.join.passed(join) else steps.join  # until yours is right, the course's
+
+
+def loop(q, d):
+    """h_t = q_t h_(t−1) + d_t, one step after the other."""
+    h, out = torch.zeros_like(d[0]), []
+    for q_t, d_t in zip(q, d, strict=True):
+        h = q_t * h + d_t
         out.append(h)
     return torch.stack(out)
 
 
-def scan(a, b):
-    """The same in rounds, each a few operations for all positions; and the number of rounds."""
+def scan(q, d):
+    """The same in rounds, each a join of all positions at once; and the number of rounds."""
     k, rounds = 1, 0
-    while k < len(a):
-        b = torch.cat([b[:k], a[k:] * b[:-k] + b[k:]])
-        a = torch.cat([a[:k], a[k:] * a[:-k]])
+    while k < len(d):
+        q_k, d_k = two((q[:-k], d[:-k]), (q[k:], d[k:]))
+        q, d = torch.cat([q[:k], q_k]), torch.cat([d[:k], d_k])
         k, rounds = 2 * k, rounds + 1
-    return b, rounds
+    return d, rounds
 
 
 # %%
 T = 4096
 for width in (1024, 16):
-    a, b = torch.rand(T, width), torch.randn(T, width)
-    h, rounds = scan(a, b)
-    ms = [1e3 * measure(lambda f=f, a=a, b=b: f(a, b), repeats=5).best for f in (loop, scan)]
+    q, d = torch.rand(T, width), torch.randn(T, width)
+    h, rounds = scan(q, d)
+    ms = [1e3 * measure(lambda f=f, q=q, d=d: f(q, d), repeats=5).best for f in (loop, scan)]
     print(f"{T} steps of {width:4} numbers: loop {ms[0]:3.0f} ms, scan {ms[1]:3.0f} ms; "
-          f"largest difference {(h - loop(a, b)).abs().max():.0e}")  # fmt: skip
+          f"largest difference {(h - loop(q, d)).abs().max():.0e}")  # fmt: skip
 rounds_needed.answer(rounds)
 
 # %% [markdown]
-# In our runs, on one core, the scan was faster with 16 numbers a step, and the loop with 1 024. The loop makes a call for every step, and multiplies each number once. The scan makes few, large calls, but multiplies each number twice in every round.
+# In our runs, on one core, the scan was faster with 16 numbers a step, and the loop with 1 024. The loop makes calls for every step, and multiplies each number once. The scan makes a few large calls, but multiplies each number twice in every round.
 #
-# *The rest of this lesson is optional; notebooks 01 and 15 help.* Split the steps over $P$ [ranks](glossary.md#rank), processes that exchange messages. Each rank joins the steps of its own block in a loop. Then `comm.exscan`, a scan over ranks, gives each rank the join of all earlier blocks, in $\log_2P$ rounds of messages. `n` is the longest chain of joins that wait for each other.
+# *The rest of this lesson is optional; notebooks 01 and 15 help.* Split the steps over $N$ [ranks](glossary.md#rank), processes that exchange messages. Each rank joins its own block in a loop. Then `comm.exscan`, a scan over ranks, gives each rank the join of all earlier blocks, in $\log_2N$ rounds of messages. `n` counts the longest chain of joins that wait for each other.
 
 # %%
 # %load_ext helpers.cluster
@@ -748,72 +777,70 @@ from itertools import accumulate
 import torch
 
 
-def join(first, then):
-    (a1, b1, n1), (a2, b2, n2) = first, then
-    return a2 * a1, a2 * b1 + b2, max(n1, n2) + 1
+def counted(first, then):
+    (q1, d1, n1), (q2, d2, n2) = first, then
+    return q2 * q1, q2 * d1 + d2, max(n1, n2) + 1
 
 
 torch.manual_seed(0)
-a, b = torch.rand(4096, 16), torch.randn(4096, 16)
-mine = [(a[t], b[t], 0) for t in range(rank * 4096 // size, (rank + 1) * 4096 // size)]
+q, d = torch.rand(4096, 16), torch.randn(4096, 16)
+mine = [(q[t], d[t], 0) for t in range(rank * 4096 // size, (rank + 1) * 4096 // size)]
 for _ in range(3):  # the last is timed
     comm.Barrier()
     begin = MPI.Wtime()
-    A, B, n = zip(*accumulate(mine, join), strict=True)
-    before = comm.exscan((A[-1], B[-1], n[-1]), op=join) or (1, 0, 0)  # None on rank 0
-    h = torch.stack(A) * before[1] + torch.stack(B)
+    Q, D, n = zip(*accumulate(mine, counted), strict=True)
+    before = comm.exscan((Q[-1], D[-1], n[-1]), op=counted) or (1, 0, 0)  # None on rank 0
+    h = torch.stack(Q) * before[1] + torch.stack(D)
     seconds = MPI.Wtime() - begin
 steps_in_sequence = max(n[-1], before[2]) + 1
 
 # %%
-a, b = cluster.run(lambda: (a, b))[0]
+q, d = cluster.run(lambda: (q, d))[0]
 blocks, depths, taken = zip(*cluster.run(lambda: (h, steps_in_sequence, seconds)), strict=True)
-alone = measure(lambda: loop(a, b), repeats=15).best
-print(f"loop:    {len(a)} steps in sequence, {1e3 * alone:.1f} ms")
+alone = measure(lambda: loop(q, d), repeats=15).best
+print(f"loop:    {len(q)} steps in sequence, {1e3 * alone:.1f} ms")
 print(f"4 ranks: {max(depths)} steps in sequence, {1e3 * max(taken):.1f} ms; "
-      f"largest difference {(torch.cat(blocks) - loop(a, b)).abs().max():.0e}")  # fmt: skip
+      f"largest difference {(torch.cat(blocks) - loop(q, d)).abs().max():.0e}")  # fmt: skip
 
 # %% [markdown]
-# The steps in sequence fall from $T$ to $T/P+\log_2P$. The time need not fall: the loop multiplies once a step, `join` multiplies twice, and each rank multiplies once more to apply the state before its block. The ranks also share your cores.
+# The steps in sequence fall from $T$ to $T/N+\log_2N$. The time need not fall: the loop multiplies once a step, and the ranks three times. The ranks also share your cores.
 #
-# On a GPU each step can have its own thread. The next kernel is the scan of notebook [15](15_cuda_threads_that_meet.ipynb), with `join` for +. Each block computes one of the 16 numbers, with a thread for each of 256 steps:
+# On a GPU each step can have its own thread. The next kernel is the scan of notebook [15](15_cuda_threads_that_meet.ipynb), with `join` for +. Each block computes one of the 16 numbers, a thread for each of 256 steps:
 
 # %% language="cuda" magic_args="--device cpu"
-# __global__ void recurrence(const float *a, const float *b, float *h) {
-#     __shared__ float A[2][256], B[2][256];  // [old]: before the round, [1 - old]: after it
+# __global__ void recurrence(const float *q, const float *d, float *h) {
+#     __shared__ float Q[2][256], D[2][256];  // [old]: before the round, [1 - old]: after it
 #     int t = threadIdx.x, i = t * gridDim.x + blockIdx.x, old = 0;
-#     A[0][t] = a[i], B[0][t] = b[i];
+#     Q[0][t] = q[i], D[0][t] = d[i];
 #     for (int k = 1; k < 256; k *= 2) {
 #         __syncthreads();
-#         float a1 = 1, b1 = 0;  // changes no state
-#         if (t >= k) a1 = A[old][t - k], b1 = B[old][t - k];
-#         B[1 - old][t] = A[old][t] * b1 + B[old][t];
-#         A[1 - old][t] = A[old][t] * a1;
+#         float q1 = 1, d1 = 0;  // changes no state
+#         if (t >= k) q1 = Q[old][t - k], d1 = D[old][t - k];
+#         D[1 - old][t] = Q[old][t] * d1 + D[old][t];
+#         Q[1 - old][t] = Q[old][t] * q1;
 #         old = 1 - old;
 #     }
-#     h[i] = B[old][t];
+#     h[i] = D[old][t];
 # }
 
 # %%
 h = torch.zeros(256, 16)
-record = recurrence[16, 256].record(a[:256], b[:256], h)
+record = recurrence[16, 256].record(q[:256], d[:256], h)
 print(f"{record.events['interval'].max()} barriers for 256 steps; "
-      f"largest difference {(h - loop(a[:256], b[:256])).abs().max():.0e}")  # fmt: skip
+      f"largest difference {(h - loop(q[:256], d[:256])).abs().max():.0e}")  # fmt: skip
 
 # %% [markdown]
 # A [barrier](glossary.md#barrier) precedes each round: 8 rounds replace 256 steps. (A CPU imitates the threads: we measure no time.)
 #
-# **Answer.** Do not leave out both gates. On the long copy, at their best rates, both GRUs copied with every seed and the orthogonal RNN only with some; the RNN's mean never reached 0.9. With one gate for both, we detected no loss (four seeds, the better of two rates). The cell whose gate and candidate read the input alone copied, but lost accuracy on *forget on cue*. Its recurrence is linear, so a scan computes it in $\log_2T$ rounds. *Evidence: the map, your ablation, and three scans that agree with the loop.*
+# **Answer.** Do not leave out both gates: on the long copy, at their best rates, both GRUs copied with every seed, and the networks without gates only with some. With one gate for both, we detected no loss (four seeds). The cell that reads the input alone copied, but lost accuracy on *forget on cue*. Its recurrence is linear, so a scan computes it in $\log_2T$ rounds. *Evidence: the map, your ablation, and three scans that agree with the loop.*
 
 # %% [markdown]
 # <details><summary><b>What the sources say, what we measured</b></summary>
 #
 # | the sources say | here |
 # |---|---|
-# | unrolled, the gradient holds $(g'U)^{n-1}$; a norm above 1 *will* explode, below 1 *will* vanish | lesson 1: below 1 it does vanish. Above 1 is necessary, not sufficient; and the power is a product of differing Jacobians |
-# | $z=1$ copies; $r=1$, $z=0$ is the plain RNN | lesson 2: exactly, and to rounding |
+# | unrolled, the gradient holds $(g'U)^{n-1}$; a norm above 1 *will* explode, below 1 *will* vanish | lesson 1: below 1 it does vanish; above 1 is necessary, not sufficient |
 # | units with a short memory have reset gates close to 1, and forget | lesson 2: equation and check say the opposite; the paper's word is "active" |
-# | why a reset gate beside an update gate? no answer found | lesson 3: an ablation of your own, with an interval |
 #
 # </details>
 #
@@ -826,7 +853,7 @@ print(f"{record.events['interval'].max()} barriers for 256 steps; "
 # - Saxe, McClelland & Ganguli (2014), *Exact solutions to the nonlinear dynamics of learning*: orthogonal starts.
 # - Tallec & Ollivier (2018), *Can recurrent neural networks warp time?*: biases of gates as time scales.
 # - Hochreiter & Schmidhuber (1997), *Long short-term memory*: the older sibling.
-# - Zhou et al. (2016), *Minimal gated unit*; Ravanelli et al. (2018), *Light gated recurrent units*: without a reset gate.
+# - Zhou et al. (2016), *Minimal gated unit*: one gate for both.
 # - Feng et al. (2024), *Were RNNs all we needed?*: minGRU; Gu & Dao (2023), *Mamba*: the linear recurrence at scale.
 #
 # **Next**: [04 Train hierarchical attention, and check what it attends to](04_hierarchical_attention.ipynb) stacks two GRUs and reads documents with them.

@@ -392,15 +392,15 @@ Markdown("\n".join(lines))
 #     int first = blockIdx.x * 32 - R;
 #     // your part
 #     // BEGIN SOLUTION
-#     for (int k = threadIdx.x; k < 32 + 2 * R; k += 32)
-#         tile[k] = first + k >= 0 && first + k < n ? x[first + k] : 0.0f;
+#     for (int j = threadIdx.x; j < 32 + 2 * R; j += 32)
+#         tile[j] = first + j >= 0 && first + j < n ? x[first + j] : 0.0f;
 #     // END SOLUTION
 #     // end of your part
 #     __syncthreads();
 #     int me = blockIdx.x * 32 + threadIdx.x;
 #     if (me < n) {
 #         float sum = 0;
-#         for (int k = 0; k <= 2 * R; k++) sum += tile[threadIdx.x + k];
+#         for (int e = 0; e <= 2 * R; e++) sum += tile[threadIdx.x + e];
 #         y[me] = sum / (2 * R + 1);
 #     }
 # }
@@ -490,7 +490,7 @@ for name, source in {"without": without, "as it stands": reverse_blocks.module.s
 # Here, half of the threads meet an extra barrier:
 
 # %% language="cuda"
-# __global__ void half(float *x) {
+# __global__ void half_waits(float *x) {
 #     __shared__ float tile[64];
 #     tile[threadIdx.x] = x[threadIdx.x];
 #     if (threadIdx.x < 32) __syncthreads();
@@ -499,7 +499,7 @@ for name, source in {"without": without, "as it stands": reverse_blocks.module.s
 # }
 
 # %% tags=["raises-exception"]
-half[1, 64](np.arange(64, dtype=np.float32))
+half_waits[1, 64](np.arange(64, dtype=np.float32))
 
 # %% [markdown]
 # In CUDA, the result of such a kernel is undefined. The block may hang, or the two halves may meet at different barriers and read half a tile. So put only the load under the `if`; all threads must reach the *same* barrier. For the same reason, do not write `if (i >= n) return;` above a barrier: a thread that has returned never reaches it. (Some GPUs tolerate this; our runner does not.)

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Rank a graph in several ways, and find out why one is hundreds of times slower
 #
-# At the end you will have ranked the 63 436 packages of Debian 12 by how much other packages depend on them, with a program of your own, and predicted from its bytes how fast such a program can be.
+# At the end you will have ranked the 63 436 packages of Debian 12 by how much others depend on them, with a program of your own, and predicted from its bytes how fast it can be.
 #
 # **You will be able to**
 #
@@ -93,7 +93,7 @@ draw.neighbourhood(A, debian.names, result.scores, debian.number("python3-numpy"
 # %% [markdown]
 # ## Lesson 1. Why is one version hundreds of times as fast as another?
 #
-# *55 minutes.* **The question:** the source writes PageRank in four ways, and we add three. All give the same ranks, but the slowest can take hundreds of times as long as the fastest. Why?
+# *50 minutes.* **The question:** the source writes PageRank in four ways, and we add three. All give the same ranks, but the slowest can take hundreds of times as long as the fastest. Why?
 #
 # ### PageRank by hand
 #
@@ -140,17 +140,17 @@ print("computed on", (M.to(device) * z.to(device)).device.type)  # both have to 
 #
 # All versions compute $G\,(\mathrm{Out} \circ x)$. They differ in how they store $G$, and in whether they multiply by Out in each iteration or once. Versions 0s, 3s and 4 are ours.
 #
-# | version | $G$ is | multiplied by Out | timed here |
-# |---|---|---|---|
-# | 0 | a list of links; along each link, a node sends its share as a message | at each iteration | where DGL is installed |
-# | 0s | the same, in plain PyTorch | at each iteration | yes |
-# | 1 | a sparse matrix, without zeros, in *coordinates* (COO): row, column and value of each link | at each iteration | yes |
-# | 2 | a dense matrix: it stores zeros, too | at each iteration | yes |
-# | 3 | a dense matrix | once, by a product with a diagonal matrix | only this product |
-# | 3s | a dense matrix | once, element by element | yes |
-# | 4 | [compressed rows](glossary.md#compressed-rows) (CSR), 32-bit indices | once, into the values | yes |
+# | version | $G$ is | multiplied by Out |
+# |---|---|---|
+# | 0 | a list of links; along each link, a node sends its share as a message | at each iteration |
+# | 0s | the same, in plain PyTorch | at each iteration |
+# | 1 | a sparse matrix, without zeros, in *coordinates* (COO): row, column and value of each link | at each iteration |
+# | 2 | a dense matrix: it stores zeros, too | at each iteration |
+# | 3 | a dense matrix | once, by a product with a diagonal matrix |
+# | 3s | a dense matrix | once, element by element |
+# | 4 | [compressed rows](glossary.md#compressed-rows) (CSR), 32-bit indices | once, into the values |
 #
-# Version 0 uses DGL, the Deep Graph Library. In version 0s, `[self.source]` picks each link's share, and `index_add_` adds it at the link's target (`weights` is None here). Version 0s has 64-bit indices and stores a share for each link, so it moves more bytes than version 0. The other products differ only in `matrix` and in `* self.out`:
+# Version 0 uses DGL, the Deep Graph Library, and runs where it is installed. In version 0s, `[self.source]` picks each link's share, and `index_add_` adds it at the link's target (`weights` is None here). Version 0s has 64-bit indices and stores a share for each link, so it moves more bytes than version 0. The products:
 
 # %%
 for version in (v.MessagePassing, v.SparseInLoop, v.DenseInLoop, v.DenseFolded, v.CSR):
@@ -258,7 +258,7 @@ for row in rows:
     )
 
 # %% [markdown] claims="06-same-bytes 06-csr 06-messages-dense"
-# **Bytes explain the slow dense versions** if version 2 reads at least about as fast as a sum, which does little but read. (If version 2 is faster, its own rate draws the line.) Fewer bytes gain more than better code: version 4 moves less than a 400th. (Versions 0, 0s, 1 and 4 touch only 1 to 4 MB. If a cache holds them, they could even be faster than the line; a ratio below 1 shows this, or a busy machine.)
+# **Bytes explain the slow dense versions** if version 2 reads at least about as fast as a sum, which does little but read. Then better code would gain little, but version 4 moves less than a 400th of the bytes. (Versions 0, 0s, 1 and 4 touch only 1 to 4 MB. If a cache holds them, their ratio can fall below 1.)
 #
 # **Bytes do not explain version 1**, which in our runs stands farthest above the line. COO moves 2.2 MB and version 0s 3.7 MB. Yet in the records, on one core, COO takes five to seven times as long. Is the COO format slow? We give the same links to SciPy, in COO with 32-bit indices:
 
@@ -318,7 +318,7 @@ for name in {"dense", "dense_scaled"} & set(held):
     del held[name]  # 400 MB each
 
 # %% [markdown]
-# The dense versions gain much, as the source says: a GPU's memory is far faster. Yet in our record of an H200 version 4 is the fastest, and version 1 beats the dense ones. At its bandwidth, an H200 reads version 4's 0.9 MB in under a microsecond; an iteration takes 36 µs, and only 38 µs with a hundred times the links. So launching operations probably limits version 4, not bytes. **First move fewer bytes, then move them faster.**
+# In our record of an H200, the dense versions read 400 MB in 0.13 ms, over 3 TB/s, and gain most. Yet version 1 beats them, and version 4 stays the fastest. Its iteration takes 36 µs, and only 38 µs with a hundred times the links. So launching operations probably limits version 4, not bytes. **First move fewer bytes, then move them faster.**
 #
 # > **Answer.** The dense version reads over 400 times the bytes of compressed rows, and memory limits it. So it takes hundreds of times as long. Bytes do not explain the rest: COO is slow in PyTorch, and fast in SciPy and in a compiled loop.
 #
@@ -353,7 +353,7 @@ print("L1 distance from the right ranks:", f"{np.abs(leaked - result.scores).sum
       f"scaled to sum 1: {np.abs(leaked / leaked.sum() - result.scores).sum():.0e}")  # fmt: skip
 
 # %% [markdown]
-# Four tenths of the rank have leaked away. But scale what is left to sum 1, and you have the right ranks: leaking has multiplied all of them by one factor. (*Right* means here that a dangling node gives its rank to all nodes equally. That rank arrives as more restarts do. All ranks are proportional to what restarts bring, so only their sum changes.)
+# Four tenths of the rank have leaked away. But scale what is left to sum 1, and you have the right ranks: leaking has multiplied all of them by one factor. (*Right* means that a dangling node gives its rank to all nodes equally. To every node this rank is one more restart, and more restarts scale all ranks by one factor.)
 #
 # ### Exercise 2: keep the rank
 #
@@ -451,7 +451,7 @@ for names in ((), ("Java",), ("node",), ("Java", "node")):
           f"{pagerank(without.tocsr(), 'csr').iterations} iterations")  # fmt: skip
 
 # %% [markdown]
-# **Either cycle alone keeps the convergence slow.** With one cycle opened, Debian still needs 81 or 73 iterations instead of 83. With both opened, it needs 46.
+# **Either cycle alone keeps the convergence slow**: with one opened, Debian needs 81 or 73 iterations instead of 83, with both opened 46.
 #
 # ### Exercise 4, a project: rank Debian yourself
 #
@@ -618,13 +618,13 @@ from helpers.pagerank import distributed
 print(inspect.getsource(distributed.rank_block).split('"""')[2].partition("    if residual")[0])
 
 # %% [markdown]
-# Are four processes no faster than one? They may share cores, and they wait for one another three times in each iteration, at two sums and the exchange. Then fewer bytes gain little. Over a network of 1 Gbit/s, the allgather's 1.5 MB would take 12 ms in each iteration, and fewer bytes would decide the time.
+# Are four processes no faster than one? They may share cores, and they wait for one another three times in each iteration, at two sums and the exchange. Then fewer bytes gain little. Over a network, bytes count for more: at 1 Gbit/s, the 0.38 MB that each process receives by allgather take 3 ms in each iteration. In our runs, one process alone takes about 1 ms.
 #
 # > **Answer.** A process must receive the rank of every foreign node that links to one of its own. The graph and the order of its nodes decide how many there are. You can count them before you run anything.
 #
 # ## What breaks: stopping the clock too early
 #
-# A call that runs on a GPU returns when its work is *queued*. If you read the clock then, you have timed only the queueing. A pool of one thread shows the same on any machine:
+# *3 minutes.* A call that runs on a GPU returns when its work is *queued*. If you read the clock then, you have timed only the queueing. A pool of one thread shows the same on any machine:
 
 # %%
 from concurrent.futures import ThreadPoolExecutor
@@ -645,7 +645,7 @@ with ThreadPoolExecutor(1) as queue:
 #
 # ## In practice, and where to read on
 #
-# Use `networkx.pagerank` for small graphs, igraph on one machine, cuGraph on a GPU. **[Personalised](glossary.md#personalised-pagerank)** PageRank restarts only at nodes of your choice, here at the packages of Debian's section *science*. The bars are packages outside this section whose rank becomes over five times as high; a dot shows the rank without this choice:
+# *2 minutes.* Use `networkx.pagerank` for small graphs, igraph on one machine, cuGraph on a GPU. **[Personalised](glossary.md#personalised-pagerank)** PageRank restarts only at nodes of your choice, here at the packages of Debian's section *science*. The bars are packages outside this section whose rank becomes over five times as high; a dot shows the rank without this choice:
 
 # %%
 restart = np.array([section == "science" for section in debian.sections], dtype=float)
@@ -671,7 +671,7 @@ plt.show()
 # - A. Langville, C. Meyer, *Google's PageRank and Beyond* (2006): convergence, dangling nodes.
 # - D. Gleich, *PageRank beyond the web* (SIAM Review, 2015): other graphs, personalisation.
 #
-# **Next**: [07 Measure what this machine can do, and see what limits your code](07_roofline.ipynb) measures the bandwidth and the peak of this machine, and puts kernels under its roofline.
+# **Next**: [07 Measure what this machine can do, and see what limits your code](07_roofline.ipynb) draws the least times of kernels as a *roofline*.
 
 # %%
 cluster.stop()

@@ -61,7 +61,7 @@ a, b = (rng.random((P.n, P.n), dtype=np.float32) for _ in range(2))
 products = versions(P.n)  # of two matrices, by name
 
 # %% [markdown]
-# The next cell measures this machine once, in less than a minute, and draws its roofline. The sloped lines are the limits of memory. The flat lines are the limits of arithmetic in fp32 (numbers of 32 bits). Each circle is a *kernel*, a small piece of a program. Further right, a kernel does more operations for each byte; further up, it is faster. `axpy` adds a multiple of one array to another. The other two multiply the same matrices. If a circle lies above its line, we measure both again. A frame marks a circle that stays above. **Point at a circle** for its figures, and **add a kernel** of your own below the picture. Which kernel could be faster?
+# The next cell measures this machine once, in less than a minute, and draws its roofline. The sloped lines are the limits of memory. The flat lines are the limits of arithmetic in fp32 (numbers of 32 bits). Each circle is a *kernel*, a small piece of a program. Further right, a kernel does more operations for each byte; further up, it is faster. `axpy` adds a multiple of one array to another. The other two multiply the same matrices. **Point at a circle** for its figures, and **add a kernel** of your own below the picture. Which kernel could be faster?
 
 # %%
 machine = ceilings()
@@ -85,7 +85,7 @@ draw.interactive(*machine.lines(), first)
 # %% [markdown]
 # ## Lesson 1. How fast can a kernel be on this machine?
 #
-# *60 minutes.* **The question:** before you optimise a kernel, you want to know its least possible time. What must you measure?
+# *55 minutes.* **The question:** before you optimise a kernel, you want to know its least possible time. What must you measure?
 #
 # ### By hand
 #
@@ -119,11 +119,7 @@ if machine.skipped or machine.busy:
     print("Other programs disturbed these measurements. Measure again: ceilings(again=True)")
 
 # %% [markdown]
-# *Scalar* code uses one lane of a register. The column *theory* is the formula with two units and FMA, also for rows without FMA. The last column shows how many instructions your core finishes in a cycle (operations ÷ lanes, ÷ 2 with FMA):
-#
-# - with FMA, about 2 confirms the two units; about 1 with AVX-512 means a single unit of this width;
-# - with FMA, between 1 and 2 means at least two units, slowed by other programs or a lower clock;
-# - without FMA, above 2 means more than two units.
+# *Scalar* code uses one lane of a register. The column *theory* is the formula with two units and FMA, also for rows without FMA. The last column is the number of instructions that your core finishes in a cycle. With FMA, about 2 confirms the two units, and about 1 means a single unit of this width. A figure between 1 and 2 means at least two units, slowed by other programs or a lower clock. Without FMA, more than 2 means more than two units.
 #
 # ### Latency: find the caches
 #
@@ -160,21 +156,21 @@ for cache in machine.reported:
     print(f"the system reports L{cache['level']}: {cache['size'] // 1024} KiB")
 if machine.found:  # else too busy for a whole curve
     further.answer(machine.found[-1]["seconds"] / machine.found[0]["seconds"])
-print(f"a line has {machine.line or '?'} bytes; a set of L1 has {machine.ways or '?'} ways")
+print(f"a line has {machine.line or '?'} bytes")
 
 # %% [markdown]
-# At each step of this staircase, the working set has outgrown a cache. The steps need not stand where the system reports a cache's size: other programs may use part of it, and a virtual machine may report a cache that many share. *A slope* marks a level without a flat part; its time says little.
+# At each step of this staircase, the working set has outgrown a cache. The steps need not stand where the system reports a cache's size: other programs, or other virtual machines, may use a part of it. *A slope* marks a level without a flat part; its time says little.
 #
-# The last line of the output has two more properties. A cache moves whole **[lines](glossary.md#cache-line)**, usually of 64 bytes. So a second access in the same line is nearly free. A cache is also divided into *sets*. The address of a line decides its set, and a set holds as many lines as the cache has **[ways](glossary.md#associativity)**. A full set evicts a line for each new one, even if the rest of the cache is empty.
+# A cache moves whole **[lines](glossary.md#cache-line)**, usually of 64 bytes. So a second access in the same line usually finds it in L1.
 #
 # ### Bandwidth
 #
-# If a program reads many lines in order, many loads are in flight at a time. Then bandwidth limits it, not latency. We measure bandwidth for three loops: reading an array, copying one, and the **triad** $a = b + s c$.
+# If a program reads many lines in order, many loads are in flight at a time. Then bandwidth limits it, not latency. We measure bandwidth for four loops: reading an array, copying one, the **triad** $a = b + s c$, and the *update* $a \leftarrow a + s b$, which writes where it read.
 #
-# > **Predict.** Which of the three shows the highest bandwidth from memory, on one thread?
+# > **Predict.** Which of the four shows the highest bandwidth from memory, on one thread?
 
 # %%
-shows_most = Prediction("the loop with the highest bandwidth", None)  # "read", "copy" or "triad"
+shows_most = Prediction("loop of highest bandwidth", None)  # "read", "copy", "triad", "update"
 
 # %%
 draw.bandwidths(machine.bandwidths)
@@ -185,7 +181,7 @@ if alone:  # else the machine was too busy
     shows_most.answer(max(alone, key=alone.get))
 
 # %% [markdown]
-# These figures count the bytes that the program asks for. A step of the triad reads two doubles and writes one: 24 bytes. Memory may move more: most processors fetch a line before they write to it (**[write-allocate](glossary.md#write-allocate)**). Our figures do not count this fetch. On one thread, the triad may exceed the read; we did not measure why.
+# These figures count the bytes that the program asks for. A step of the triad reads two doubles and writes one: 24 bytes. Memory may move more: most processors fetch a line before they write to it (**[write-allocate](glossary.md#write-allocate)**). Our figures do not count this fetch.
 #
 # ### Exercise 1: what memory moves
 #
@@ -219,17 +215,18 @@ def moved(read, written, size, allocate):
 check.moved_bytes(moved)
 
 # %%
-LOOPS = {"read": (("a",), ()), "copy": (("b",), ("a",)), "triad": (("b", "c"), ("a",))}
+LOOPS = {"read": (("a",), ()), "copy": (("b",), ("a",)),
+         "triad": (("b", "c"), ("a",)), "update": (("a", "b"), ("a",))}  # fmt: skip
 right = check.moved_bytes.passed(moved)
 print("GB/s from memory     as asked   if lines are fetched first")
 for row in from_memory:
     asked, more = (moved(*LOOPS[row["kind"]], 8, allocate) for allocate in (False, True))
     fetched = f"{row['rate'] * more / asked / 1e9:.1f}" if right else "–"
     on = f"{row['threads']} thread{'s' * (row['threads'] > 1)}"
-    print(f"{row['kind']:5}  {on:9} {row['rate'] / 1e9:11.1f} {fetched:>12}")
+    print(f"{row['kind']:6} {on:9} {row['rate'] / 1e9:11.1f} {fetched:>12}")
 
 # %% [markdown]
-# With the fetch counted, the triad's bandwidth rises by a third and the copy's by half. **So compare two bandwidths only if the same rule counted their bytes.** From here on, $\beta$ is the highest of the three bandwidths, without the fetch.
+# With the fetch counted, the triad's bandwidth rises by a third and the copy's by half. The update's stays: it has read each line that it writes. **So compare two bandwidths only if the same rule counted their bytes.** From here on, $\beta$ is the highest of the four bandwidths, without the fetch.
 #
 # ### The roof
 #
@@ -299,9 +296,9 @@ peaks, roofs = machine.lines()
 draw.interactive(peaks, roofs | machine.cache_roofs(), points)
 
 # %% [markdown] claims="07-fusion 07-softmax"
-# **Fusion saves bytes, and so it saves time.** In the records, on one thread, four passes take 2.0 to 2.2 times as long as one pass if the arrays lie in memory, and 1.7 to 1.9 times if they lie in L2. Bytes alone predict 2.5.
+# **Fusion, one pass in place of four, saves bytes and time.** In the records, on one thread, four passes take 2.0 to 2.2 times as long as one pass if the arrays lie in memory, and 1.7 to 1.9 times if they lie in L2. Bytes alone predict 2.5.
 #
-# **A circle above memory's roof can have two causes.** The arrays take 128 to 160 MiB. An L3 of this size, such as one that a virtual machine shares, can deliver part of them. If your L3 is much smaller, or if the circle lies above L3's line too, a roof was probably measured too low: run `ceilings(again=True)`.
+# **A circle above memory's roof can have two causes.** A kernel's arrays take 128 MiB, or twice what the system reports of the last cache, but at most 512 MiB. A larger cache can deliver part of them. Otherwise a roof was probably measured too low: run `ceilings(again=True)`.
 #
 # **Bytes do not explain a kernel far below memory's roof.** `softmax` moves as many bytes as `x * 2`, and takes 1.5 to 4.3 times as long in the records. One reason may be *exp*: we count it as one operation, but it takes many instructions.
 #
@@ -372,7 +369,7 @@ check.strides(strides, free)
 # %% [markdown]
 # ### Count the misses
 #
-# Here is a cache small enough to watch. It evicts the least recently used line of a set. Play the accesses of a product of 8 × 8 matrices, or move the slider. Blue elements are in the cache. A dot marks a hit, a cross a miss. In JupyterLab, compare the misses of `ijk` and `ikj` at the last step. Then set *line* to 32 bytes, a whole row, and compare again.
+# Here is a cache small enough to watch. It is divided into *sets*. The address of a line decides its set, and a set holds as many lines as the cache has **[ways](glossary.md#associativity)**. A full set evicts its least recently used line for a new one, even if the rest of the cache is empty. Play the accesses of a product of 8 × 8 matrices, or move the slider. Blue elements are in the cache. A dot marks a hit, a cross a miss. In JupyterLab, compare the misses of `ijk` and `ikj` at the last step. Then set *line* to 32 bytes, a whole row, and compare again.
 
 # %%
 from helpers.roofline.cache import Cache, count_misses
@@ -415,9 +412,23 @@ for order, one in counts.items():
     print()
 
 # %% [markdown]
-# Orders with the same inner loop miss about equally often. Inner loop `j` misses least: all steps are 0 or 1, so one miss serves a whole line. With inner loop `i` two matrices jump, with `k` only one. So `i` misses about twice as often as `k`. `ijk` misses four times as often as `ikj`. Did it also take four times as long above? And are `jki` and `kji`, with equal misses, equally fast? If not, misses in this small cache do not decide alone.
+# Orders with the same inner loop miss about equally often. Inner loop `j` misses least: all steps are 0 or 1, so one miss serves a whole line. With inner loop `i` two matrices jump, with `k` only one. So `i` misses about twice as often as `k`. `ijk` misses four times as often as `ikj`. Did it also take four times as long above? If not, misses in this small cache do not decide alone.
 #
 # (In the picture with the slider, `ijk` misses 380 times and `ikj` 160 times; with lines of 32 bytes, 304 and 80 times.)
+#
+# Do ways matter? In the product with $n = 384$, neighbours in a column of B are 1536 bytes apart. The next cell reads 16 columns as `ijk` does, in a cache of 32 KiB: with 8 ways, and with a single set of 512 lines.
+
+# %%
+for ways in (8, 512):
+    cache = Cache(32 * 1024, 64, ways)
+    for j in range(16):
+        for k in range(P.n):
+            cache.access(4 * (k * P.n + j))  # b[k][j]
+    print(f"{ways:3} ways: {cache.misses} misses in {cache.misses + cache.hits} accesses")
+print(f"this machine's L1: {machine.ways or '?'} ways")
+
+# %% [markdown]
+# A column's 384 lines take 24 KiB and would fit. But they lie in 8 of the 64 sets, which hold 64 lines. So they evict one another, and each access misses.
 #
 # ### Three causes at once
 #
@@ -426,6 +437,13 @@ for order, one in counts.items():
 # - **Waiting.** In `ijk` all products of the inner loop go into one sum. Each addition waits about four cycles for the one before. In `ikj` each addition goes to another element of C: none waits.
 # - **Vectors.** The compiler turns the inner loop of `ikj` into vector instructions. It may not do so with the single sum of `ijk`, because another order of additions rounds differently.
 #
+# In the picture, each colour is a sum, an addition takes four cycles, and one can start in each cycle:
+
+# %%
+draw.waiting(8, 4)
+plt.show()
+
+# %% [markdown]
 # Which cause matters most? We write `ijk` in eight ways, one for each combination of three choices:
 #
 # - *misses:* B is as it is, or **turned** (transposed) beforehand, so that the inner loop reads it in steps of one;
@@ -470,7 +488,7 @@ evidence("07-causes-together")
 # %% [markdown]
 # ### Blocks
 #
-# A product of two $n \times n$ matrices does $2n^3$ operations on $3n^2$ numbers. In fp32 its intensity is $I = 2n^3 / 12n^2 = n/6$ flop/byte: 64 for $n = 384$, far right of the ridge. But this counts each number as read once. Three plain loops read B $n$ times: from a cache if B fits there, from memory if it does not. **Blocked** loops work on square *tiles* of side $t$, at the left of the picture. If three tiles, one of each matrix, fit into a cache, each loaded number is used $t$ times before it leaves. The arrows point to the next tile:
+# A product of two $n \times n$ matrices does $2n^3$ operations on $3n^2$ numbers. In fp32 its intensity is $I = 2n^3 / 12n^2 = n/6$ flop/byte: 64 for $n = 384$, far right of the ridge. But this counts each number as read once. Three plain loops read B $n$ times, from memory if no cache holds it. **Blocked** loops work on square *tiles* of side $t$, at the left of the picture. If three tiles, one of each matrix, fit into a cache, each loaded number is used $t$ times before it leaves. The arrows point to the next tile:
 
 # %%
 draw.reuse(32, (6, 16))
@@ -599,13 +617,13 @@ if runs:
 draw.interactive(*machine.lines(1), raced)
 
 # %% [markdown]
-# All products ran on one thread. All have the same counted operations and bytes, hence the same intensity. At n = 384, B takes 0.6 MB: if a cache holds it, blocks may gain little.
+# All products have the same counted operations and bytes, hence the same intensity. At n = 384, B takes 0.6 MB: if a cache holds it, blocks may gain little.
 #
 # > **Answer.** The inner loop of `ikj` takes steps of one element, lets no addition wait, and compiles to vectors. Each of the three gains less without the others. Blocks and register tiles then use each loaded number more often.
 #
 # ## What breaks: a benchmark without a result
 #
-# A compiler removes work whose result nobody uses. The next cell times the same loop twice: one function returns its sum, the other drops it:
+# *2 minutes.* A compiler removes work whose result nobody uses. The next cell times the same loop twice: one function returns its sum, the other drops it:
 
 # %%
 from ctypes import c_double, c_int64
@@ -632,7 +650,7 @@ evidence("07-unused-result")
 # %% [markdown]
 # ## The roof of a GPU
 #
-# `make gpu` measures and records such a roof on a machine with a GPU. The picture has the GPU's memory (HBM), its L2 cache, and its peak for several formats; *tf32* and *bf16* have fewer significant bits than fp32:
+# *3 minutes.* `make gpu` measures and records such a roof on a machine with a GPU. The picture has the GPU's memory (HBM), its L2 cache, and its peak for several formats; *tf32* and *bf16* have fewer significant bits than fp32:
 
 # %%
 from helpers.roofline.report import gpu_roof

@@ -249,7 +249,7 @@ read = forward.intersection(v for node in added for v in node.inputs)
 guess.answer("results that the gradient reads", {str(v.maker.operator) for v in read})
 
 # %% [markdown]
-# Each line from `a` to `i` is one operator: the type of its result, its name, and what it reads; `full(1.0)` makes a tensor of ones. Lines `a` to `c` compute $y$. Lines `d` to `i` compute the gradient, $g_y\,(1-\tanh^2x)$ with $g_y=1$. The gradient reads one result of the forward pass: the rule of tanh needs the *result* of tanh (`a`), while a sum and a reshape need only shapes.
+# Each line from `a` to `i` is one operator: the type of its result, its name, and what it reads; `full(1.0)` makes a tensor of ones. Lines `a` to `c` compute $y$. Lines `d` to `i` compute the gradient, $g_y\,(1-\tanh^2x)$: the `1` that `d` reads is $g_y$. The gradient reads one result of the forward pass: the rule of tanh needs the *result* of tanh (`a`), while a sum and a reshape need only shapes.
 #
 # ### Exercise 3: extend the graph
 #
@@ -360,7 +360,7 @@ for name, y in (("in NumPy", autodiff.apply(Cube(), x)), ("in the graph", x**3))
     print(f"{name:13} first derivative {slope}   second {curvature}")
 
 # %% [markdown]
-# The first derivatives agree, so every test of them passes. The second derivative is zero where $6x$ is right, and nothing warns. Training would ignore a penalty on a gradient, as in Gulrajani et al. (2017).
+# The first derivatives agree, so a test of them finds nothing. The second derivative is zero where $6x$ is right, and nothing warns. Training would ignore a penalty on a gradient, as in Gulrajani et al. (2017).
 #
 # **Answer.** The gradient is more graph: one rule for each operator, applied in reverse topological order. So a gradient can be differentiated, changed and optimized like everything else. *Evidence: four numbers that equal PyTorch's, and a Hessian-vector product that differs from PyTorch's by rounding.*
 
@@ -418,7 +418,7 @@ guess.answer("highest peak, MB", all_at_once[1] / 1e6)
 
 # %% [markdown]
 # The values are equal. If each term is summed before the next begins, one large result exists at a time. If all four functions run first, four large results wait for their sums.
-# Finding the order with the lowest peak is NP-hard (Sethi 1975).
+# Finding the best order is NP-hard (Sethi 1975, *Complete register allocation problems*).
 #
 # ### Buffers
 #
@@ -430,7 +430,7 @@ guess.answer("highest peak, MB", all_at_once[1] / 1e6)
 #
 # ### Exercise 4: overwrite, with a guard
 #
-# *Difficulty ●●○, 12 minutes.* `order` lists the applications (uses of operators) as they will run. Return a dictionary from application to the operand that it may overwrite. For an application `node`, `node.operator.in_place` holds the positions in `node.inputs` that the operator can overwrite. An operand may be overwritten only if it has the result's type (`v.type`), is not among the caller's `inputs`, is not among the `outputs`, and *this application is its last reader*. Overwrite wherever this is allowed; if two operands qualify, choose one. (Here every result has a buffer of its own. With sharing, a planner must also ask who reads the other variables in that buffer.)
+# *Difficulty ●●○, 12 minutes.* `order` lists the applications (uses of operators) as they will run. Return a dictionary from application to the operand that it may overwrite. For an application `node`, `node.operator.in_place` holds the positions in `node.inputs` that the operator can overwrite. An operand may be overwritten only if it has the result's type (`v.type`), is not among the caller's `inputs`, is not among the `outputs`, and *this application is its last reader*. Overwrite wherever this is allowed; if two operands qualify, choose one. (Here every result has a buffer of its own. Where results share one, the readers of all of them count.)
 #
 # <details><summary>Hint</summary>
 #
@@ -439,8 +439,8 @@ guess.answer("highest peak, MB", all_at_once[1] / 1e6)
 # </details>
 
 
-# %% exercise="forwarding"
-def my_forwarding(order, inputs, outputs):
+# %% exercise="overwriting"
+def my_overwriting(order, inputs, outputs):
     """Return {application: operand that its result is written over}."""
     # BEGIN SOLUTION
     last = {v: i for i, node in enumerate(order) for v in node.inputs}
@@ -455,25 +455,25 @@ def my_forwarding(order, inputs, outputs):
     # END SOLUTION
 
 
-# %% check="forwarding" points=2
-check_runs.forwarding(my_forwarding)
+# %% check="overwriting" points=2
+check_runs.overwriting(my_overwriting)
 
 # %%
-forwarding = once_right(check_runs.forwarding, my_forwarding, lambda *graph: {})
+overwriting = once_right(check_runs.overwriting, my_overwriting, lambda *graph: {})
 u, numbers = autodiff.variable("u", shape=(1000,)), rng.normal(size=1000)
 y = autodiff.tanh(autodiff.exp(autodiff.sin(u)) + u) * u
 order = autodiff.topological([y])
-for name, over in (("new buffers", {}), ("overwritten", forwarding(order, [u], [y]))):
+for name, over in (("new buffers", {}), ("overwritten", overwriting(order, [u], [y]))):
     (result,), peak = run_in(order, {u: numbers}, [y], over)
     same = np.array_equal(result, np.tanh(np.exp(np.sin(numbers)) + numbers) * numbers)
     print(f"{name:12} peak {peak:6,} B   right: {same}")
 
 # %% [markdown]
-# With a correct answer, overwriting halves the peak.
+# Your function, once it is right, halves the peak.
 #
 # ### The peak is arithmetic
 #
-# If the shapes are known, all of this can be decided before the run. `autodiff.plan` makes them and states the peak. Check it on a perceptron with one hidden layer, its loss and gradients. `tracemalloc` measures the peak without knowing the plan:
+# If the shapes are known, all of this can be decided before the run. `autodiff.plan` does so, and states the peak. Check it on a perceptron with one hidden layer, its loss and gradients. `tracemalloc` measures the peak without knowing the plan:
 
 # %%
 x, t = autodiff.variable("x", shape=(256, 64)), autodiff.variable("t", shape=(256, 10))
@@ -490,10 +490,11 @@ for name, in_place in (("freed and shared", False), ("overwritten as well", True
     plan(*arrays)  # the first run compiles and imports
     _, witnessed = traced(lambda plan=plan: plan(*arrays))
     print(f"{name:20} planned {plan.peak:9,} B   tracemalloc {witnessed:9,} B")
-graph(plan, {h: "h", loss: "loss", wanted[1]: "∂W", wanted[2]: "∂V"}, first=4)
+names = {h: "h", loss: "loss", wanted[1]: "∂W", wanted[2]: "∂V"}
+graph(plan, names, first=21, loss=loss)
 
 # %% [markdown]
-# The plan is right to within a few kilobytes. Press *play*: memory (the bars at the side) peaks in the backward pass, when $h$ still waits for its readers beside three more results of its size.
+# The plan is right to within a few kilobytes. Step 21, shown above, is in the backward pass, and memory is at its peak: $h$ waits for its last reader, a transpose, beside three more results of its size.
 #
 # ### What breaks: no guard
 #
@@ -531,7 +532,7 @@ guess["forward passes at 173 MiB"] = ...
 #
 # **[Recomputation](glossary.md#recomputation)**: cut the chain into $m$ equal segments and keep only the input of each. When the backward pass reaches a segment, run it forward again from its input. So at most $m+n/m-1$ results are alive: $m$ inputs, and the $n/m-1$ other results of one segment. For $m=\sqrt n$ this number is smallest, $2\sqrt n-1$. Every step runs forward at most twice.
 #
-# The widget below runs such a schedule for $n=36$. Move the slider to both ends: why is one segment as bad as 36?
+# The widget below runs such a schedule for $n=36$: a row is a result $x_i$, and time runs to the right. Move the slider to both ends: why is one segment as bad as 36?
 
 # %%
 n = 36
@@ -623,7 +624,7 @@ for name, schedule in schedules.items():
 #
 # ### The best schedule, and 10 000 convolutions
 #
-# Suppose that we keep at most $c$ results, $x_0$ included, and run each step forward at most $r$ times. The best schedule (Griewank and Walther 2000) runs forward to one place and keeps the result there. It treats the part to the right in the same way, with $c-1$ kept results. The part to the left, whose steps have run once, comes last, with $c$ results and $r-1$ more runs. Let $S(c,r)$ be the length of the longest possible chain. Its two parts give $S(c,r)=S(c-1,r)+S(c,r-1)$. This is Pascal's rule, so $S(c,r)=\binom{c+r}{c}$. A running step also holds the result that it reads and the one that it makes, so the peak is $c+2$. For 10 000 steps:
+# Suppose that we keep at most $c$ results, $x_0$ included, and run each step forward at most $r$ times. The best schedule (Griewank and Walther 2000) runs forward to one place and keeps the result there. It treats the part to the right in the same way, with $c-1$ kept results. The part to the left, whose steps have run once, comes last, with $c$ results and $r-1$ more runs. Let $S(c,r)$ be the length of the longest possible chain. Its two parts give $S(c,r)=S(c-1,r)+S(c,r-1)$, with $S(0,r)=S(c,0)=1$. This is Pascal's rule, so $S(c,r)=\binom{c+r}{c}$. A running step also holds the result that it reads and the one that it makes, so the peak is $c+2$. For 10 000 steps:
 
 # %%
 N, MiB = P.chain, P.unit
@@ -671,16 +672,18 @@ claims.evidence("09-segments-time")
 #
 # ### Same mathematics, other numbers
 #
-# The pass `collect_terms` simplifies sums. Each line below lists a graph's operators in order; `full(2.0)` is the constant 2:
+# The pass `collect_terms` simplifies sums. Each line below gives a graph's value at $x=1$ and its operators in order; `full(2.0)` is the constant 2:
 
 # %%
-x = autodiff.variable("x", shape=("size",))
-y = x + 1 - 2 + x
-for what, each in (("x + 1 - 2 + x", [y]), ("  collected", passes.fast_math.collect_terms([y]))):
-    print(f"{what:14}", *(node.operator for node in autodiff.topological(each)))
+x = autodiff.variable("x")
+for text, y in (("x + 1 - 2 + x", x + 1 - 2 + x), ("x + 1e20 - 1e20", x + 1e20 - 1e20)):
+    for what, each in ((text, [y]), ("  collected", passes.fast_math.collect_terms([y]))):
+        value = autodiff.function([x], each)(np.array(1.0))[0]
+        used = [str(node.operator) for node in autodiff.topological(each)]
+        print(f"{what:16} {value:g}  ", *(used or ["no operator: it is x"]))
 
 # %% [markdown]
-# $x+1-2+x$ became $2x-1$. In floating point, the values can change: as written, $x+10^{20}-10^{20}$ is 0 at $x=1$; collected, it is 1. So this pass is in `passes.fast_math`.
+# $x+1-2+x$ became $2x-1$, with the same value here. But $x+10^{20}-10^{20}$ is 0 as written, since $1+10^{20}$ rounds to $10^{20}$; collected, it is 1. So this pass is in `passes.fast_math`.
 #
 # > **Predict.** $A$ and $B$ are 1000 × 1000, $v$ is 1000 × 1. How many times as many multiplications does $(AB)v$ need as $A(Bv)$?
 
@@ -706,7 +709,7 @@ print(f"equal: {np.array_equal(first, second)}; largest relative difference "
 others.say()
 
 # %% [markdown]
-# Reordering a product is exact in mathematics and rounds differently. A count of multiplications is not a time (see [07](07_roofline.ipynb)).
+# Reordering a product is exact in mathematics and rounds differently. The times differ by less than the counts: a count of multiplications is not a time (see [07](07_roofline.ipynb)).
 #
 # ### Same numbers, fewer bytes: fusion
 #
@@ -763,8 +766,8 @@ others.say()
 
 # %% [markdown]
 # - *400 numbers*: the fused loop loses. It takes about as long for 8 numbers, so most of its time is call overhead.
-# - *40 000 numbers* fit into a cache: blocks have no traffic with main memory to save. The fused loop wins all the same.
-# - *Two million* do not fit: blocks save traffic with main memory. The fused loop is faster still: it also saves calls and cache traffic. (We did not separate them.)
+# - *40 000 numbers* (two arrays of 0.3 MB) fit into a cache: blocks have no traffic with main memory to save. The fused loop wins all the same.
+# - *Two million* fill two arrays of 16 MB. In our runs blocks beat one array, and the fused loop beats both: it also saves calls and cache traffic. (We did not separate them.)
 #
 # Ten recorded runs compare loop and blocks:
 

@@ -324,7 +324,7 @@ Markdown("\n".join(rows))
 # %% [markdown]
 # ## Lesson 2. What makes a step shorter, and what does it cost?
 #
-# *78 minutes, of which the project takes 50.* With eight micro-batches, four ranks are idle for 27 % of the time under GPipe and 1F1B (by the formula). Can the same eight pieces be ordered so that ranks wait less?
+# *78 minutes, of which the project takes 45.* With eight micro-batches, four ranks are idle for 27 % of the time under GPipe and 1F1B (by the formula). Can the same eight pieces be ordered so that ranks wait less?
 #
 # > **Predict.** A backward pass has two halves, I (gradient of the inputs) and W (gradient of the weights), each as long as F. No other rank waits for W. If a rank may do W whenever it likes, to what idle share can 27 % fall? Which rank must then keep more micro-batches than under 1F1B: the "first" or the "last"?
 
@@ -348,12 +348,47 @@ guess["who keeps more"] = ...
 #
 # $$\text{idle share} = \frac{p - 1}{3\,m + p - 1}$$
 #
-# Compare the gaps with those of 1F1B. A black bar marks a pass through a rank's second chunk:
+# ### Exercise 3: put W off
+#
+# *Difficulty ●●○, 5 minutes.* `order` is the 1F1B list of one rank, with each B replaced by its I: `["F0", "F1", "I0", ...]`. Return this list with every W put in where the rule above puts it. The check simulates all ranks (F, I and W equally long, messages free, $m \ge p$). It accepts every order in which no rank waits longer than $p - 1$ forward passes.
+#
+# <details><summary>Hint</summary>
+#
+# Keep a list of the W's that are put off. How long may it get on rank $r$, and which W leaves it first?
+#
+# </details>
+
+
+# %% exercise="put-off"
+def put_off(order, rank):
+    """Return the actions of `rank`: those of `order`, a list of strings, and every W."""
+    # BEGIN SOLUTION
+    made, late = [], []
+    for action in order:
+        made.append(action)
+        if action[0] == "I":
+            late.append("W" + action[1:])
+            if len(late) > rank:
+                made.append(late.pop(0))
+    return made + late
+    # END SOLUTION
+
+
+# %% check="put-off" points=2
+check_answer.put_off(put_off)
+
+# %% [markdown]
+# Your zero-bubble runs on the ranks (until it is right, the course's). Compare the gaps with those of 1F1B. A black bar marks a pass through a rank's second chunk:
 
 # %%
+zero = families.zero_bubble(P.ranks, P.micro)
+if check_answer.put_off.passed(put_off):
+    halves = [[str(action).replace("B", "I") for action in order] for order in one.orders]
+    orders = [put_off(order, rank) for rank, order in enumerate(halves)]
+    zero = Schedule.written("zero-bubble", orders)
 with Others() as others:
-    for name in ("interleaved", "zero-bubble"):
-        lines[name] = recorded(families.FAMILIES[name](P.ranks, P.micro))
+    lines["interleaved"] = recorded(families.interleaved(P.ranks, P.micro))
+    lines["zero-bubble"] = recorded(zero)
 three = (lines[name] for name in ("1F1B", "interleaved", "zero-bubble"))
 style.doubt(draw.lanes(*three, label="Two ways to wait less than 1F1B").figure, others)
 plt.show()
@@ -367,7 +402,7 @@ guess.answer("idle share with W put off", formula)
 display(claims.evidence("11-interleaved"), claims.evidence("11-zero-bubble"))
 
 # %% [markdown]
-# If W is shorter than F and I, ranks wait longer. If W is longer, they wait as long as before (simulated, $f = i = 1$):
+# If W takes half as long as F and I, ranks wait longer. If it takes twice as long, they wait as long as before (simulated, $f = i = 1$):
 
 # %%
 for w in (0.5, 1, 2):
@@ -427,7 +462,7 @@ def steps(message):
 _ = interact(steps, message=SelectionSlider(options=[0, 0.25, 0.5, 1, 2], value=0.25))
 
 # %% [markdown]
-# With free messages, GPipe and 1F1B take longest. If a message takes a quarter of a forward pass, GPipe is already faster than 1F1B. If a message takes a whole one, GPipe is the fastest of the four: it waits for messages only while the pipeline fills and empties. The other orders wait in between, too. At two, interleaving is the slowest: it has 7 boundaries between stages instead of 3.
+# With free messages, GPipe and 1F1B take longest. If a message takes a quarter of a forward pass, GPipe is already faster than 1F1B. If a message takes a whole one, GPipe is the fastest of the four: it waits for messages only while the pipeline fills and empties. The other orders wait in between, too. At two, interleaving is the slowest (it has 7 boundaries between stages instead of 3).
 #
 # ### Layers that are not alike
 #
@@ -452,15 +487,15 @@ plt.show()
 # %% [markdown]
 # A step is never shorter than the slowest stage's work on eight micro-batches: $8 \cdot 120 = 960$ ms on rank 3 with equal numbers of layers, $8 \cdot 60 = 480$ ms with equal costs.
 #
-# ### Exercise 3, the project: far apart, and little room
+# ### Exercise 4, the project: far apart, and little room
 #
-# *Difficulty ●●●, 50 minutes.* Your ranks are far apart: a message takes as long as a forward pass. Memory is short: a rank has room for `room` micro-batches, and each takes up room from its F until its W (or B). With $f = i = w = 1$, four ranks, eight micro-batches and room for six, GPipe does not fit; 1F1B takes 49 (in forward passes) and zero-bubble 41. Write a schedule that fits and takes at most 35. Use "I0" and "W0" in place of "B0" where you like; each rank has one chunk.
+# *Difficulty ●●●, 45 minutes.* Your ranks are far apart: a message takes as long as a forward pass. Memory is short: a rank has room for `room` micro-batches, and each takes up room from its F until its W (or B). With $f = i = w = 1$, four ranks, eight micro-batches and room for six, GPipe does not fit; 1F1B takes 49 (in forward passes) and zero-bubble 41. Write a schedule that fits and takes at most 35. Use "I0" and "W0" in place of "B0" where you like; each rank has one chunk.
 #
 # Write a rule, not a list: the check also asks for three ranks (six micro-batches, room for four, at most 27), for two (four micro-batches, room for three, at most 16), and for a case that you do not see. It says what is wrong, and compares your ranks' gradients with one process's.
 #
 # <details><summary>Hint</summary>
 #
-# Begin with your 1F1B of Exercise 1. A micro-batch now needs longer to come back: how many should a rank send ahead? Draw it (the cell after the check draws yours): who waits, and which W could fill that time? How many W can a rank put off before its room is full?
+# Begin with your lists of Exercises 1 and 3. A micro-batch now needs longer to come back: how many should a rank send ahead? Draw it (the cell after the check draws yours): who waits, and which W could fill that time? How many W can a rank put off before its room is full?
 #
 # </details>
 
@@ -472,15 +507,15 @@ def my_schedule(p, m, room):
     orders = []
     for rank in range(p):
         ahead = min(2 * (p - 1 - rank), room - 1, m)  # a message there and one back
-        order, put_off = [f"F{i}" for i in range(ahead)], []
+        order, late = [f"F{i}" for i in range(ahead)], []
         for i in range(m):
             if ahead + i < m:
                 order.append(f"F{ahead + i}")
             order.append(f"I{i}")
-            put_off.append(f"W{i}")
-            if len(put_off) > min(rank, room - 1 - ahead):
-                order.append(put_off.pop(0))
-        orders.append(order + put_off)
+            late.append(f"W{i}")
+            if len(late) > min(rank, room - 1 - ahead):
+                order.append(late.pop(0))
+        orders.append(order + late)
     return orders
     # END SOLUTION
 
@@ -503,7 +538,7 @@ if check_answer.own_schedule.passed(my_schedule, cluster=cluster):
     print(f"on your ranks, with nearly free messages, {recorded(plan).bubble:.1%} idle")
 
 # %% [markdown]
-# **Answer.** A step gets shorter if passes are cut finer (interleaved), if W fills idle time (zero-bubble), and if the stages cost the same. Interleaving costs messages and memory, and zero-bubble costs memory. On slow links, sending more micro-batches ahead shortens the step, and costs memory. *Evidence: recorded steps, the table of what each rank keeps, and your own schedule.*
+# **Answer.** With cheap messages, a step gets shorter if passes are cut finer (interleaved), if W fills idle time (zero-bubble), and if the stages cost the same. Interleaving costs messages and memory, and zero-bubble costs memory. On slow links, sending more micro-batches ahead shortens the step, and costs memory. *Evidence: recorded steps, the table of what each rank keeps, and your own schedule.*
 
 # %% [markdown]
 # ## What breaks
@@ -524,9 +559,10 @@ if rank == 1:
 # %% [markdown]
 # Nothing fails, and the loss compares the wrong pairs.
 #
-# **Sends that wait.** The runner's sends do not wait (`Isend`). With blocking sends of long messages, 1F1B deadlocks: rank 0 sends the output of F1 while rank 1 sends the gradient of B0, and neither receives. `check` finds it:
+# **Sends that wait.** The runner's sends do not wait (`Isend`). With blocking sends of long messages, 1F1B deadlocks: rank 0 sends the output of F1 while rank 1 sends the gradient of B0, and neither receives. `check` lets GPipe pass and finds the deadlock:
 
 # %%
+check(families.gpipe(2, 2), blocking=True)
 try:
     check(families.one_f_one_b(2, 2), blocking=True)
 except ScheduleError as error:

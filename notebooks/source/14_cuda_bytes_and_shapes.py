@@ -9,8 +9,8 @@
 # - recognise an access that is not coalesced, and repair it;
 # - predict bank conflicts, and pad them away;
 # - multiply matrices through tiles, and predict the bytes that any shape of tile asks for;
-# - say what is saved, and what it costs, when each thread computes several outputs;
-# - compute how many warps are resident on a multiprocessor, and what limits them.
+# - say what it saves and costs if each thread computes several outputs;
+# - compute how many warps are resident on a multiprocessor.
 #
 # **You need** [notebook 05](05_cuda_tiling.ipynb): blocks, threads, shared memory, barriers. *Time:* 145 minutes, in three lessons; each runs after the set-up alone. *Cores:* any number. *GPU:* none needed; a C++ compiler is.
 #
@@ -19,7 +19,7 @@
 # | $l$ | a lane: the number of a thread in its warp, 0 to 31 |
 # | $A$, $B$, $C$ | matrices of $m \times k$, $k \times n$ and $m \times n$ floats; $C = AB$ |
 # | $T$ | side of a square tile |
-# | $R$ | a thread makes $R$ outputs of a row, or a square of $R \times R$ |
+# | $R$ | a thread makes $R$ outputs of a row, or $R \times R$ |
 # | $h$, $w$ | rows and columns of a block's outputs |
 # | $Q$ | what all threads together ask of global memory, in bytes |
 #
@@ -35,8 +35,8 @@ from helpers.cuda import Module
 from helpers.cuda.occupancy import busy, by_resident_warps, occupancy
 from helpers.exercises import cuda as check
 from helpers.exercises import cuda_matrices as check_products
+from helpers.plots import banks, style
 from helpers.plots import cuda as plots
-from helpers.plots import style
 from helpers.plots.cuda import lane_picture
 from helpers.predictions import Prediction
 
@@ -56,12 +56,12 @@ def multiplied(module, name, high, wide, side=16):
 
 
 # %% [markdown]
-# The 32 threads of a [warp](glossary.md#warp) execute a load together. Their 32 addresses go to memory as one *request*. What it costs depends on the memory:
+# The 32 threads of a [warp](glossary.md#warp) execute a load together. Their 32 addresses go to memory as one *request*. Its cost depends on the memory:
 #
-# - **Global memory** moves *sectors* of 32 bytes, which are 8 words of 4 bytes. The request moves every sector that any of its lanes touches.
-# - **Shared memory** consists of 32 *banks*. Word $i$ lies in bank $i \bmod 32$. In one *wavefront*, every bank serves one word. If lanes want different words of one bank, the request needs several wavefronts: a *[bank conflict](glossary.md#bank-conflict)*. Lanes that want the *same* word share a wavefront.
+# - **Global memory** moves *sectors* of 32 bytes: 8 words of 4 bytes. A request moves every sector that any of its lanes touches.
+# - **Shared memory** has 32 *banks*; word $i$ lies in bank $i \bmod 32$. In one *wavefront*, every bank serves one word. If lanes want different words of one bank, the request needs several wavefronts: a *[bank conflict](glossary.md#bank-conflict)*. Lanes that want the *same* word share a wavefront.
 #
-# The picture shows memory in rows of 32 words: a column is a bank, and 8 neighbouring words of a row are a sector. Here the lanes read words that lie 36 apart. **Press |◀, then ▶|** for words 1, 2, 4, … apart. **Click a bank** to see which lanes want its words.
+# In the picture, memory stands in rows of 32 words: a column is a bank, 8 neighbouring words are a sector. The lanes read words 36 apart. **Press |◀, then ▶|** for words 1, 2, 4, … apart. **Click a bank** to see which lanes want its words.
 
 # %%
 memory, requests = np.zeros(32 * 36, np.float32), {}
@@ -73,11 +73,11 @@ lane_picture(requests, "x", "tile")
 # %% [markdown]
 # ## Lesson 1. Why can the same copy move more bytes?
 #
-# *40 minutes.* **The question:** two kernels copy the same matrix with the same number of loads. Why does one of them move several times the bytes?
+# *35 minutes.* **The question:** two kernels copy the same matrix with the same number of loads. Why does one of them move several times the bytes?
 #
 # ### Which thread takes which element
 #
-# Both kernels copy a matrix of 64 × 64 floats, one element for each thread. In `copy_along_rows`, lane $l$ of a warp copies `matrix[y][x + l]`. In `copy_along_columns`, it copies `matrix[y + l][x]`: neighbouring lanes use addresses that lie 64 floats apart.
+# Each thread copies one element of a matrix of 64 × 64 floats. In `copy_along_rows`, lane $l$ of a warp copies `matrix[y][x + l]`. In `copy_along_columns`, it copies `matrix[y + l][x]`: the addresses of neighbouring lanes lie 64 floats apart.
 #
 # > **Predict.** By what factor does `copy_along_columns` move more bytes? (Compare the picture for words 36 apart.)
 
@@ -96,11 +96,11 @@ wasted.answer(moved["copy_along_columns"] / moved["copy_along_rows"])
 # %% [markdown]
 # Along rows, the 128 bytes of a warp fill 4 sectors: the access is *[coalesced](glossary.md#coalescing)*. Along columns, each lane touches a sector of its own and uses 4 of its 32 bytes.
 #
-# On an H200, with 8192 × 8192 floats, the copy along rows took 0.22 ms, and the copy along columns 0.97 ms: 4.5 times as long, not eight. Between threads and caches, eight times as many sectors moved. But a cache keeps a sector until other requests use the rest of it, so the memory behind the caches moved only 3 % more bytes. (Times and counts on an H200 come from `make gpu`; `data/gpu/` holds the record.)
+# On an H200, with 8192 × 8192 floats, the copy along rows took 0.22 ms and the copy along columns 0.97 ms: 4.5 times as long, not eight times. Eight times as many sectors moved between threads and caches, but the memory behind the caches moved only 3 % more bytes: the caches keep sectors whose other words are still to be read. (`make gpu` took these figures; `data/gpu/` holds the record.)
 #
 # ### Exercise 1: coalesce an access
 #
-# *Difficulty ●●○, 10 minutes.* `brighten` multiplies each pixel by 1.2. Its blocks have 32 × 32 threads, and its grid $\lceil \text{width}/32 \rceil \times \lceil \text{height}/32 \rceil$ blocks. Set `x` and `y` so that each warp's access is coalesced and each pixel belongs to one thread. A warp holds the 32 threads with equal `threadIdx.y`.
+# *Difficulty ●○○, 5 minutes.* `brighten` multiplies each pixel by 1.2. Its blocks have 32 × 32 threads, and its grid $\lceil \text{width}/32 \rceil \times \lceil \text{height}/32 \rceil$ blocks. Set `x` and `y` so that each warp's access is coalesced and each pixel belongs to one thread. A warp holds the 32 threads with equal `threadIdx.y`.
 #
 # <details><summary>Hint</summary>
 #
@@ -136,7 +136,7 @@ plt.show()
 # %% [markdown]
 # ### What breaks: four floats at once, from anywhere
 #
-# A lane can load four floats, a `float4`, with one instruction. Their address must be a multiple of 16 bytes. Here each thread's address lies 4 bytes after such a multiple:
+# A lane can load four floats, a `float4`, with one instruction, if their address is a multiple of 16 bytes. Here each address lies 4 bytes after such a multiple:
 
 # %% language="cuda"
 # __global__ void shifted(const float *x, float4 *y) {
@@ -147,24 +147,23 @@ plt.show()
 shifted[1, 8](np.arange(64, dtype=np.float32), np.zeros((8, 4), np.float32))
 
 # %% [markdown]
-# A GPU stops such a kernel too ("misaligned address"), but names neither thread nor array. If a matrix's width is no multiple of four, pad its rows: CUDA's `cudaMallocPitch` does.
+# A GPU stops such a kernel too, but names neither thread nor array. If a matrix's width is no multiple of four, pad its rows (`cudaMallocPitch`).
 #
 # ### Transpose: coalesced on both sides
 #
-# A transposition reads rows and writes columns. A tile in shared memory makes both accesses coalesced: a block fills it row by row, then reads it by columns. Compare what lane $l$ of a warp touches; all its lanes share the other indices. **Where `l` stands in the last brackets, an access to global memory is coalesced:**
+# A transposition reads rows and writes columns. Through a tile in shared memory, both accesses are coalesced: a block fills the tile row by row, then reads its columns. The table shows what lane $l$ of a warp touches. **Where `l` stands in the last brackets, an access to global memory is coalesced:**
 #
 # | kernel | reads | through the tile | writes |
 # |---|---|---|---|
 # | a transposition without a tile | `matrix[y][x + l]` | | `transposed[x + l][y]` |
 # | `transpose` | `matrix[y][x + l]` | writes `tile[r][l]`, reads `tile[l][c]` | `transposed[x][y + l]` |
 #
-# In `transpose`, only shared memory is read by columns. It has banks instead of sectors: in a tile of 32 × 32 words (`PAD` is 0), a whole column lies in one bank.
+# In `transpose`, only shared memory is read by columns. There banks count instead of sectors: in a tile of 32 × 32 words (`PAD` is 0), a whole column lies in one bank.
 
 # %%
 Code(access["transpose"].listing, language="c++")
 
 # %% [markdown]
-#
 # ### Exercise 2: how many wavefronts?
 #
 # *Difficulty ●●○, 10 minutes.* The rows of a tile hold `columns` floats. Lane $l$ reads `tile[l][c]`, with the same $c$ for all lanes. Return how many wavefronts serve the 32 lanes.
@@ -189,7 +188,7 @@ def wavefronts(columns):
 check.wavefronts(wavefronts)
 
 # %% [markdown]
-# > **Predict.** Each row of the tile gets one or eight floats that no thread uses: one or eight columns of *padding*. How many wavefronts does reading a column then take?
+# > **Predict.** The tile gets one or eight columns of *padding*, which no thread uses. How many wavefronts does reading a column then take?
 
 # %%
 one_more = Prediction("wavefronts with one column of padding", None)  # your number for None
@@ -209,9 +208,16 @@ for pad in (0, 1, 2, 8):
         said.answer(reads.wavefronts / reads.requests)
 
 # %% [markdown]
-# One column of padding spreads a column of the tile over all 32 banks. With eight, a row holds 40 words. 40 and 32 share the factor 8, so the lanes use only four banks, eight lanes each. Padding removes every conflict if it makes the row's length odd. On an H200, a transposition of 8192 × 8192 floats took 0.39 ms without padding and 0.20 ms with one column.
+# Why does one column remove all conflicts? The picture has 8 banks and 8 lanes. The number in each word is its bank; the lanes read the orange column:
+
+# %%
+banks.padding(banks=8, pads=(0, 1))
+plt.show()
+
+# %% [markdown]
+# Left, all lanes want bank 2. Right, each row begins one bank further, so each lane wants another bank. With 32 banks and eight columns of padding, each row begins eight banks further, and every fourth lane wants the same bank. Padding removes every conflict if it makes the row's length odd. On an H200, a transposition of 8192 × 8192 floats took 0.39 ms without padding and 0.20 ms with one column.
 #
-# > **Answer.** A request moves whole sectors, not single floats. If neighbouring lanes take neighbouring addresses from a sector's start on, a request uses all bytes of its sectors. If the lanes take neighbouring rows, it uses 4 of each 32 bytes. An algorithm that needs columns reads rows into a padded tile of shared memory and takes the columns from there.
+# > **Answer.** A request moves whole sectors. If neighbouring lanes take neighbouring addresses from a sector's start on, it uses all their bytes; if they take neighbouring rows, 4 of each 32. A kernel that needs columns reads rows into a padded tile of shared memory, and takes the columns from there.
 #
 # ## Lesson 2. What does a tile save in a matrix product?
 #
@@ -219,14 +225,14 @@ for pad in (0, 1, 2, 8):
 #
 # ### The direct product, and a tile by hand
 #
-# Each $C_{ij}$ is a sum over a row of $A$ and a column of $B$, so a thread that makes one output reads $2k$ numbers of global memory. But all outputs of a row need the same row of $A$, and all outputs of a column need the same column of $B$. So a block of $T \times T$ threads can share its loads. The block walks along the side of length $k$ in steps of $T$ and loads a square tile of $A$ and one of $B$ in each step. Every loaded number serves $T$ threads. The picture shows one block for $T = 16$, which makes the blue outputs:
+# Each $C_{ij}$ is a sum over a row of $A$ and a column of $B$, so a thread that makes one output reads $2k$ numbers of global memory. But all outputs of a row need the same row of $A$, and all outputs of a column the same column of $B$. So a block of $T \times T$ threads can share its loads. It walks along $k$ in steps of $T$, and in each step loads a square tile of $A$ and one of $B$. Every loaded number serves $T$ threads. The picture shows a block for $T = 16$, and its outputs in blue:
 
 # %%
 plots.product_blocks({"16 × 16 outputs": (16, 16)}, side=64, step=16)
 plt.show()
 
 # %% [markdown]
-# By hand, with $T = 2$ and $4 \times 4$ matrices: a block makes $2 \times 2$ outputs. Directly, its four threads read $4 \cdot 2k = 32$ numbers. Through tiles, it loads $4 + 4$ numbers in each of two steps: 16. In general, in bytes, with each output written once:
+# By hand, with $T = 2$ and $4 \times 4$ matrices: directly, the four threads of a block read $4 \cdot 2k = 32$ numbers. Through tiles, they load $4 + 4$ numbers in each of two steps: 16. In general, in bytes, with each output written once:
 #
 # $$ Q_\text{direct} = 4\,mn\,(2k + 1) \qquad Q_\text{tiled} = 4\left( mk \left\lceil \tfrac{n}{T} \right\rceil + kn \left\lceil \tfrac{m}{T} \right\rceil + mn \right) $$
 
@@ -240,7 +246,7 @@ plt.show()
 # }
 
 # %% [markdown]
-# > **Predict.** How many barriers does each step along $k$ need, and what does each separate?
+# > **Predict.** How many barriers does each step along $k$ need?
 
 # %%
 barriers = Prediction("barriers in a step along k", None)  # your number for None
@@ -252,7 +258,7 @@ barriers = Prediction("barriers in a step along k", None)  # your number for Non
 #
 # <details><summary>Hint</summary>
 #
-# Which number of $A$ lies at `left[y][x]`, and which number of $B$ at `right[y][x]`? Each of the two loads has its own bounds test. Guard only the load; every thread must reach the barriers that you predicted.
+# Which number of $A$ lies at `left[y][x]`, and which number of $B$ at `right[y][x]`? Each of the two loads has its own bounds test. Guard only the load; every thread must reach the barriers.
 #
 # </details>
 
@@ -300,13 +306,13 @@ for m, k, n in ((64, 64, 64), (50, 70, 90)):
 # %% [markdown]
 # Each step needs two barriers: one between loading the tiles and reading them, one between reading them and loading the next tiles.
 #
-# The bytes asked for are as predicted. But at 64 × 64 × 64, the direct kernel asks for fourteen times as many bytes as the tiled one, and *moves* only seven times as many. A warp makes $2 \times 16$ outputs: 16 lanes want the same number of $A$, and two lanes want the same number of $B$. Lanes that want the same number share its sector. At 50 × 70 × 90 most rows do not begin where a sector does, so the tiled kernel moves more than it asks for.
+# The bytes asked for are as predicted. But at 64 × 64 × 64, the direct kernel asks for fourteen times as many bytes as the tiled one, and *moves* only seven times as many: lanes that want the same number share its sector. At 50 × 70 × 90 most rows do not begin where a sector does, so the tiled kernel moves more than it asks for.
 #
 # ### Several outputs for each thread
 #
-# A wider tile would save more, but a block has at most 1024 threads. With *[thread coarsening](glossary.md#thread-coarsening)* a thread computes several outputs: each of $16 \times 16$ threads takes $R$ outputs of one row, 16 columns apart, and keeps their sums in registers. In each step a block loads one tile of $A$, and $R$ tiles of $B$ that lie side by side.
+# A wider tile would save more, but a block has at most 1024 threads. With *[thread coarsening](glossary.md#thread-coarsening)*, each of $16 \times 16$ threads computes $R$ outputs of one row, 16 columns apart, and keeps their sums in registers. In each step a block loads one tile of $A$, and $R$ tiles of $B$ side by side.
 #
-# > **Predict.** All sides are 64. What is the ratio of the bytes asked for, $R = 4$ ÷ $R = 1$?
+# > **Predict.** All sides are 64. By which factor do the bytes asked for change from $R = 1$ to $R = 4$?
 
 # %%
 coarse_share = Prediction("bytes asked for with R = 4 ÷ with R = 1", None)  # your number for None
@@ -318,7 +324,7 @@ coarse_share = Prediction("bytes asked for with R = 4 ÷ with R = 1", None)  # y
 #
 # <details><summary>Hint</summary>
 #
-# Start from your tiled product. Which of its lines must now run for each `q`, and which place of `right` belongs to column `j + 16 * q`? How often must a thread read `left[y][p]` for its $R$ products?
+# Start from your tiled product. Which of its lines must now run for each `q`, and which place of `right` belongs to column `j + 16 * q`?
 #
 # </details>
 
@@ -361,19 +367,19 @@ for R in (1, 2, 4):
 coarse_share.answer(found[4] / found[1])
 
 # %% [markdown]
-# In global memory, only the reads of $A$ shrink with $R$. Each block still makes 16 rows of outputs, so each number of $B$ is read by as many blocks as before. In shared memory, a thread reads a number of $A$'s tile once for $R$ products, so the reads of that tile shrink too.
+# In global memory, only the reads of $A$ shrink with $R$. Each block still makes 16 rows of outputs, so as many blocks as before read each number of $B$. In shared memory, a thread reads a number of $A$'s tile once for $R$ products.
 #
-# On an H200, with all sides 4096, the $16 \times 16$ tile took 16.9 ms, $R = 2$ took 14.1 ms, and $R = 4$ took 12.4 ms. PyTorch's product (cuBLAS, in single precision) took 2.7 ms.
+# On an H200, with all sides 4096, the $16 \times 16$ tile took 16.9 ms, $R = 2$ 14.1 ms, and $R = 4$ 12.4 ms. PyTorch's product (cuBLAS, single precision) took 2.7 ms.
 #
-# > **Answer.** A number of $A$ is read once by each block that needs it: $\lceil n/T \rceil$ times instead of $n$ times, for a tile of side $T$. If each thread makes $R$ outputs of a row, the block's outputs are $R$ times as wide, and $R$ times fewer blocks read each number of $A$.
+# > **Answer.** Each block that needs a number of $A$ reads it once: $\lceil n/T \rceil$ times instead of $n$ times, for a tile of side $T$. If each thread makes $R$ outputs of a row, $R$ times fewer blocks read it.
 #
 # ## Lesson 3. Which shape should a block's outputs have?
 #
-# *50 minutes.* **The question:** one block makes 16 × 64 outputs, another 32 × 32. Both make 1024. Which block moves fewer bytes? What does it cost if each thread makes more outputs?
+# *50 minutes.* **The question:** one block makes 16 × 64 outputs, another 32 × 32. Which moves fewer bytes? And what does it cost if each thread makes more outputs?
 #
 # ### By hand
 #
-# A block makes $h \times w$ outputs. At each index along $k$, it loads $h$ numbers from a column of $A$ and $w$ from a row of $B$, and makes $hw$ *multiply-adds*: products, each added to a sum. Both blocks make 1024 multiply-adds at each index. The 16 × 64 block loads 80 numbers for them, the 32 × 32 block only 64. Of all shapes with the same area $hw$, the square has the smallest $h + w$. The picture shows both blocks, with $h + w$ above:
+# A block makes $h \times w$ outputs. At each index along $k$, it loads $h$ numbers from a column of $A$ and $w$ from a row of $B$, and makes $hw$ *multiply-adds*: products, each added to a sum. For 1024 multiply-adds the 16 × 64 block loads 80 numbers, the 32 × 32 block only 64. Of all shapes with the same area $hw$, the square has the smallest $h + w$:
 
 # %%
 shapes = {"16 × 64 outputs: 16 + 64 = 80": (16, 64), "32 × 32 outputs: 32 + 32 = 64": (32, 32)}
@@ -387,13 +393,13 @@ plt.show()
 #
 # ### Registers as tiles: a square of outputs for each thread
 #
-# The same argument holds for one thread and shared memory. A thread that makes $R$ outputs of a row reads $1 + R$ numbers of shared memory for $R$ multiply-adds. A thread that makes a *square* of $R \times R$ outputs reads $2R$ numbers for $R^2$ multiply-adds (in the listing, `of_a` and `of_b`):
+# The same argument holds for one thread and shared memory. For $R$ outputs of a row, a thread reads $1 + R$ numbers of shared memory for $R$ multiply-adds. For a *square* of $R \times R$ outputs, it reads $2R$ numbers (`of_a` and `of_b`) for $R^2$ multiply-adds:
 
 # %%
 Code(products["register_product<2>"].listing, language="c++")
 
 # %% [markdown]
-# > **Predict.** All sides are 64. The plain tile `square_product<32>` has 1024 threads with one output each, `register_product<2>` has 256 threads with 2 × 2 outputs each. How many times as many bytes does the plain tile ask for, and how many times as many wavefronts?
+# > **Predict.** All sides are 64. The plain tile `square_product<32>` has 1024 threads with one output each, `register_product<2>` has 256 threads with 2 × 2 outputs each. By which factor does the plain tile ask for more bytes, and need more wavefronts?
 
 # %%
 bytes_ratio = Prediction("bytes, plain 32 × 32 ÷ register_product<2>", None)  # your number
@@ -419,10 +425,10 @@ bank_ratio.answer(ratios[1])
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# - **Bytes of global memory** depend only on the shape of the block's outputs. With 32 × 32 outputs, `square_product<32>` and `register_product<2>` ask for 82 kB; with 16 × 64 outputs, `coarse_product<4>` asks for 98 kB.
+# - **Bytes of global memory** depend only on the shape of the block's outputs: both kernels with 32 × 32 outputs ask for 82 kB, the one with 16 × 64 for 98 kB.
 # - **Wavefronts of shared memory** depend on the shape of a *thread's* outputs. With one output, each multiply-add needs two reads; with 4 × 4 outputs, half a read. (The rest of the last column fills the tiles.)
 #
-# How many wavefronts are too many? A *multiprocessor* is the part of a GPU that runs a block. In one clock, a multiprocessor of an H200 can start 128 multiply-adds (four warps), and its shared memory can serve one wavefront. So in the time of one wavefront it can start four times 32 multiply-adds. If 32 multiply-adds need more than a quarter of a wavefront, the banks take longer than the arithmetic. All five kernels need more: even `register_product<4>` needed 0.42 on an H200, where NVIDIA's compiler merges some reads. **Among these five kernels, fewer wavefronts went with less time**, but the kernels differ in more than wavefronts. On an H200, with all sides 4096:
+# How many wavefronts are too many? A *multiprocessor* is the part of a GPU that runs a block. In one clock, a multiprocessor of an H200 can start 128 multiply-adds, and its shared memory can serve one wavefront. So if 32 multiply-adds need more than a quarter of a wavefront, the banks take longer than the arithmetic. All five kernels need more: even `register_product<4>` needed 0.42 on an H200, where NVIDIA's compiler merges some reads. **Among these five kernels, fewer wavefronts went with less time**, but they differ in more than wavefronts. On an H200, with all sides 4096:
 
 # %%
 from helpers import records
@@ -440,11 +446,11 @@ ax.set(xlim=(0, 3.4), ylim=(0, 19))
 plt.show()
 
 # %% [markdown]
-# Libraries such as CUTLASS nest tiles in this way: a tile of $C$ for each block, a smaller one for each warp, and one in the registers of each thread. They also load the next tile while they compute on this one, and use *tensor cores* for 16-bit numbers. We measured neither; cuBLAS is still 1.8 times as fast as our best kernel.
+# cuBLAS is still 1.8 times as fast as our best kernel. Libraries also tile each warp's outputs, load the next tile while they compute on this one, and use *tensor cores* for 16-bit numbers (not measured here).
 #
 # ### The price: registers, and resident warps
 #
-# A multiprocessor runs several blocks at a time: while one warp waits for memory, another computes. The warps that it holds are *resident*; resident warps ÷ the most that it can hold is the *[occupancy](glossary.md#occupancy)*. Four things limit how many blocks fit: threads, blocks, registers and shared memory.
+# A multiprocessor runs several blocks at a time: while one warp waits for memory, another computes. The warps that it holds are *resident*; their number ÷ the most that it can hold is the *[occupancy](glossary.md#occupancy)*. Four things limit how many blocks fit: threads, blocks, registers and shared memory.
 #
 # ### Exercise 5: how many warps fit?
 #
@@ -470,7 +476,7 @@ def resident(threads, registers, shared):
 check.resident_warps(resident)
 
 # %% [markdown]
-# > **Predict.** NVIDIA's compiler gives `register_product<4>` 64 registers for each thread. A block has 256 threads and 8192 bytes of shared memory. How many of its warps are resident?
+# > **Predict.** NVIDIA's compiler gives `register_product<4>` 64 registers for each thread. A block has 256 threads and 8192 bytes of shared memory. How many warps are resident?
 
 # %%
 few_warps = Prediction("resident warps of register_product<4>", None)  # your number for None
@@ -493,13 +499,13 @@ if products.note:
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# The sums of $R \times R$ outputs live in registers. The registers of a multiprocessor (of an A100 or an H200) suffice for only 4 blocks of `register_product<4>`: 32 warps instead of 64. Yet they work on more outputs at once. Does it need as many warps?
+# The sums of $R \times R$ outputs live in registers. The registers of an A100's or an H200's multiprocessor suffice for only 4 blocks of `register_product<4>`: 32 warps instead of 64. Yet they work on the most outputs at once. Are they enough?
 #
 # ### How many warps hide a load?
 #
-# A load from global memory takes several hundred clocks. A multiprocessor has four *schedulers*, each with a quarter of the resident warps. In each clock, a scheduler can start one request of a warp that is ready. We replay the recorded requests on one scheduler, with 2 to 16 warps. The scheduler starts a warp's requests one after another, until the warp reaches the barrier that follows its loads and stores. There the warp waits until 500 clocks after its last load; meanwhile the scheduler turns to another warp. (On a GPU the wait comes earlier, before the stores, which need the loaded numbers.) (The replay leaves out arithmetic, banks, and waiting for other warps: it shows only how well warps hide loads.)
+# A load from global memory takes several hundred clocks. A multiprocessor has four *schedulers*, each with a quarter of the resident warps. In each clock, a scheduler can start one request of a warp that is ready. We replay the recorded requests on one scheduler with 2 to 16 warps. The scheduler starts a warp's requests until the barrier after its loads and stores. There the warp waits until 500 clocks after its last load, and the scheduler turns to another warp. (The replay leaves out arithmetic, banks, and waiting for other warps.)
 #
-# > **Predict.** Between two waits, a warp of `square_product<16>` starts 2 loads, then 2 stores and 32 reads of the tiles. A scheduler has 8 such warps, half of what it can hold. In what share of all clocks does the scheduler start a request (in %)?
+# > **Predict.** Between two waits, a warp of `square_product<16>` starts 36 requests: 2 loads, 2 stores into the tiles and 32 reads of them. A scheduler has 8 such warps, half of what it can hold. In how many % of all clocks does it start a request?
 
 # %%
 busy_clocks = Prediction("% of clocks, 8 warps of square_product<16>", None)  # your number
@@ -518,9 +524,9 @@ for name in ("square_product<16>", "register_product<2>", "register_product<4>")
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# By hand, 8 warps start $8 \cdot 36 = 288$ requests in about $500 + 36$ clocks: 54 %. Twice the warps start twice the requests, until the scheduler is busy. Between two waits, a warp of `register_product<4>` starts 128 reads of the tiles, four times as many. So 8 warps, all that the registers allow, keep a scheduler busy.
+# By hand, 8 warps start $8 \cdot 36 = 288$ requests in about $500 + 36$ clocks: 54 %. Twice the warps start twice the requests, until the scheduler is busy. A warp of `register_product<4>` starts four times as many reads of the tiles between two waits: 128. So 8 warps, all that the registers allow, keep a scheduler busy.
 #
-# Do fewer warps suffice for `register_product<4>` on an H200 too? We gave each block unused shared memory, so that fewer blocks fit, and timed the products:
+# Are fewer warps enough on an H200 too? We gave each block unused shared memory, so that fewer blocks fit, and timed the products:
 
 # %%
 figure, ax = plt.subplots(figsize=(9, 4.8))
@@ -537,25 +543,23 @@ ax.legend()
 plt.show()
 
 # %% [markdown]
-# Yes: with 16 resident warps (four for each scheduler), `register_product<4>` reaches 84 % of its best speed, and `square_product<16>` only 40 %. The replay's trend is right: 88 % and 27 % of the clocks. Its numbers are not: at 32 warps it says 53 % for `square_product<16>`, which reached 77 % of its best speed.
+# Yes: with 16 resident warps (four for each scheduler), `register_product<4>` reaches 84 % of its best speed, `square_product<16>` only 40 %. The replay has the trend, with 88 % and 27 % of the clocks, but not the numbers: with 32 warps it says 53 % for `square_product<16>`, which reached 77 % of its best speed.
 #
-# > **Answer.** The square block moves fewer bytes: of all blocks with $hw$ outputs, it has the smallest $h + w$. A thread that makes a square of outputs saves reads of shared memory in the same way. The price is registers: they limit how many warps are resident. But if each thread makes more outputs, fewer warps are enough to hide the loads.
+# > **Answer.** The square block moves fewer bytes: of all blocks with $hw$ outputs, it has the smallest $h + w$. A thread that makes a square of outputs saves reads of shared memory in the same way. The price is registers, which limit the resident warps. But if each thread makes more outputs, fewer warps hide the loads.
 #
 # ## In practice, and where to read on
 #
-# You call cuBLAS through `torch.matmul`. To write your own, start from CUTLASS or Triton (tutorial *Matrix Multiplication*). A Triton program names tiles; its compiler assigns threads, shared memory and registers. Nsight Compute reports sectors, bank conflicts and occupancy under these names.
+# `torch.matmul` calls cuBLAS. To write your own product, start from CUTLASS or Triton. A Triton program names tiles; its compiler assigns threads, shared memory and registers. Nsight Compute reports sectors, bank conflicts and occupancy under these names.
 #
-# <details><summary>What the sources say, what we measured</summary>
+# <details><summary>What the source says, what we counted</summary>
 #
-# | the source says | here |
-# |---|---|
-# | adjacent threads access adjacent memories simultaneously | lesson 1, counted: 100 % of the bytes used, against 12.5 % |
+# "Adjacent threads access adjacent memories simultaneously": 100 % of the bytes are used, else 12.5 % (lesson 1).
 #
 # </details>
 #
 # - NVIDIA, *CUDA C++ Best Practices Guide*: coalescing, banks, occupancy.
-# - S. Boehm, *How to optimize a CUDA matmul kernel for cuBLAS-like performance* (2022): from the direct product to 94 % of cuBLAS, in ten kernels, timed.
-# - V. Volkov, *Better performance at lower occupancy* (GTC 2010): why fewer warps with more outputs can be faster.
+# - S. Boehm, *How to optimize a CUDA matmul kernel for cuBLAS-like performance* (2022): to 94 % of cuBLAS in ten kernels.
+# - V. Volkov, *Better performance at lower occupancy* (GTC 2010): fewer warps with more outputs.
 # - W. W. Hwu, D. B. Kirk, I. El Hajj, *Programming Massively Parallel Processors* (4th edition, 2022), chapters 5 and 6.
 #
 # **Next**: [15 Let threads meet: warps, scans, histograms, attention](15_cuda_threads_that_meet.ipynb) lets threads exchange what they compute.

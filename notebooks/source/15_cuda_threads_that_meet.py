@@ -8,18 +8,19 @@
 #
 # - predict how often a warp executes a branch, and give work to threads so that few lanes idle;
 # - exchange values inside a warp by shuffles;
-# - compute all running sums of an array by a tree, and say what the tree saves and what it costs;
-# - say how a histogram avoids most [atomics](glossary.md#atomic-operation) on global memory;
-# - find the maximum and the sum of a softmax in one reading, and compute attention without storing its scores.
+# - compute all running sums of an array by a tree, and say what it saves and costs;
+# - count in a histogram with few [atomics](glossary.md#atomic-operation) on global memory;
+# - compute attention without storing its scores, by a softmax that reads its row once.
 #
-# **You need** [notebook 05](05_cuda_tiling.ipynb), and from [notebook 14](14_cuda_bytes_and_shapes.ipynb) sectors, [wavefronts](glossary.md#wavefront) and bank conflicts. *Time:* 150 minutes: 7 for this opening, 35, 48 and 60 for three lessons; each lesson runs after the set-up alone. *Cores:* any number. *GPU:* none needed; a C++ compiler is.
+# **You need** [notebook 05](05_cuda_tiling.ipynb), and from [notebook 14](14_cuda_bytes_and_shapes.ipynb) sectors, [wavefronts](glossary.md#wavefront) and bank conflicts. *Time:* 150 minutes: 5 for this opening, 40, 50 and 55 for three lessons; each runs after the set-up alone. *Cores:* any number. *GPU:* none needed; a C++ compiler is.
 #
 # | symbol | meaning |
 # |---|---|
 # | $n$ | numbers of an array or of a row; in attention, positions |
-# | $s$ | lessons 1 and 2: a step's distance, 1, 2, 4, …; lesson 3: the unfinished output |
-# | $d$ | distance of two lanes' numbers (lesson 3: XOR) |
-# | $m$, $l$ | of numbers $x_j$: the maximum, and the sum of $e^{x_j - m}$ |
+# | $s$ | distance of the two numbers that a step combines: 1, 2, 4, … (`step` in the code) |
+# | $d$ | distance of two lanes (lesson 3: XOR of their numbers) |
+# | $m$, $l$ | of the numbers $x_j$ read so far: the maximum, and the sum of $e^{x_j - m}$ |
+# | $u$ | unfinished output of attention |
 # | $q_i$, $k_j$, $v_j$, $o_i$ | query, key, value and output of attention, $D$ numbers each |
 #
 # ## Set-up
@@ -33,9 +34,9 @@ from sklearn.datasets import load_sample_image
 
 from helpers.claims import evidence
 from helpers.cuda import Module
-from helpers.cuda.record import turns as serialized
-from helpers.exercises import cuda as check
+from helpers.cuda.record import serialized
 from helpers.exercises import cuda_matrices as check_attention
+from helpers.exercises import cuda_threads as check
 from helpers.plots import cuda as plots
 from helpers.plots import style
 from helpers.plots.cuda import scan_picture
@@ -48,7 +49,7 @@ rng = np.random.default_rng(15)
 photograph = load_sample_image("china.jpg").mean(axis=2).astype(np.float32) / 255
 
 # %% [markdown]
-# A *[scan](glossary.md#scan)* computes, for each number of an array, the sum of all numbers before it. For 256 numbers, a single thread makes 254 additions, one after another; a tree of threads takes $2 \log_2 n = 16$ steps. The picture shows the tree on eight numbers: three steps up, then the last number becomes zero, then three steps down. **Press |◀, then ▶|** to follow it. A coloured frame marks a write, with its thread (`t2`); lines are reads. The menu has another scan; lesson 2 explains both.
+# A *[scan](glossary.md#scan)* computes, for each number of an array, the sum of all numbers before it. For 256 numbers, one thread makes 254 additions in sequence; a tree of threads takes $2 \log_2 n = 16$ steps. The picture shows the tree on eight numbers. **Press |◀, then ▶|** to follow it. A coloured frame marks a write, with its thread (`t2`); lines are reads. The menu has another scan; lesson 2 explains both.
 
 # %%
 eight, scans = np.array([3, 1, 7, 0, 4, 1, 6, 3], np.float32), {}
@@ -61,35 +62,35 @@ scan_picture(scans, eight)
 # %% [markdown]
 # ## Lesson 1. What does an `if` cost a warp?
 #
-# *35 minutes.* **The question:** all 32 lanes of a warp receive the same instruction. What happens where an `if` sends some lanes into one branch and the rest into the other?
+# *40 minutes.* **The question:** all lanes of a warp receive the same instruction. What happens where an `if` sends only some of them into a branch?
 #
 # ### Divergence
 #
-# The warp executes both branches, one after the other. While it executes one branch, the lanes of the other branch idle: the warp *[diverges](glossary.md#divergence)*. In this kernel, `group` says how many neighbouring threads take the same branch.
+# The warp executes both branches, `if` and `else`, one after the other. While it executes one branch, the lanes of the other branch idle: the warp *[diverges](glossary.md#divergence)*. Below, `group` neighbouring threads take the same branch.
 
 # %% language="cuda"
 # __global__ void two_ways(const float *x, float *y, int group) {
 #     int i = blockIdx.x * blockDim.x + threadIdx.x;
 #     float v = x[i];
 #     if (threadIdx.x / group % 2)
-#         for (int k = 0; k < 8; k++)
+#         for (int e = 0; e < 8; e++)
 #             v = 0.5f * v + 1;  // odd
 #     else
-#         for (int k = 0; k < 8; k++)
+#         for (int e = 0; e < 8; e++)
 #             v = v * v - 0.5f;  // even
 #     y[i] = v;
 # }
 
 # %% [markdown]
-# `kernel[grid, block].warps(...)` runs a launch on the CPU and groups what each thread did into warps of 32. We count a *pass* each time a warp executes a piece of code, such as the body of a loop.
+# `kernel[grid, block].warps(...)` runs a launch on the CPU and groups its threads into warps. We count a *pass* each time a warp executes a piece of code, such as the body of a loop.
 #
 # <details><summary>What a pass is, and what it is not</summary>
 #
-# Lanes that diverge continue together where the branches end. The `if` and the loops' tests are not counted. A GPU's compiler may turn a short branch into instructions that all lanes execute and some ignore. Passes count what the source asks for, not clock cycles.
+# Lanes that diverge continue together where the branches end. We do not count the `if` and the loops' tests. Passes count what the source asks for, not clock cycles: a compiler may turn a short branch into instructions that all lanes execute and some ignore.
 #
 # </details>
 #
-# > **Predict.** With `group` 1, neighbouring lanes take different branches. With `group` 32, all lanes of a warp take the same branch. By what factor does `group` 1 multiply the passes through the two loops, compared with `group` 32? By what factor does `group` 8?
+# > **Predict.** With `group` 32, all lanes of a warp take the same branch. By what factor does `group` 1, where neighbouring lanes differ, multiply the passes through the two loops? By what factor does `group` 8?
 
 # %%
 by_lane = Prediction("passes with group 1 ÷ with group 32", None)  # your number for None
@@ -107,14 +108,14 @@ by_lane.answer(passes[1] / passes[32])
 by_eight.answer(passes[8] / passes[32])
 
 # %% [markdown]
-# Here is the first warp with `group` 8. Each column is a pass; coloured lanes work, grey ones idle. Outside the loops (passes 1 and 18) all lanes work; in each loop, half of them.
+# Here is the first warp with `group` 8. Each column is a pass; coloured lanes work, grey ones idle. Outside the loops (passes 1 and 18) all lanes work; in each loop, half of them do.
 
 # %%
 plots.warp_passes(two_ways[4, 64].warps(numbers, np.empty_like(numbers), 8))
 plt.show()
 
 # %% [markdown]
-# The two loops are equally long, and a single lane in the other branch doubles a warp's passes through them. So `group` 8 takes as many as `group` 1.
+# The two loops are equally long, so a single lane in the other branch doubles a warp's passes through them. `group` 8 therefore takes as many as `group` 1.
 #
 # ### Who does which addition
 #
@@ -125,9 +126,9 @@ sums = Module("sums.cu", device="cpu")
 Code(sums["interleaved_sum"].listing, language="c++")
 
 # %% [markdown]
-# At $s = 1$, half of the lanes of each warp are idle. From $s = 16$ on, a warp makes at most one addition. A *packed* sum gives the same additions to neighbouring threads: thread $t$ makes addition $t$ of each step, counted from 0.
+# At $s = 1$, half of the lanes of each warp are idle. From $s = 16$ on, a warp makes at most one addition. A *packed* sum gives the same additions to neighbouring threads: in each step, thread 0 makes the first addition, thread 1 the second, and so on.
 #
-# > **Predict.** A warp makes a pass in each step in which at least one of its lanes adds. 256 threads are 8 warps; there are eight steps. How many passes do the additions take in the interleaved sum, and in the packed sum?
+# > **Predict.** A warp makes a pass in each step in which one of its lanes adds. There are 8 warps and 8 steps. How many passes do the additions take in the interleaved sum, and in the packed sum?
 
 # %%
 interleaved_passes = Prediction("passes of the interleaved sum", None)  # your number for None
@@ -136,7 +137,7 @@ packed_passes = Prediction("passes of the packed sum", None)
 # %% [markdown]
 # ### Exercise 1: the same additions in fewer warps
 #
-# *Difficulty ●○○, 10 minutes.* Write the body of the loop of a packed sum.
+# *Difficulty ●○○, 10 minutes.* Write the body of the loop of a packed sum. Count additions from 0: thread $t$ makes addition $t$ of the step.
 #
 # <details><summary>Hint</summary>
 #
@@ -149,11 +150,12 @@ packed_passes = Prediction("passes of the packed sum", None)
 #     __shared__ float part[256];
 #     int t = threadIdx.x;
 #     part[t] = x[blockIdx.x * 256 + t];
-#     for (int s = 1; s < 256; s *= 2) {
+#     for (int step = 1; step < 256; step *= 2) {
 #         __syncthreads();
 #         // your part
 #         // BEGIN SOLUTION
-#         if (2 * s * t < 256) part[2 * s * t] += part[2 * s * t + s];
+#         int left = 2 * step * t;
+#         if (left < 256) part[left] += part[left + step];
 #         // END SOLUTION
 #         // end of your part
 #     }
@@ -164,9 +166,9 @@ packed_passes = Prediction("passes of the packed sum", None)
 check.packed_sum(packed_sum)
 
 # %% [markdown]
-# ### Shuffles: lanes that read each other's registers
+# ### Shuffles: lanes read each other's registers
 #
-# Inside a warp, threads can exchange values without shared memory. `__shfl_down_sync(mask, v, d)` returns the `v` of the lane whose number is larger by `d` (the lane's own `v` if there is none); `mask` has a bit for each lane that takes part, here all 32. After five shuffles, lane 0 holds the sum of its warp:
+# A warp's threads can exchange values without shared memory. `__shfl_down_sync(mask, v, d)` returns the `v` of the lane whose number is larger by `d` (the lane's own `v` if there is none). `mask` has a bit for each lane that must make this call, here all 32. After five shuffles, lane 0 holds the sum of its warp:
 
 # %% language="cuda"
 # __global__ void shuffled_sum(const float *x, float *total) {
@@ -184,7 +186,7 @@ check.packed_sum(packed_sum)
 # }
 
 # %% [markdown]
-# The table compares these three sums with the *halved* sum of notebook 05, which adds the upper half to the lower half in each step.
+# The table below has a fourth sum, the *halved* sum of notebook 05: each step adds the upper half of the numbers to the lower half.
 
 # %%
 x, found = rng.random(256, np.float32), {}
@@ -203,31 +205,60 @@ packed_passes.answer(found["packed"])
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# The interleaved sum makes 47 passes: 8 in each of the first five steps, then 4, 2 and 1. The packed sum makes 12: 4, then 2, then 1 in each of six steps. But its lanes read words $2s$ apart, and several of these lie in one bank. So it makes fewer requests, but needs the same 150 wavefronts. The halved sum reads neighbouring words, and needs few passes and few wavefronts. The sum by shuffles makes 5 passes in each of 8 warps and 7 in one thread: 47. But it needs a third of the halved sum's wavefronts, and a single barrier.
+# The interleaved sum makes 47 passes: 8 in each of the first five steps, then 4, 2 and 1. The packed sum makes 12: 4, then 2, then 1 in each of six steps. But its lanes read words $2s$ apart, several of them in one bank, so it needs the same 150 wavefronts. The halved sum's lanes read neighbouring words: 45 wavefronts. The sum by shuffles makes 5 passes in each of 8 warps and 7 in one thread: 47. But it needs a third of the halved sum's wavefronts, and a single barrier.
 #
-# An H200 summed 134 million numbers in blocks of 256: interleaved in 0.58 ms, packed in 0.74 ms, halved in 0.56 ms, by shuffles in 0.37 ms. (`data/gpu/` holds these times; an H100 took at most 5 % longer.) The sum by shuffles, with the fewest wavefronts and barriers, was the fastest. But passes do not decide the time: the packed sum makes a quarter of the interleaved sum's passes, and was slower. Our counts do not tell why.
+# An H200 summed 134 million numbers in blocks of 256: interleaved in 0.58 ms, packed in 0.74 ms, halved in 0.56 ms, by shuffles in 0.37 ms (`data/gpu/`). Passes do not decide the time: the packed sum makes a quarter of the interleaved sum's, and was slower. Our counts do not tell why.
 #
-# > **Answer.** A warp executes every branch that at least one of its lanes takes. If all of its lanes agree, an `if` costs no further pass. (We counted passes here and did not time `two_ways`.) Additions by neighbouring threads save passes; neighbouring words save wavefronts. The halved sum saves both, yet on an H200 it took only 3 % less time than the interleaved sum. The sum by shuffles, with one barrier and the fewest wavefronts, took 36 % less.
+# ### Exercise 2: running sums in a warp
+#
+# *Difficulty ●○○, 5 minutes.* A block is one warp. At the end, the `v` of lane $i$ is the sum of the numbers of lanes 0 to $i$. Write the body of the loop, without shared memory: each lane adds the `v` of the lane `d` places before it; the first `d` lanes add nothing. `__shfl_up_sync(0xffffffff, v, d)` returns that `v` (the lane's own if there is none).
+#
+# <details><summary>Hint</summary>
+#
+# Lane 0 adds nothing, but lane 1 wants its `v`. What must all 32 lanes execute?
+#
+# </details>
+
+# %% language="cuda" exercise="warp-scan"
+# __global__ void warp_scan(const float *x, float *y) {
+#     int lane = threadIdx.x;
+#     float v = x[blockIdx.x * 32 + lane];
+#     for (int d = 1; d < 32; d *= 2) {
+#         // your part
+#         // BEGIN SOLUTION
+#         float before = __shfl_up_sync(0xffffffff, v, d);
+#         if (lane >= d) v += before;
+#         // END SOLUTION
+#         // end of your part
+#     }
+#     y[blockIdx.x * 32 + lane] = v;
+# }
+
+# %% check="warp-scan" points=2
+check.warp_scan(warp_scan)
+
+# %% [markdown]
+# > **Answer.** A warp executes every branch that at least one of its lanes takes. If all of its lanes agree, an `if` costs no further pass. (We counted passes and did not time `two_ways`.) Additions by neighbouring threads save passes; neighbouring words save wavefronts. The halved sum saves both; on an H200 it took 3 % less time than the interleaved sum, and the sum by shuffles 36 % less.
 
 # %% [markdown]
 # ## Lesson 2. Where does each thread put its result?
 #
-# *48 minutes.* **The question:** threads pack the bright pixels of a photograph into one array. Where does each pixel go?
+# *50 minutes.* **The question:** threads pack the bright pixels of a photograph into one array. Where does each pixel go?
 #
 # ### Scan: fewer additions, and a new cost
 #
 # Both scans of the picture at the top:
 #
-# - *Hillis and Steele* scan in steps $s = 1, 2, 4, \dots, n/2$. In step $s$, every thread adds to its own number the one $s$ places to its left. That takes $\log_2 n$ steps and nearly $n \log_2 n$ additions. The result is *inclusive*: each sum includes the number at its own place.
-# - *Blelloch* scans by going up and down a tree, in $2 \log_2 n$ steps and $2(n-1)$ additions. The result is *exclusive*: each sum stops before its own place. The way up adds pairs, then pairs of pairs, until the last element holds the sum of all. The way down sets this last element to zero and visits the same pairs in reverse order. In each pair, the left element takes the right element's old value, and the right element becomes the sum of the two old values.
+# - *Hillis and Steele* scan in steps $s = 1, 2, 4, \dots, n/2$. In step $s$, every thread adds to its own number the one $s$ places to its left, as your warp did. That takes $\log_2 n$ steps and nearly $n \log_2 n$ additions. The result is *inclusive*: each sum includes the number at its own place.
+# - *Blelloch* scans by going up and down a tree, in $2 \log_2 n$ steps and $2(n-1)$ additions. The result is *exclusive*: each sum stops before its own place. The way up adds pairs, then pairs of pairs; the last element then holds the sum of all. The way down sets it to zero and visits the same pairs in reverse order. In each pair, the left element takes the right element's old value, and the right element becomes the sum of the two old values.
 #
-# ### Exercise 2: down the tree
+# ### Exercise 3: down the tree
 #
 # *Difficulty ●●●, 20 minutes.* A block of 128 threads scans 256 numbers in `part`. The way up is given. Write the way down: at the end, `part[i]` holds the sum of the block's numbers before number `i`.
 #
 # <details><summary>Hint</summary>
 #
-# The pairs and their threads are those of the way up, in reverse order. Keep the left element's old value before you overwrite it. Put a barrier wherever a thread reads what another has just written; do not forget the last line of the kernel.
+# Pairs and threads are those of the way up, in reverse order. Keep the left element's old value. Put a barrier wherever a thread then reads what another wrote; the last line of the kernel reads too.
 #
 # </details>
 
@@ -260,7 +291,7 @@ Markdown("\n".join(lines))
 check.my_scan(my_scan)
 
 # %% [markdown]
-# A bright pixel's place is the number of bright pixels before it. Your scan computes the places within each block of 256; NumPy adds the bright pixels of the blocks before it:
+# A bright pixel's place is the number of bright pixels before it. Your scan counts within each block of 256; NumPy adds the bright pixels of the blocks before it:
 
 # %%
 pixels = photograph.ravel()[: 256 * 400]
@@ -278,7 +309,7 @@ if check.my_scan.passed(my_scan):
           "packed by your scan")  # fmt: skip
 
 # %% [markdown]
-# > **Predict.** Both scans run on 256 numbers. Each step begins with a barrier. One more follows the last step if a thread then reads what others wrote. How many barriers does each scan need? In one step of the tree, the 32 lanes of a warp read words 8 apart. How many wavefronts does such a request take?
+# > **Predict.** Both scans run on 256 numbers. Each step begins with a barrier. The tree needs one more at the end, where threads return what others wrote. How many barriers does each scan need? In one step of the tree, the 32 lanes of a warp read words 8 apart. How many wavefronts does that request take?
 
 # %%
 barriers_steps = Prediction("barriers of the scan in steps", None)  # your number for None
@@ -303,80 +334,105 @@ worst_request.answer(found["scan_tree", 0][1])
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# The tree makes fewer than half of the accesses, but needs *twice* the wavefronts of the steps (1.7 times on an H200). Its lanes read words 2, 4, 8, … apart; 32 words 8 apart lie in four banks, eight in each. Skipping one word in every 32 (*padding*) removes all conflicts; only then does the tree need fewer wavefronts. Padded or not, it needs twice the barriers, and one more. On an H200, scanning 134 million numbers in blocks of 256 took 0.62 ms in steps, 1.16 ms by the tree, and 0.55 ms by the padded tree. **Fewer additions alone do not make a kernel faster.**
+# The tree makes fewer than half of the accesses, but needs *twice* the wavefronts (on an H200, 1.7 times). Its lanes read words 2, 4, 8, … apart; 32 words 8 apart lie in four banks, 8 in each. Skipping one word in every 32 (*padding*) removes all conflicts; only then does the tree need fewer wavefronts. Padded or not, it needs 17 barriers, the steps 8. An H200 scanned 134 million numbers in blocks of 256: in steps in 0.62 ms, by the tree in 1.16 ms, by the padded tree in 0.55 ms. **Fewer additions alone do not make a kernel faster.**
 #
 # ### Histogram: many threads, one bin
 #
-# How often does each of 256 values occur among $n$ bytes? Each value has a counter, its *bin*. Two threads may want one bin at once, and `bins[x[i]] += 1` is then a race. An *atomic* operation reads, adds and writes in one indivisible step:
+# How often does each of 256 values occur among $n$ bytes? Each value has a counter, its *bin*. If two threads want one bin at once, `bins[x[i]] += 1` is a race. An *atomic* operation reads, adds and writes in one indivisible step:
 
 # %%
 histogram = Module("histogram.cu", device="cpu")
 Code(histogram["direct_histogram"].listing, language="c++")
 
 # %% [markdown]
-# `atomicAdd` takes an address and what to add. `gridDim.x` is the number of blocks, so in each iteration `i` grows by the number of all threads. A grid of any size handles any $n$.
+# `atomicAdd` takes an address and what to add. `gridDim.x` is the number of blocks, so each iteration adds the number of all threads to `i`: a grid of any size handles any $n$.
 #
-# Every byte costs one global atomic. With *[privatization](glossary.md#privatization)*, each block counts in bins of its own, in shared memory, and adds them to the common bins at the end. What would go wrong without the first barrier, or without the second?
+# Every byte costs one global atomic. With *[privatization](glossary.md#privatization)*, each block counts in bins of its own, in shared memory, and adds them to the common bins at the end.
+#
+# ### Exercise 4: each block its own bins
+#
+# *Difficulty ●○○, 8 minutes.* Complete the kernel: a block counts its bytes in `own`, then adds `own` to `bins`, with at most one atomic for each of its 256 bins. It must be right for any grid and block size.
+#
+# <details><summary>Hint</summary>
+#
+# Count as `direct_histogram` does. Before what must all bins be zero, and before what must all threads have counted?
+#
+# </details>
 
-# %%
-Code(histogram["own_histogram"].listing, language="c++")
+# %% language="cuda" exercise="private-histogram"
+# __global__ void private_histogram(const unsigned char *x, unsigned *bins, int n) {
+#     __shared__ unsigned own[256];
+#     for (int b = threadIdx.x; b < 256; b += blockDim.x) own[b] = 0;
+#     // your part
+#     // BEGIN SOLUTION
+#     __syncthreads();
+#     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+#         atomicAdd(&own[x[i]], 1u);
+#     __syncthreads();
+#     for (int b = threadIdx.x; b < 256; b += blockDim.x) atomicAdd(&bins[b], own[b]);
+#     // END SOLUTION
+#     // end of your part
+# }
+
+# %% check="private-histogram" points=2
+check.private_histogram(private_histogram)
 
 # %% [markdown]
-# Without the first barrier, a thread could count in a bin that another thread then sets to zero. Without the second, it could add up a bin in which others still count.
-#
 # If several lanes of a warp want one bin, we count their atomics one after another, *in sequence*. The table's last column says how many of 32 lanes want the most wanted bin, on average: 1 if all bytes differ, 32 if all are equal.
 #
-# > **Predict.** 8 blocks count 32 768 bytes. By what factor do their own bins reduce the atomics on global memory?
+# > **Predict.** 8 blocks count 32 768 bytes. By what factor do private bins reduce the atomics on global memory?
 
 # %%
-fewer_atomics = Prediction("global atomics, direct ÷ own bins", None)  # your number for None
+fewer_atomics = Prediction("global atomics, direct ÷ private bins", None)  # your number for None
 
 # %%
 data = {"photograph": (255 * photograph[4::8]).astype(np.uint8).ravel()[:32_768],
         "random bytes": rng.integers(0, 256, 32_768).astype(np.uint8)}  # fmt: skip
+kernels = {"bins": histogram["direct_histogram"], "own": histogram["own_histogram"]}
+if check.private_histogram.passed(private_histogram):
+    kernels["own"] = private_histogram
 lines = ["| bytes | kernel | atomics on global memory | atomics in sequence, for 32 bytes |",
          "|---" * 4 + "|"]  # fmt: skip
-for (name, x), bins in ((pair, b) for pair in data.items() for b in ("bins", "own")):
-    kernel = histogram["direct_histogram" if bins == "bins" else "own_histogram"]
+for (name, x), (array, kernel) in ((pair, k) for pair in data.items() for k in kernels.items()):
     record = kernel[8, 256].record(x, np.zeros(256, np.uint32), len(x))
     atomics = record.count(array="bins", kind="atomic")
-    crowd = serialized(record, array=bins) / (len(x) / 32)
+    crowd = serialized(record, array=array) / (len(x) / 32)
     lines.append(f"| {name} | {kernel.signature.name} | {atomics:,} | {crowd:.1f} |")
 fewer_atomics.answer(len(x) / atomics)
 Markdown("\n".join(lines))
 
 # %% [markdown] claims="15-histogram"
-# The direct kernel makes $n$ global atomics, the kernel with private bins 256 for each block. So privatization saves *global* atomics only if a block counts more than 256 bytes. An H200 counted 268 million random bytes in 69 ms with bins in global memory, and in 0.37 ms with bins for each block.
+# The direct kernel makes $n$ global atomics, the kernel with private bins 256 for each block: it saves global atomics only if a block counts more than 256 bytes. An H200 counted 268 million random bytes in 69 ms with bins in global memory, and in 0.37 ms with private bins.
 #
-# Privatization does not separate the lanes of one warp: as many atomics are in sequence as before (last column). For equal bytes, the H200 took 196 ms with bins in global memory, nearly three times as long as for random bytes. With bins in shared memory it took 0.37 ms for both, although equal bytes put 16 times as many atomics in sequence. So this count does not predict the time in shared memory, and we do not know why.
+# Privatization leaves as many atomics in sequence as before. Equal bytes put 16 times as many in sequence as random bytes: the H200 took 196 ms with bins in global memory, but again 0.37 ms with private bins. So this count does not predict the time in shared memory, and we do not know why.
 #
-# A photograph lies between: neighbouring pixels are alike, so more lanes want one bin than with random bytes. How many more depends on the piece of the picture. The table above takes every eighth row: 7.7 for every 32 bytes. The record below takes five random pieces of 8192 bytes; for `china.jpg` it has 887 in sequence, which are 3.5 for every 32 bytes.
+# Neighbouring pixels of a photograph are alike, so more lanes want one bin than with random bytes. The record below takes five random pieces of 8192 bytes (887 atomics in sequence are 3.5 for 32 bytes).
 
 # %%
 evidence("15-histogram")
 
 # %% [markdown]
-# > **Answer.** A bright pixel's place is the number of bright pixels before it: an exclusive scan of ones and zeros. In a block of $n$ numbers a tree finds all places in $2\log_2 n$ steps; one thread alone would need nearly $n$. Where many threads update one place, atomics keep the result right, and private copies keep most of them out of global memory.
+# > **Answer.** A bright pixel's place is the number of bright pixels before it: an exclusive scan of ones and zeros. A tree scans $n$ numbers in $2\log_2 n$ steps; one thread alone needs nearly $n$. Where many threads update one place, atomics keep the result right, and private copies keep most of them out of global memory.
 #
 # ## Lesson 3. Can attention be computed without storing its scores?
 #
-# *60 minutes, of which the project takes 25.* **The question:** [attention](glossary.md#attention) compares each of $n$ queries with each of $n$ keys, which gives $n^2$ scores. Must they travel through global memory?
+# *55 minutes, of which the project takes 25.* **The question:** [attention](glossary.md#attention) compares each of $n$ queries with each of $n$ keys, which gives $n^2$ scores. Must they travel through global memory?
 #
 # ### Softmax reads its row three times
 #
-# The [softmax](glossary.md#softmax) of numbers $x_1, \dots, x_n$ is $p_i = e^{x_i - m} / l$, with the maximum $m$ and $l = \sum_j e^{x_j - m}$. (Without $m$, a `float` $e^{x}$ overflows for $x > 88$.) A simple kernel reads the row three times: for the maximum, the sum and the result.
+# The [softmax](glossary.md#softmax) of numbers $x_1, \dots, x_n$ is $p_i = e^{x_i - m} / l$, with the maximum $m$ and $l = \sum_j e^{x_j - m}$. (A `float` $e^{x}$ overflows for $x > 88$.) A simple kernel reads the row for the maximum, again for the sum, and again for the result.
 #
-# One reading gives maximum and sum: keep $m$ and $l$ of the numbers so far. If a new number $x$ raises the maximum to $M$, every term of the sum must shrink by the same factor $e^{m - M}$:
+# One reading is enough for maximum and sum: keep $m$ and $l$ of the numbers so far. If a new number $x$ raises the maximum to $M$, every term of the sum must shrink by the same factor $e^{m - M}$:
 #
 # $$ M = \max(m, x) \qquad L = l\, e^{m - M} + e^{x - M} $$
 #
-# By hand, for 2, 4, 3: after 2, $(m, l) = (2, 1)$. The 4 raises the maximum: $l = 1 \cdot e^{-2} + 1 = 1.135$. The 3 does not: $l = 1.135 + e^{-1} = 1.503$, which is $e^{-2} + 1 + e^{-1}$. Two lanes that read different parts of the row merge their results by the same rule:
+# By hand, for 2, 4, 3: after 2, $(m, l) = (2, 1)$. The 4 raises the maximum: $l = 1 \cdot e^{-2} + 1 = 1.135$. The 3 does not: $l = 1.135 + e^{-1} = 1.503$, which is $e^{-2} + 1 + e^{-1}$. Two lanes that read different numbers merge their results by the same rule:
 #
 # $$ m = \max(m_1, m_2) \qquad l = l_1 e^{m_1 - m} + l_2 e^{m_2 - m} $$
 #
-# ### Exercise 3: softmax of a row by one warp
+# ### Exercise 5: softmax of a row by one warp
 #
-# *Difficulty ●●○, 10 minutes.* Block `b` has 32 threads and computes the softmax of row `b`, which has `n` numbers. The first loop gives each lane the $m$ and $l$ of its own numbers. Write a loop that merges them. `__shfl_xor_sync(0xffffffff, m, d)` returns the `m` of the lane whose number is this lane's number XOR `d`. After exchanges with $d = 16$, 8, 4, 2 and 1, every lane has $m$ and $l$ of the whole row.
+# *Difficulty ●●○, 10 minutes.* Block `b`, one warp, computes the softmax of row `b` of `n` numbers. The first loop gives each lane $m$ and $l$ of its own numbers. Write a loop that merges them. `__shfl_xor_sync(0xffffffff, m, d)` returns the `m` of the lane whose number is this lane's number XOR `d`. After exchanges with $d = 16$, 8, 4, 2 and 1, every lane has $m$ and $l$ of the whole row.
 #
 # <details><summary>Hint</summary>
 #
@@ -412,27 +468,27 @@ check_attention.online_softmax(online_softmax)
 # %% [markdown]
 # ### Attention in three kernels
 #
-# Attention takes queries $q_i$, keys $k_j$ and values $v_j$, and returns
+# From queries $q_i$, keys $k_j$ and values $v_j$, attention computes
 #
 # $$ o_i = \sum_j p_{ij} v_j, \qquad p_{i\cdot} = \operatorname{softmax}_j \left( q_i \cdot k_j / \sqrt D \right). $$
 #
-# The simplest way has three kernels. `scores` writes $n^2$ scores. `softmax_thrice` reads them three times and writes $n^2$ weights. `weighted` reads the weights and adds up the weighted values. In all, $n^2$ numbers move six times (four with a perfect cache).
+# The simplest way takes three kernels. `scores` writes $n^2$ scores. `softmax_thrice` reads them three times and writes $n^2$ weights $p_{ij}$. `weighted` reads the weights and sums the weighted values. In all, $n^2$ numbers move six times (four times if a cache keeps the scores).
 #
 # ### Attention in one kernel
 #
-# The running softmax works for the weighted sum too. For a query, let $x_j$ be its score for key $j$. Keep $m$, $l$ and the *unfinished output* $s = \sum_j e^{x_j - m} v_j$ of the keys so far. The next key changes $m$ and $l$ as before, and
+# The running softmax works for the weighted sum too. For a query, let $x_j$ be its score for key $j$. Keep $m$, $l$ and the *unfinished output* $u = \sum_j e^{x_j - m} v_j$ of the keys so far. The next key changes $m$ and $l$ as before, and
 #
-# $$ S = s\, e^{m - M} + e^{x_j - M} v_j. $$
+# $$ U = u\, e^{m - M} + e^{x_j - M} v_j. $$
 #
-# At the end, $o = s / l$.
+# At the end, $o = u / l$.
 #
-# ### Exercise 4, the project: a thread for each query
+# ### Exercise 6, the project: a thread for each query
 #
-# *Difficulty ●●●, 25 minutes.* $D = 32$, and each thread computes the output of one query. The block loads tiles of 32 keys and values into shared memory. Write the loop over the keys of a tile: compute a key's score, then update `m`, `l` and `s`. `query` is already divided by $\sqrt{32}$. The last tile may have fewer than 32 keys.
+# *Difficulty ●●●, 25 minutes.* $D = 32$, and each thread computes the output of one query. The block loads tiles of 32 keys and values into shared memory. Write the loop over the keys of a tile: compute a key's score, then update `m`, `l` and `u`. `query` is already divided by $\sqrt{32}$. The last tile may have fewer than 32 keys.
 #
 # <details><summary>Hint</summary>
 #
-# The rules for $m$, $l$ and $s$ are above; $x_j$ is the score of key $j$. Which keys of the last tile must not count? (Even a score of zero would count.)
+# $x_j$ is the score of key $j$. Which keys of the last tile must not count? (Even a score of zero would count.)
 #
 # </details>
 
@@ -440,7 +496,7 @@ check_attention.online_softmax(online_softmax)
 # __global__ void my_attention(const float *q, const float *k, const float *v, float *o, int n) {
 #     __shared__ float keys[32][32], values[32][32];
 #     int t = threadIdx.x, i = blockIdx.x * 32 + t;
-#     float query[32], s[32] = {}, m = -1e30f, l = 0;
+#     float query[32], u[32] = {}, m = -1e30f, l = 0;
 #     for (int c = 0; c < 32; c++) query[c] = i < n ? q[i * 32 + c] / sqrtf(32) : 0.0f;
 #     for (int from = 0; from < n; from += 32) {
 #         for (int j = 0; j < 32 && from + j < n; j++)  // coalesced: a row at a time
@@ -452,13 +508,13 @@ check_attention.online_softmax(online_softmax)
 #             for (int c = 0; c < 32; c++) score += query[c] * keys[j][c];
 #             float now = fmaxf(m, score), shrink = expf(m - now), p = expf(score - now);
 #             l = l * shrink + p, m = now;
-#             for (int c = 0; c < 32; c++) s[c] = s[c] * shrink + p * values[j][c];
+#             for (int c = 0; c < 32; c++) u[c] = u[c] * shrink + p * values[j][c];
 #         }
 #         // END SOLUTION
 #         // end of your part
 #         __syncthreads();
 #     }
-#     for (int c = 0; c < 32 && i < n; c++) o[i * 32 + c] = s[c] / l;
+#     for (int c = 0; c < 32 && i < n; c++) o[i * 32 + c] = u[c] / l;
 # }
 
 # %% check="attention" points=5
@@ -467,7 +523,7 @@ check_attention.my_attention(my_attention)
 # %% [markdown]
 # ### A tile of scores, as FlashAttention computes it
 #
-# With one thread for each query, 4096 queries keep 4096 threads busy; an H200 has room for 270 336. FlashAttention gives a block of threads a *tile of scores*. In our kernel the tile has 16 queries × 16 keys, and each thread computes one score. The 16 threads of a query find the new maximum and sum by shuffles (`row_max`, `row_sum`), and correct $l$ and $s$ once a tile. The picture shows one step. In the listing, read only the lines around `shrink`:
+# With one thread for each query, 4096 queries keep 4096 threads busy; an H200 has room for 270 336. FlashAttention gives a block of threads a *tile of scores*. Our tile has 16 queries × 16 keys, and each thread computes one score. The 16 threads of a query find the new maximum and sum by shuffles (`row_max`, `row_sum`), and correct $l$ and $u$ once a tile. In the listing, read only the lines around `shrink`. The picture shows one step:
 
 # %%
 plots.attention_tile(64, 32, 16)
@@ -478,7 +534,7 @@ flash = Module("attention.cu", device="cpu")
 Code(flash["attention"].listing, language="c++")
 
 # %% [markdown]
-# > **Predict.** Suppose a perfect cache: each kernel moves each number once. For $n = 128$ and $D = 32$, the three kernels together move how many times the bytes of the single kernel?
+# > **Predict.** With a perfect cache, each kernel moves each number once. For $n = 128$ and $D = 32$, the three kernels together move how many times the bytes of the single kernel?
 
 # %%
 three_to_one = Prediction("each byte once, three kernels ÷ one", None)  # your number for None
@@ -515,11 +571,11 @@ Markdown("\n".join(lines))
 # %% [markdown]
 # By the last column, the three kernels move $4n^2 + 4nD$ numbers. The single kernel moves $4nD$ and the $n$ numbers of `logs`: no score, no weight. The ratio, nearly $1 + n/D$, grows with $n$: 5 here, and 128 for $n = 4096$. (We did not time these kernels.)
 #
-# In the first column the ratio is smaller: in the single kernel, each block of queries reads all keys and values again. Your kernel has 32 queries a block, ours 16, so yours reads them half as often. It moves more in sectors than it asks for: lanes load different rows of `q` and store different rows of `o`, 128 bytes apart.
+# In the first column the ratio is smaller: in the single kernel, each block reads all keys and values again. Your blocks have 32 queries, ours 16, so yours read them half as often. But they move more in sectors than they ask for: lanes load and store different rows, 128 bytes apart.
 #
 # ### The same softmax, on a ring of ranks
 #
-# For each query, `attention` returns $m + \ln l = \ln \sum_j e^{x_j}$, in `logs`. With these logs, outputs over *different* keys can be merged. Below, one launch sees the first 50 keys and another the last 78; `merge` joins their results. [Notebook 13](13_sharding.ipynb#Cut-the-sequence:-ring-attention) calls `merge` for pieces that travel round a ring of ranks.
+# For each query, `attention` returns $m + \ln l = \ln \sum_j e^{x_j}$ in `logs`. With these logs, `merge` joins outputs over *different* keys: below, of the first 50 and of the last 78. [Notebook 13](13_sharding.ipynb#Cut-the-sequence:-ring-attention) calls it for pieces that travel round a ring of ranks.
 
 # %%
 pieces = []
@@ -532,32 +588,32 @@ merged, _ = merge(*pieces)
 print(f"two pieces merged: largest difference from PyTorch {(merged - reference).abs().max():.0e}")
 
 # %% [markdown]
-# > **Answer.** No. A running maximum, a running sum and an unfinished output replace the stored scores. A tile of scores stays inside its block. The same rule merges lanes, tiles and, in notebook 13, ranks of a ring.
+# > **Answer.** No. A running maximum, a running sum and an unfinished output replace the stored scores: a tile of scores stays inside its block. The same rule merges lanes, tiles, and ranks of a ring.
 #
 # ## In practice, and where to read on
 #
-# CUB and Thrust offer sums, scans and histograms. PyTorch's `scaled_dot_product_attention` uses FlashAttention where the GPU and the shapes allow it. For the gradient, FlashAttention stores these `logs` and computes the scores again, as checkpointing does in [notebook 09](09_computation_graphs.ipynb).
+# CUB and Thrust offer sums, scans and histograms. PyTorch's `scaled_dot_product_attention` uses FlashAttention where GPU and shapes allow it. For the gradient, FlashAttention stores `logs` and computes the scores again, as checkpointing does in [notebook 09](09_computation_graphs.ipynb).
 #
-# <details><summary>The tile of scores in Triton (not run here: Triton needs a GPU)</summary>
+# <details><summary>The tile of scores in Triton (not run: it needs a GPU)</summary>
 #
 # ```python
 # @triton.jit
 # def attention(q, k, v, out, n, D: tl.constexpr, T: tl.constexpr):
 #     i, c = tl.program_id(0) * T + tl.arange(0, T), tl.arange(0, D)
-#     query = tl.load(q + i[:, None] * D + c[None, :]) / D**0.5  # T queries
+#     query = tl.load(q + i[:, None] * D + c[None, :]) / D**0.5
 #     m, l = tl.full((T,), -1e30, tl.float32), tl.zeros((T,), tl.float32)
-#     s = tl.zeros((T, D), tl.float32)
-#     for first in range(0, n, T):  # T divides n
+#     u = tl.zeros((T, D), tl.float32)
+#     for first in range(0, n, T):
 #         j = first + tl.arange(0, T)
 #         score = tl.dot(query, tl.load(k + j[None, :] * D + c[:, None]))  # T × T
 #         now = tl.maximum(m, tl.max(score, 1))
 #         shrink, p = tl.exp(m - now), tl.exp(score - now[:, None])
 #         l, m = l * shrink + tl.sum(p, 1), now
-#         s = s * shrink[:, None] + tl.dot(p, tl.load(v + j[:, None] * D + c[None, :]))
-#     tl.store(out + i[:, None] * D + c[None, :], s / l[:, None])
+#         u = u * shrink[:, None] + tl.dot(p, tl.load(v + j[:, None] * D + c[None, :]))
+#     tl.store(out + i[:, None] * D + c[None, :], u / l[:, None])
 # ```
 #
-# Threads, shuffles and barriers are the compiler's work.
+# The compiler adds threads, shuffles and barriers.
 #
 # </details>
 #
@@ -565,13 +621,13 @@ print(f"two pieces merged: largest difference from PyTorch {(merged - reference)
 #
 # | the source says | here |
 # |---|---|
-# | the parallel paradigm is *SIMD* | NVIDIA calls it SIMT: each thread has its own program counter and addresses; lesson 1 counts the passes of lanes that diverge |
+# | the parallel paradigm is *SIMD* | NVIDIA calls it SIMT; lesson 1 counts passes of lanes that diverge |
 #
 # </details>
 #
 # - M. Harris, S. Sengupta, J. D. Owens, *Parallel prefix sum (scan) with CUDA* (GPU Gems 3, 2007): both scans, and the padding.
 # - M. Milakov, N. Gimelshein, *Online normalizer calculation for softmax* (2018): the running softmax.
-# - T. Dao et al., *FlashAttention* (2022), and T. Dao, *FlashAttention-2* (2023): the tile, its bytes, and how its work is divided.
+# - T. Dao et al., *FlashAttention* (2022), and T. Dao, *FlashAttention-2* (2023): the tile, its bytes and its work.
 # - W. W. Hwu, D. B. Kirk, I. El Hajj, *Programming Massively Parallel Processors* (4th edition, 2022), chapters 9 to 11.
 #
 # **Next**: [06 Rank a graph in several ways, and find out why one is hundreds of times slower](06_pagerank_cpu_vs_gpu.ipynb) counts the bytes of a computation on a graph.

@@ -59,7 +59,7 @@ pair = comm.Split(0 if rank < 2 else 1)  # ranks 0 and 1
 # %% [markdown]
 # ## How ranks come to life
 #
-# A new process finds its `rank` and the `size` in environment variables, but knows nothing else of the other ranks. It asks its *parent*, the process that started it, in lines of text over a socket. The protocol is PMI, the *process management interface*. The parent is usually `mpiexec` or Slurm's `srun`; here it is the notebook's kernel. `start` starts two more ranks, answers them, and records the conversation. The new ranks then add up their rank numbers.
+# A new process finds its `rank` and the `size` in environment variables. Whatever else it must know of the other ranks, it asks its *parent*, the process that started it. They exchange lines of text over a socket, in a protocol called PMI (*process management interface*). The parent is usually `mpiexec` or Slurm's `srun`; here it is the notebook's kernel. `start` starts two new ranks, answers them, and records the conversation. The new ranks then add up their rank numbers.
 #
 # > **Predict.** Both ranks run on this machine. Must rank 0 leave an address with its parent, so that rank 1 can send to it ("yes" or "no")?
 
@@ -78,7 +78,7 @@ rows = [
 Markdown("\n".join(["| rank 0 asks | its parent answers |", "|---|---|", *rows]))
 
 # %% [markdown]
-# First the rank and its parent agree on a version of the protocol. `PMI_process_mapping` says which ranks share a host. `(0,1,2)` means: starting at host 0, one host with two ranks. So the answer is no: these two ranks share memory and need no addresses. Before a rank ends, it waits at a barrier: the parent answers `barrier_in` when all ranks have sent it. (`kvsname` names the parent's store of keys and values; `rc=-1` means that a key is not in it.)
+# No: rank 0 stores nothing (`put` does not appear). The answer to `PMI_process_mapping` says which ranks share a host. `(0,1,2)` means: from host 0 on, one host with two ranks. These two ranks share memory, so they need no addresses. Before a rank ends, it waits at a barrier: the parent answers `barrier_in` when all ranks have sent it. (`kvsname` names the parent's store of keys and values; `rc=-1` means that a key is not in it.)
 #
 # On several hosts ranks need each other's addresses before they can send. Here three ranks are *told* that each is on a host of its own:
 
@@ -92,7 +92,7 @@ ax.figure.set_label(
 plt.show()
 
 # %% [markdown]
-# Each rank stores its address with the parent (`put`), in several pieces, and waits at a barrier (hatched). When the last rank arrives, the parent releases all ranks, and they ask for the addresses (`get`). This is an allgather. The second barrier is the one before the end. (Lengths count requests, not seconds.)
+# Each rank stores its address with the parent (`put`), in several pieces, and waits at a barrier (hatched). When the last rank arrives, the parent releases all ranks, and they ask for the addresses (`get`). Together these requests are an allgather. The second barrier is the one before the end. (The axis counts requests.)
 #
 # ### Exercise 1: be the parent
 #
@@ -104,7 +104,7 @@ plt.show()
 # | `{"cmd": "get", "key": ...}` | `cmd=get_result rc=0 value=`, followed by the value stored under that key by any rank |
 # | `{"cmd": "barrier_in"}` | `{}` until all ranks have sent it; then `cmd=barrier_out rc=0` to each of them |
 #
-# Ignore a request's other entries, such as `kvsname`. Every key that a rank asks for has been stored. There may be several barriers in turn, or a single rank.
+# Ignore a request's other entries, such as `kvsname`. Every key that a rank asks for has been stored. There may be several barriers, one after another, and `size` may be 1.
 #
 # <details><summary>Hint</summary>
 #
@@ -135,7 +135,7 @@ def serve(rank, request, words, waiting, size):
 check.serve(serve)
 
 # %% [markdown]
-# Now start four ranks whose parent answers with your function. Look for the same order: `put`, barrier, `get`, barrier.
+# Now four ranks start, and your function answers them. Look for the same order: `put`, barrier, `get`, barrier.
 
 # %%
 mine = start(4, serve, hosts=4)
@@ -147,7 +147,9 @@ plt.show()
 # %% [markdown]
 # ### PMIx and torchrun
 #
-# *PMIx*, the successor of PMI, answers the same questions on larger machines, and reports failures. Open MPI and `srun --mpi=pmix` use it. *torchrun* starts the processes of a PyTorch training, by an agent on each host. All agents know the address of one key-value store, where they agree on the ranks. PyTorch calls this a *rendezvous*; [MPI's rendezvous](glossary.md#rendezvous) is something else. Each agent then gives its processes environment variables, such as:
+# *PMIx*, the successor of PMI, answers the same questions on larger machines, and reports failures.
+#
+# *torchrun* starts the processes of a PyTorch training: an agent on each host starts that host's processes. All agents know the address of one key-value store, and there agree on the ranks. PyTorch calls this a *rendezvous*; [MPI's rendezvous](glossary.md#rendezvous) is something else. Each agent then sets environment variables for its processes. Three processes print some of theirs:
 
 # %%
 script = """
@@ -167,7 +169,7 @@ print(*sorted(said.stdout.splitlines()), sep="\n")
 # %% [markdown]
 # ## Tasks for whoever is free
 #
-# Where tasks take different times, fixed shares leave ranks idle. With a queue, rank 0 hands out tasks, and a worker that is done gets the next. So rank 0 must receive from whichever worker comes first. `source=MPI.ANY_SOURCE` does that, and a `Status` says who sent the message.
+# Where tasks take different times, fixed shares leave ranks idle. With a queue, rank 0 hands out tasks: a worker that is done gets the next task. So rank 0 must receive from whichever worker sends first. `source=MPI.ANY_SOURCE` does that, and a `Status` says who sent the message.
 #
 # > **Predict.** Ranks 1 to 3 work for different times, rank 3 for the shortest. From which ranks does rank 0 get the first, the second and the third result? Type three ranks, such as `"1, 2, 3"`.
 
@@ -196,7 +198,7 @@ guess.answer(
 # %% [markdown]
 # ### Exercise 2: a queue of tasks
 #
-# *Difficulty ●●○, 15 minutes.* Rank 0 is the server; all other ranks are workers and run `work`, below. A worker's first message is `None`, and each later one is `(task, value)`. After each message it receives a task; when it receives `None`, it ends. Your `hand_out` runs on rank 0: give each task to the next worker that asks, collect the results in a dictionary `{task: value}`, and in the end send every worker `None`. No worker may wait while tasks are left, however slow another worker is.
+# *Difficulty ●●○, 15 minutes.* Rank 0 is the server; all other ranks are workers and run `work`, below. A worker's first message is `None`, and each later one is `(task, value)`. After each message it receives a task; when it receives `None`, it ends. Your `hand_out` runs on rank 0. Give each task to the next worker that asks, collect the results in a dictionary `{task: value}`, and in the end send every worker `None`. No worker may wait while tasks are left, however slow another worker is.
 
 
 # %%
@@ -236,7 +238,7 @@ def hand_out(tasks, comm):
 check.hand_out(hand_out, cluster=cluster)
 
 # %% [markdown]
-# Twelve tasks are pauses; every third is long. In a fixed order (1, 2, 3, 1, …) rank 1 would get all long ones. Your queue shares them:
+# Twelve tasks are pauses, and every third pause is long. In a fixed order (ranks 1, 2, 3, 1, …) rank 1 would get all long ones. Compare this with your queue:
 
 # %%
 import time
@@ -263,7 +265,7 @@ else:
 # %% [markdown]
 # ## MPI or MapReduce?
 #
-# In [MapReduce](glossary.md#mapreduce) you write two functions. `mapper` makes (key, value) pairs from a piece of the input; `reducer` combines all values of a key into one. A framework assigns the work, sends the messages, and repeats tasks that fail. In MPI you do all of this. We count the words of Python's language reference in both ways:
+# In [MapReduce](glossary.md#mapreduce) you write two functions. `mapper` makes (key, value) pairs from a piece of the input; `reducer` combines all values of a key into one. A framework assigns the work, sends the messages, and repeats tasks that fail. With MPI, you write all of this. We count the words of Python's language reference in both ways:
 
 # %%
 documents = list(topics.values())
@@ -315,7 +317,9 @@ further = len(by_mapreduce.messages) - 2 * len(documents)
 guess.answer("further messages, MapReduce", further)
 
 # %% [markdown]
-# In the MPI program ranks 1 to 3 send one message each: their counts. In MapReduce each worker asks once more after the last document, and is told that none is left: a request and an answer for each of three workers. Then a collective brings all pairs of a word to one rank. A failed task is repeated:
+# In the MPI program ranks 1 to 3 send one message each: their counts. In MapReduce each of the three workers asks once more after the last document, and is told that none is left: six messages. Then a collective brings all pairs of a word to one rank.
+#
+# What if a mapper fails? On rank 2, it now does so in two of five calls:
 
 
 # %%
@@ -334,7 +338,7 @@ if rank == 2:
     print(f"my mapper failed {len(failures)} times, and the result is the same")
 
 # %% [markdown]
-# A worker's report of a failure is also its next request, so the scheduler gave rank 2 the same document again until its mapper succeeded. In the MPI program an exception on rank 2 would have left rank 0 waiting for its message. So MapReduce asks you for two functions and survives a failed task. MPI lets you choose every message: here three, where MapReduce sent two for each document. The framework's scheduler is a queue like yours in Exercise 2.
+# The framework repeated the failed tasks. (Its scheduler is a queue like yours in Exercise 2.) In the MPI program an exception on rank 2 would have left rank 0 waiting for its message. So MapReduce asks you for two functions and survives a failed task. MPI lets you choose every message: here three, instead of two for each document.
 #
 # ### Exercise 3: in how many documents?
 #
@@ -385,13 +389,13 @@ else:
 # %% [markdown]
 # ## Compute while messages travel
 #
-# Two ranks send each other 4 MB and compute for about as long, in three ways:
+# Two ranks send each other 4 MB, and compute for about as long as this exchange takes. They do both in three ways:
 #
 # - exchange first, then compute;
 # - start the exchange, compute, and wait for its end with `Waitall`;
-# - do the same, but after each of eight pieces of work ask with `Testall` whether the messages have arrived.
+# - start the exchange, compute, ask with `Testall` after each eighth of the work whether the messages have arrived, and wait with `Waitall`.
 #
-# > **Predict.** In the second way, does `Waitall` take "most" (more than half) of the first way's exchange time, or "little"? And in the third?
+# > **Predict.** In the second way, does `Waitall` take "most" (more than half) of the first way's exchange time, or "little"? And in the third way?
 
 # %%
 guess["left for Waitall"] = ...
@@ -441,11 +445,11 @@ for name, way in (("left for Waitall", 1), ("left for Waitall, after Testall", 2
 Markdown("\n".join([*table, "", "(each way's quickest of 200 rounds)"]))
 
 # %% [markdown]
-# The column *hidden* gives the answer. Exchange and computation take about equal times, so perfect overlap would halve *everything*; we call the exchange partly hidden if *everything* falls by 10 %. A short `Waitall` alone does not prove overlap: `Testall` moves bytes, too, and a core that moves bytes does not compute.
+# Did the ranks compute while their messages travelled? Perfect overlap would halve *everything*; the column *hidden* says "part of it" if *everything* fell by at least 10 %. A short `Waitall` alone does not prove overlap: `Testall` moves bytes, too, and a core that moves bytes does not compute.
 #
 # ### A collective that does not block
 #
-# A non-blocking call can hide the wait for a late rank. `comm.Iallreduce(mine, total)` starts a sum and returns a request; leave both arrays alone until its `Wait` has returned. Below, rank 3 comes 60 ms late to each of two sums. The other ranks first call `Allreduce` and compute for 40 ms; then they call `Iallreduce`, compute for 40 ms, and call `Wait`.
+# A non-blocking call can hide the wait for a late rank. `comm.Iallreduce(mine, total)` starts a sum and returns a request; leave both arrays alone until the request's `Wait` has returned. Below, rank 3 comes 60 ms late to each of two sums. For the first sum, the other ranks call `Allreduce`, then compute for 40 ms. For the second, they call `Iallreduce`, compute for 40 ms, and call `Wait`.
 #
 # > **Predict.** How many ms does rank 0 spend in `Allreduce`, and how many in the `Wait` after `Iallreduce`?
 
@@ -481,11 +485,11 @@ for name in ("Allreduce", "Wait"):
     guess.answer(f"ms in {name}", took[name])
 
 # %% [markdown]
-# Where a lane is blank, its rank computes or sleeps. For the second sum, ranks 0 to 2 computed before rank 3 came, and waited (hatched) only for the rest of the 60 ms. PyTorch's DDP uses the same pattern: it starts the average of some layers' gradients, computes the gradients of others, and waits at the end.
+# Where a rank's row is blank, it computes or sleeps. For the second sum, ranks 0 to 2 computed before rank 3 came, and waited (hatched) only for the rest of the 60 ms. PyTorch's DDP uses the same pattern: it starts the average of some layers' gradients, computes the gradients of others, and waits at the end.
 #
 # ## One-sided communication
 #
-# A *window* opens a piece of a rank's memory to the other ranks. They read it with `Get`, write it with `Put`, and read and change it in one call with `Fetch_and_op`. Its owner makes no matching call. Here a counter on rank 0 replaces the rank that hands out tasks: a rank that is done takes the next number as its task. Rank 1 is slow: does it take fewer tasks?
+# A *window* opens a piece of a rank's memory to the other ranks. They read it with `Get`, write it with `Put`, and read and change it in one call with `Fetch_and_op`. The owner of the memory makes no matching call. Here a counter on rank 0 replaces the rank that hands out tasks: a rank that is done takes the next number as its task. Rank 1 is slow. Does it take fewer tasks?
 
 # %%
 # %%ranks
@@ -506,7 +510,7 @@ window.Free()
 print("I took tasks", *taken)
 
 # %% [markdown]
-# Yes, and no rank was a server: rank 0 took tasks, too. A network card with RDMA (*remote direct memory access*) changes the memory by itself. Without such a card, some libraries wait until the owner calls MPI.
+# Yes, and no rank was a server: rank 0 took tasks, too. A network card with RDMA (*remote direct memory access*) changes the memory by itself. Without such a card, with some libraries the change waits until the owner calls MPI.
 #
 # **What the sources say.** A blog post of 2018, *Distributed Stochastic Gradient Descent with MPI and PyTorch*, rightly says that in MapReduce the system allocates the work and in MPI the programmer does. The post also calls MPI "the lower-level software underneath MapReduce". Google's MapReduce, Hadoop and Spark do not use MPI. They go on when a process dies; an MPI program usually ends.
 #

@@ -6,10 +6,10 @@
 # - say when cutting the model sends less than cutting the batch;
 # - average once for several batches;
 # - write a checkpoint from which training continues bit for bit;
-# - say what a parameter server must store, and what it does when workers fail;
+# - see what a parameter server stores, and what it does when workers fail;
 # - write elastic averaging as a scheme of the course's training loop.
 #
-# **You need** lessons 1 and 3 of [02](02_sgd_sync_async.ipynb). *Time:* 95 minutes, of which the project takes 40. Each section needs only the set-up. *Cores:* 2 or more. *GPU:* none.
+# **You need** lessons 1 and 3 of [02](02_sgd_sync_async.ipynb). *Time:* 100 minutes, of which the project takes 40. Each section needs only the set-up. *Cores:* 2 or more. *GPU:* none.
 #
 # ## Set-up
 
@@ -19,6 +19,7 @@ import shutil
 import tempfile
 from functools import partial
 
+import matplotlib.pyplot as plt
 import numpy as np
 import torch
 import torch.distributed as dist
@@ -32,21 +33,19 @@ from helpers.data_parallel.tasks.interruptible import Run
 from helpers.exercises import data_parallel as check
 from helpers.exercises import going_on as check_on
 from helpers.models.lenet import LeNet
+from helpers.plots import style
+from helpers.plots.phases import phases, waits
 from helpers.predictions import Prediction
 
 # %load_ext helpers.cluster
+style.use()
 settings = {"batch": 8, "rate": 0.02, "momentum": 0.9, "seed": 0, "timeout": 90}
 cluster = Cluster(n=4, preload=("torch",))
 
-
-def averaged(model):
-    for parameter in model.parameters():
-        dist.all_reduce(parameter.grad, op=dist.ReduceOp.AVG)
-    return model
-
-
 # %%
 # %%ranks --timeout 120
+from time import perf_counter
+
 import torch
 import torch.distributed as dist
 from torch.nn.functional import cross_entropy, max_pool2d, relu
@@ -58,44 +57,78 @@ init_distributed()  # torch.distributed begins, over MPI
 torch.manual_seed(0)
 x, y = torch.rand(8, 1, 28, 28), torch.randint(10, (8,))
 
+
+def averaged(model):
+    for parameter in model.parameters():
+        dist.all_reduce(parameter.grad, op=dist.ReduceOp.AVG)
+    return model
+
+
 # %% [markdown]
 # ## Cut the batch, or cut the model?
 #
 # **Data-parallel**: every rank has the whole model and a part of the batch. **Model-parallel**: every rank has a part of the model, and the whole batch passes through all ranks. Here rank 0 holds LeNet's convolutions and rank 1 its linear layers. Activations $h$ are sent forwards, and their gradients $dh$ backwards:
 
+
 # %%
 # %%ranks --only 0,1 --timeout 60
-net = LeNet(seed=0)
-if rank == 0:
-    h = max_pool2d(relu(net.first(x)), 2)
-    h = max_pool2d(relu(net.second(h)), 2).flatten(1)  # (B, 400)
-    dist.send(h.detach(), dst=1)
-    dh = torch.zeros_like(h)
-    dist.recv(dh, src=1)
-    h.backward(dh)
-else:
-    h = torch.zeros(8, 400)
-    dist.recv(h, src=0)
-    h.requires_grad_()
-    z = net.fifth(relu(net.fourth(relu(net.third(h)))))
-    cross_entropy(z, y).backward()
-    dist.send(h.grad, dst=0)
+def step(net, note):
+    """A forward and a backward pass; `note` keeps the time at which a phase ends."""
+    if rank == 0:
+        h = max_pool2d(relu(net.first(x)), 2)
+        h = max_pool2d(relu(net.second(h)), 2).flatten(1)  # (B, 400)
+        note("forward")
+        dist.send(h.detach(), dst=1)
+        dh = torch.zeros_like(h)
+        dist.recv(dh, src=1)
+        note("waits")
+        h.backward(dh)
+        note("backward")
+    else:
+        h = torch.zeros(8, 400)
+        dist.recv(h, src=0)
+        note("waits")
+        z = net.fifth(relu(net.fourth(relu(net.third(h.requires_grad_())))))
+        loss = cross_entropy(z, y)
+        note("forward")
+        loss.backward()
+        note("backward")
+        dist.send(h.grad, dst=0)
+
 
 # %% [markdown]
 # Do the gradients of each rank's layers equal the whole network's?
 
 # %%
 # %%ranks --only 0,1
+steps = []
+for _ in range(30):  # the quickest is drawn below
+    net, marks = LeNet(seed=0), [("begins", perf_counter())]
+    step(net, lambda what, marks=marks: marks.append((what, perf_counter())))
+    steps.append(marks)
 whole = LeNet(seed=0)
 cross_entropy(whole(x), y).backward()
 for (name, part), other in zip(net.named_parameters(), whole.parameters(), strict=True):
     if name.endswith("weight") and part.grad is not None:
         print(f"{name:14s} differs by {(part.grad - other.grad).abs().max():.1g}")
 if rank == 0:
-    print(f"a step moves {2 * h.numel() * 4:,} bytes; all gradients are {4 * 61706:,}")
+    print(f"a step moves {2 * 8 * 400 * 4:,} bytes; all gradients are {4 * 61706:,}")
 
 # %% [markdown]
-# Yes. Here $h$ and $dh$ together are a tenth of the gradients' bytes, but they grow with the batch. (We count each gradient once. In an allreduce both ranks send it, which doubles the data-parallel bytes.) The data-parallel step always sends all gradients. And model-parallel ranks wait: rank 1 until $h$ arrives, then rank 0 until $dh$ comes back. In pipelines ([11](11_pipelines.ipynb)) they wait less.
+# Yes. Here $h$ and $dh$ together are a tenth of the gradients' bytes, but they grow with the batch. (We count each gradient once. In an allreduce both ranks send it, which doubles the data-parallel bytes.) The data-parallel step always sends all gradients.
+#
+# What does each rank do meanwhile, in the quickest of the 30 steps? Do both ever compute at once?
+
+# %%
+tried = cluster.run(lambda: steps if rank < 2 else None)[:2]
+quickest = min(zip(*tried, strict=True), key=lambda both: both[0][-1][1] - both[0][0][1])
+phases(quickest, [("h", (0, 0), (1, 1)), ("dh", (1, 2), (0, 2))])  # (rank, phase) to (rank, phase)
+plt.show()
+for number, share in enumerate(waits(quickest)):
+    print(f"rank {number} waits for {share:.0%} of the step")
+
+# %% [markdown]
+# No: rank 1 waits until $h$ arrives, and then rank 0 waits until $dh$ comes back. In pipelines ([11](11_pipelines.ipynb)) they wait less.
 #
 # ### Exercise 1: which sends more?
 #
@@ -300,7 +333,7 @@ else:
 #
 # ## What a server stores, and when it stops
 #
-# Must a parameter server hold a PyTorch model and optimizer, as a blog post of 2018 says? No: for its updates, flat arrays and this class are enough.
+# Must a parameter server hold a PyTorch model and optimizer, as a blog post of 2018 says? This class holds two flat arrays:
 
 # %%
 from helpers.data_parallel.flat import FlatSGD
@@ -308,7 +341,7 @@ from helpers.data_parallel.flat import FlatSGD
 print(inspect.getsource(FlatSGD))
 
 # %% [markdown]
-# Does the class compute what PyTorch's optimizer does? Then a server with three workers ends with the parameters of three replicas without a server:
+# Does the class compute what PyTorch's optimizer does? We train three workers with this server, and three replicas with PyTorch's optimizer and no server:
 
 
 # %%
@@ -323,7 +356,7 @@ by_flat_arrays = np.abs(served - cluster.run(without_a_server, timeout=60)[0]).m
 print(f"largest difference after 40 steps: {by_flat_arrays:.1g}")
 
 # %% [markdown]
-# Yes, up to rounding.
+# Yes, up to rounding: for its updates, the server needs neither model nor optimizer.
 #
 # `Stop` ends a run after a number of seconds, or once the loss (averaged over 20 updates) falls below a value. An asynchronous server decides alone, and tells each worker at its next gradient. Synchronous ranks must stop after the *same* update, or some would wait for ever; so they agree after each update.
 
@@ -337,15 +370,23 @@ for scheme, how in ((MPIAllreduce, settings), (Asynchronous, free)):
         )
 
 # %% [markdown]
-# Workers also fail. In the first run below, worker 1 falls silent while it sends a gradient (a *push*), worker 2 sends gradients that are not finite, and worker 3 sends layers of the wrong shape. In the second run worker 1 says goodbye and leaves.
+# Before it pushes a gradient, a worker of `Asynchronous` asks (*push* means to send a gradient, layer by layer):
+#
+# ```
+# worker                                  server
+# HELLO  what I bring, how stale ───▶     takes the next hello, from any source
+#                                ◀───     READY  go or stop, and why
+# GRADIENT  layer by layer       ───▶     receives from this worker only; updates
+#                                ◀───     PARAMETERS  layer by layer
+# ```
+#
+# By this *handshake* the server can refuse a gradient before it is sent, stop the training, and give up a silent worker.
+#
+# Workers also fail. In the first run below, worker 1 falls silent during a push, worker 2 sends gradients that are not finite, and worker 3 sends layers of the wrong shape. In the second run worker 1 says goodbye and leaves.
 
 # %%
-import matplotlib.pyplot as plt
-
 from helpers.data_parallel.schemes.faults import Faulty
-from helpers.plots import style
 
-style.use()
 bad = {
     1: ("die mid-push", 4),
     2: ("nan", 10),
@@ -368,7 +409,7 @@ ax.legend()
 plt.show()
 
 # %% [markdown]
-# Silence costs most (the flat stretch): for `patience` (here 1 s) the server waits for the rest of the gradient, and *everybody* waits for the server. It dismisses workers 2 and 3 and gives up worker 1. No worker is left, so the solid line stops before 40 updates. After a goodbye nobody waits. (If a rank's *process* is killed, MPI ends all the others too.)
+# Silence costs most (the flat stretch): for `patience` (here 1 s) the server waits for the rest of the gradient, and *everybody* waits for the server. It dismisses workers 2 and 3 and gives up worker 1. No worker is left, so the solid line stops before 40 updates. After a goodbye nobody waits.
 #
 # ## Project: elastic averaging
 #
@@ -376,7 +417,7 @@ plt.show()
 #
 # $$d_r = \rho\,(\theta_r - c), \qquad \theta_r \leftarrow \theta_r - d_r, \qquad c \leftarrow c + \sum_r d_r$$
 #
-# Write it as a `Scheme` for the course's training loop. All replicas and the centre begin equal. Every rank keeps a copy of the centre, and the copies stay equal. `replica.flat.values` is the tensor of all parameters: change it in place. `step` counts from 0: with `period` 10, the first pull is after step 9.
+# Write it as a `Scheme` for the course's training loop. All replicas and the centre begin equal. Every rank keeps a copy of the centre, `self.centre`, and the copies stay equal. `replica.flat.values` is the tensor of all parameters: change it in place. `step` counts from 0: with `period` 10, the first pull is after step 9.
 #
 # <details><summary>Hint</summary>
 #
@@ -413,17 +454,52 @@ class Elastic(Scheme):
 check.elastic(Elastic, cluster=cluster)
 
 # %% [markdown]
-# We train LeNet by synchronous SGD and by your scheme, which sends as many numbers at once, but only every 10 steps. Its replicas differ at the end; we test rank 0's replica. (The paper tests the centre.)
+# We train LeNet by synchronous SGD and by your scheme, which sends as many numbers at once, but only every 10 steps. Its replicas differ at the end. We test each of them, and the centre, which the paper tests. A *watcher* notes each replica's distance from the centre, before and after a pull.
+
 
 # %%
-for scheme in (MPIAllreduce, Elastic):
-    run = cluster.run(lenet.train, scheme, steps=150, **settings)[0]
-    print(f"{run.scheme:20s} accuracy {run.accuracy:.1%} in {run.seconds[-1]:.1f} s")
-if not check.elastic.passed(Elastic, cluster=cluster):
+def train(scheme, how):
+    """On each rank: the accuracy of its replica and of the centre, and (step, their distance)."""
+    from helpers.data_parallel.loop import Watcher
+    from helpers.models.lenet import accuracy_of
+
+    made, far = scheme(comm), []
+
+    class Look(Watcher):
+        def moved(self, replica, step):
+            apart = replica.flat.values - torch.as_tensor(made.centre)
+            far.append((step + 1, apart.norm().item()))
+            return ""
+
+        ended = moved
+
+    if not hasattr(made, "period"):
+        return lenet.train(lambda comm: made, steps=150, **how).accuracy
+    run = lenet.train(lambda comm: made, steps=150, watch=[Look()], **how)
+    return run.accuracy, accuracy_of(torch.as_tensor(made.centre).numpy(), lenet.digits()), far
+
+
+# %%
+how = {name: value for name, value in settings.items() if name != "timeout"}
+print(f"synchronous, all replicas: {cluster.run(train, MPIAllreduce, how)[0]:.1%}")
+if check.elastic.passed(Elastic, cluster=cluster):
+    replicas, centres, distances = zip(*cluster.run(train, Elastic, how), strict=True)
+    print("elastic, the four replicas:", *(f"{accuracy:.1%}" for accuracy in replicas))
+    print(f"elastic, the centre: {centres[0]:.1%}")
+    figure, ax = plt.subplots(figsize=(9, 3.6))
+    figure.set_label("Each replica's distance from the centre, before and after each pull")
+    for rank, (far, dash) in enumerate(zip(distances, ("-", "--", "-.", ":"), strict=True)):
+        ax.plot(*zip(*far, strict=True), dash, marker="", linewidth=1.8, label=f"rank {rank}")
+    ax.set(xlabel="step", ylabel="distance from the centre", ylim=(0, None))
+    ax.legend(ncols=4, loc="lower left", bbox_to_anchor=(0, 1))
+    plt.show()
+else:
     print("your scheme does not pull yet: the project first")
 
 # %% [markdown]
-# One run at one rate does not tell which is better: each scheme needs its best rate, and several seeds. Nor do the seconds: on one machine, fewer messages save little.
+# Between two pulls the replicas move away from the centre; each pull brings them nearer.
+#
+# One run at one rate does not tell which is better: each scheme needs its best rate, and several seeds.
 #
 # **References**: Zhang, Choromanska, LeCun (2015), *Deep learning with elastic averaging SGD*. Li et al. (2014), *Scaling distributed machine learning with the parameter server*.
 #

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # More of allreduce: the other collectives, links, and where ranks sit
 #
-# You will watch six of MPI's collectives, write a broadcast for long arrays, choose a link for an allreduce, and predict what a bad placement of ranks costs.
+# You watch six of MPI's collectives, write a broadcast for long arrays, choose a link for an allreduce, and predict what a bad placement of ranks costs.
 #
 # **You need** notebook [08](08_allreduce_animation.ipynb). *Time:* 73 minutes. Each section needs only the set-up; the last table also needs the first section and *Links*. *Cores:* two or more. *GPU:* none.
 #
@@ -93,7 +93,7 @@ print(f"{sum(same.values())} of {len(same)} results are right")
 # %% [markdown]
 # ### How good is a time? Bus bandwidth
 #
-# A collective's *bus bandwidth* is the number of bytes that each rank must send, divided by the time $T$. It is what NVIDIA's [nccl-tests](https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md) report. With $K$ bytes on each rank it is $\frac{2(N-1)}{N}\,K / T$ for an allreduce, and $\frac{N-1}{N}\,K / T$ for an *all-to-all*, in which every rank sends each other rank a different chunk. A good collective comes near the rate of a *ring step*, in which every rank sends $K$ bytes to the right. How near do these two come? (An allreduce must also add.)
+# A collective's *bus bandwidth* is the number of bytes that each rank must send, divided by the time $T$. NVIDIA's [nccl-tests](https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md) report it. With $K$ bytes on each rank it is $\frac{2(N-1)}{N}\,K / T$ for an allreduce. It is $\frac{N-1}{N}\,K / T$ for an *all-to-all*, in which every rank sends each other rank a different chunk. Both are compared with a *ring step*, in which every rank sends $K$ bytes to its right neighbour. How near do they come?
 
 # %%
 # %%ranks
@@ -116,11 +116,11 @@ if rank == 0:
               f"{bus[way] / 1e9:.2g} GB/s, {bus[way] / bus['ring step']:.0%} of the ring step's")  # fmt: skip
 
 # %% [markdown]
-# Neither reaches the ring step's rate. In ten runs of four ranks on two cores, the allreduce, which must also add, reached 33 to 43 % of it, and the all-to-all 68 to 80 %.
+# On our page, where four ranks share two cores, neither reaches the ring step's rate. (An allreduce also adds.)
 #
 # ### The same bits on every rank
 #
-# A floating-point sum depends on the order of adding, so two *algorithms* may differ in the last digits. But all *ranks* must get the same bits, or their copies of the model differ. Does every algorithm of 08 ensure this?
+# A floating-point sum depends on the order of adding, so two *algorithms* may give sums that differ in the last digits. But all *ranks* must get the same bits, or their copies of the model differ. Do they, with every algorithm of 08?
 
 # %%
 # %%ranks
@@ -136,7 +136,7 @@ if rank == 0:
     print(f"equal bits on all ranks: {sum(equal)} of {len(equal)} algorithms")
 
 # %% [markdown]
-# Yes, all five here. In chain, tree, ring and two levels, one rank finishes the sum of a chunk, and the other ranks get copies. In recursive doubling both partners add the same two numbers, and $a + b = b + a$ to the last bit.
+# Yes, with all five here. In chain, tree, ring and two levels, one rank finishes the sum of a chunk, and the other ranks get copies. In recursive doubling, both partners add the same two numbers, and $a + b = b + a$ to the last bit.
 #
 # ### Exercise 1: a broadcast for long arrays
 #
@@ -220,11 +220,11 @@ if check.long_broadcast.passed(long_broadcast, cluster=cluster):
     guess.answer("the faster broadcast of 4 MB", faster)
 
 # %% [markdown]
-# Left: rank 0 sends $2K$ by the tree, $1.5K$ in chunks. The tree takes $\lceil\log_2 N\rceil$ steps of $K$ bytes, chunks take $2(N-1)$ steps of $K/N$ bytes, so by the model chunks win for long arrays. On your machine (right) they may lose.
+# Left: rank 0 sends $2K$ by the tree, $1.5K$ in chunks. The tree takes $\lceil\log_2 N\rceil$ steps of $K$ bytes. The broadcast in chunks takes $2(N-1)$ steps of $K/N$ bytes, so by the model it wins for long arrays. Right: on your machine it may lose.
 #
 # ## Links
 #
-# What are α and β of the links between GPUs, and between machines? **PCIe** joins a processor to its devices by parallel *lanes*. **NVLink** joins GPUs directly. **InfiniBand** and **Ethernet** join machines. **RDMA** lets a network card read and write another machine's memory without its processor (**RoCE**: RDMA over Ethernet). The table predicts a ring allreduce of ResNet-50's gradient (102 MB) over eight ranks. In the column *source*, *NCCL* stands for NVIDIA's `tuning.cc` (`hwLat`, version 2.10); *Tian 2019* is a lecture. Compare $\alpha$ only within one source.
+# How long does a message take on the links between GPUs, and between machines: $\alpha$ for its start, $\beta$ for each byte? **PCIe** joins a processor to its devices by parallel *lanes*. **NVLink** joins GPUs directly. **InfiniBand** and **Ethernet** join machines. **RDMA** lets a network card read and write another machine's memory without its processor (**RoCE**: RDMA over Ethernet). The table predicts a ring allreduce of ResNet-50's gradient (102 MB) over eight ranks. In the column *source*, *NCCL* stands for NVIDIA's `tuning.cc` (`hwLat`, version 2.10); *Tian 2019* is a lecture. Compare $\alpha$ only within one source.
 
 # %%
 with Others() as others:
@@ -302,11 +302,11 @@ if check.rate_for.passed(rate_for):
         print(f"No hosts here ({error}).")
 
 # %% [markdown]
-# Nearly: in our run the ring was 4 % late.
+# Nearly: on our page the ring is a few percent late.
 #
 # ## Where ranks sit
 #
-# Let each host have two ranks. In *block* placement, ranks 0 and 1 share a host, and of the two only rank 1 sends to another host. In *cyclic*, neighbours on the ring sit on different hosts, so every rank sends to another host. How much longer does a cyclic ring's allreduce take?
+# Let each host have two ranks. In *block* placement, ranks 0 and 1 share a host, and of the two only rank 1 sends to another host. In *cyclic* placement, neighbours on the ring sit on different hosts, so every rank sends to another host. How much longer does the allreduce of a ring in cyclic placement take?
 #
 # ### Exercise 3: a ring on hosts
 #
@@ -354,7 +354,7 @@ for way in ("block", "cyclic") if check.ring_on_hosts.passed(ring_on_hosts) else
         print(f"{way:6s} predicted {seconds(told)}. No hosts here ({error}).")
 
 # %% [markdown] claims="A3-placement"
-# About twice as long. In every step, *cyclic* (*dealt out* in the table) sends twice as many bytes through each link as *block* (*side by side*). In our records of four hosts on two cores, cyclic takes 1.8 to 1.9 times as long for 256 KB, and 2.1 times for 1 MB.
+# About twice as long. In every step, cyclic placement sends twice as many bytes through each link as block placement. In our records of four hosts on two cores, it takes 1.8 to 1.9 times as long for 256 KB, and 2.1 times for 1 MB:
 
 # %%
 claims.evidence("A3-placement")
@@ -376,7 +376,7 @@ for said, ms in (("by the model", model_says["ring"]), ("measured", grown["ring"
     )
 
 # %% [markdown]
-# The ring's. Each of its ranks sends $K$ bytes on two hosts, $1.75\,K$ on eight, and always less than $2K$. (Its number of steps grows with the hosts, so for short arrays it loses.) In tree and recursive doubling, the busiest rank's bytes grow without limit. With 3 or 6 hosts, recursive doubling needs two steps more than with 2 or 4. On eight hosts all three take longer than the model says.
+# The ring's. Each of its ranks sends $K$ bytes on two hosts, $1.75\,K$ on eight, and always less than $2K$. (Its number of steps grows with the number of hosts, so for short arrays the ring loses.) In the tree and in recursive doubling, the busiest rank's bytes grow without limit. With 3 hosts, recursive doubling needs two steps more than with 2; with 6, two more than with 4. On eight hosts all three algorithms take longer than the model says.
 #
 # ## What the sources say, what we measured
 

@@ -4,16 +4,18 @@
 # **You will be able to**
 #
 # - put a graph in order, and find what it computes twice;
-# - differentiate a loop in two ways;
+# - differentiate a loop: step by step backwards, by `scan`, and by recording it;
 # - recompute attention's table block by block, and say what that saves;
 # - average gradients over ranks by rewriting a graph.
 #
-# **You need** [notebook 09](09_computation_graphs.ipynb). *Time:* 90 minutes, exercises included. Each section needs only the set-up. *Cores:* two. *GPU:* none.
+# **You need** [notebook 09](09_computation_graphs.ipynb). *Time:* 105 minutes, exercises included. Each section needs only the set-up. *Cores:* two. *GPU:* none.
 #
 # ## Set-up
 
 # %% tags=["parameters"]
+import time
 import tracemalloc
+from functools import partial
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -25,8 +27,10 @@ from helpers.autodiff import passes
 from helpers.cluster import Cluster
 from helpers.exercises import autodiff as check
 from helpers.exercises import autodiff_runs as check_runs
+from helpers.exercises import more_of_graphs as check_more
 from helpers.plots import graph as draw
 from helpers.plots import style
+from helpers.plots.more_of_graphs import attention_block
 from helpers.predictions import Prediction
 from helpers.timing import Others, measure
 
@@ -77,7 +81,7 @@ draw.orders({name: alive(order, [y]) for name, order in ways.items()})
 plt.show()
 
 # %% [markdown]
-# In the library's order $e^X$ waits for three steps, beside sin and tanh: 1.5 MB. If exp runs just before its reader, 1.0 MB is enough.
+# In the library's order $e^X$ waits for three steps. In step 3, sin and tanh are alive with it: 1.5 MB. If exp runs just before its reader, 1.0 MB is enough.
 #
 # ### Exercise 1: put it in order
 #
@@ -156,7 +160,7 @@ ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3)
 plt.show()
 
 # %% [markdown]
-# The library's order is near the worst. At their peak, most orders hold four arrays of $h$'s size (0.26 MB each); the library's order holds five. An order by the hint holds three: its stack takes the last output and the last input first. (Either alone leaves four.) Which of the library's five waits? We delay one operator at a time until just before its first reader:
+# The library's order is near the worst. At their peak, most orders hold four arrays of $h$'s size (0.26 MB each); the library's order holds five. An order by the hint holds three. Which of the library's five waits? We delay one operator at a time until just before its first reader, and print the delay that helps most:
 
 
 # %%
@@ -239,7 +243,7 @@ for name, wanted in (("gradient", first), ("second derivative", second)):
 #
 # ## How does a graph hold a loop?
 #
-# A loop whose length is known only at run time cannot be unrolled. One way out is `scan`, an operator that *contains* a graph for one step, and runs it for each element of a sequence. Its gradient is another scan, from the last element to the first. Here is a recurrent network with the step $h \leftarrow \tanh(x_t + hU)$:
+# A loop whose length is known only at run time cannot be unrolled. One way out is `scan`, an operator that *contains* a graph for one step, and runs it for each element of a sequence. Here is a recurrent network with the step $h \leftarrow \tanh(x_t + hU)$:
 
 # %%
 H = 5
@@ -258,21 +262,63 @@ rnn = autodiff.function([xs, h0, U], [dU])
 print(f"gradient with respect to U: {len(rnn.order)} operators, whatever T is")
 
 # %% [markdown]
-# PyTorch instead evaluates *eagerly*: each operator runs at once and is recorded. Does it find the same gradient?
+# The gradient of a scan is another scan, from the last element to the first.
+#
+# ### Exercise 3: one step backwards
+#
+# *Difficulty ●●○, 8 minutes.* Write one step of this second scan, in NumPy. The forward step made $h' = \tanh(x + hU)$ of the arrays `x`, `h` and `U`; leave them unchanged. `dh` is $\partial L/\partial h'$. `dU` is what the later steps add to $\partial L/\partial U$. Return two arrays: $\partial L/\partial h$, and `dU` with this step's share added.
+#
+# <details><summary>Hint</summary>
+#
+# First find $\partial L/\partial (x + hU)$: the derivative of tanh is $1-\tanh^2$. Of a product $C=AB$, the gradients are $dA=dC\,B^\top$ and $dB=A^\top dC$.
+#
+# </details>
+
+
+# %% exercise="back-step"
+def my_back_step(dh, dU, x, h, U):
+    """Return (∂L/∂h, dU with this step's share), for the state h before the step."""
+    # BEGIN SOLUTION
+    da = dh * (1 - np.tanh(x + h @ U) ** 2)
+    return da @ U.T, dU + h.T @ da
+    # END SOLUTION
+
+
+# %% check="back-step" points=2
+check_more.back_step(my_back_step)
+
+# %% [markdown]
+# The next cell runs a loop forwards, keeps its states, and runs your step from the last state to the first. PyTorch instead evaluates *eagerly*: each operator runs at once and is recorded. Do all three find the same gradient?
+
+
+# %%
+def by_your_step(xs, h, U):
+    """The gradient with respect to U of the sum of the last state's squares."""
+    states = [h]
+    for x in xs:
+        states.append(np.tanh(x + states[-1] @ U))
+    dh, dU = 2 * states.pop(), np.zeros_like(U)
+    for x, h in zip(xs[::-1], states[::-1], strict=True):
+        dh, dU = my_back_step(dh, dU, x, h, U)
+    return dU
+
 
 # %%
 for T in (3, 50):
     arrays = [rng.normal(size=shape) for shape in ((T, 2, H), (2, H), (H, H))]
-    by_scan = rnn(*arrays)[0]
+    found = {"scan": rnn(*arrays)[0]}
+    if check_more.back_step.passed(my_back_step):
+        found["your step"] = by_your_step(*arrays)
     inputs, h, u = (torch.tensor(array, requires_grad=True) for array in arrays)
     for x_t in inputs:
         h = torch.tanh(x_t + h @ u)
     (wanted,) = torch.autograd.grad((h * h).sum(), u)
-    off = np.abs(by_scan - wanted.numpy()).max() / wanted.abs().max().item()
-    print(f"T = {T:2}: relative difference from PyTorch {off:.1g}")
+    for name, dU in found.items():
+        off = np.abs(dU - wanted.numpy()).max() / wanted.abs().max().item()
+        print(f"T = {T:2}, {name}: relative difference from PyTorch {off:.1g}")
 
 # %% [markdown]
-# Yes, up to rounding. With `autodiff.eager` our library also runs and records operators at once. Newton's iteration $X\leftarrow X(2I-AX)$ converges to $A^{-1}$, and the values of $X$ decide when to stop:
+# Yes, up to rounding. Recording is the other way to hold a loop. With `autodiff.eager` our library also runs and records operators at once. Newton's iteration $X\leftarrow X(2I-AX)$ converges to $A^{-1}$, and the values of $X$ decide when to stop:
 
 # %%
 size = 4
@@ -305,10 +351,17 @@ for name, matrix in (("the recorded matrix", A.value), ("a harder matrix", harde
 # ## What does FlashAttention recompute?
 #
 # Attention, $O=\operatorname{softmax}(QK^\top)V$ for $n$ queries, makes an $n\times n$ table, far larger than $Q$, $K$ and $V$ for large $n$. ($Q$ includes the usual scaling.) *FlashAttention* never stores the table. Our forward pass computes a few rows, uses and discards them. It keeps one number for each row: the logarithm of the sum of its exponentials. With this number the backward pass recomputes any piece of the table from $Q$ and $K$. So it combines [fusion](glossary.md#fusion) with recomputation.
+
+# %%
+attention_block()
+plt.show()
+
+# %% [markdown]
+# Arrays drawn solid are stored: they have one row for each query or key. The table has $n^2$ entries.
 #
-# ### Exercise 3: a block, computed again
+# ### Exercise 4: a block, computed again
 #
-# *Difficulty ●●○, 15 minutes.* Write the backward pass of one block: some queries meet some keys. Do not change the arguments: other blocks read them. `Q`, `g` ($\partial L/\partial O$), `out` ($O$) and the column `log_sum` have a row for each query of the block, `K` and `V` for each key. But `out` and `log_sum` were computed with *all* keys. Return the arrays `(dQ, dK, dV)`: what this block adds to the three gradients. With $A$ the block's piece of the table after softmax, $S=QK^\top$, and $dA$ for $\partial L/\partial A$:
+# *Difficulty ●●○, 15 minutes.* Write the backward pass of one block (green): some queries meet some keys. Do not change the arguments: other blocks read them. `Q`, `g` ($\partial L/\partial O$), `out` ($O$) and the column `log_sum` have a row for each query of the block, `K` and `V` for each key. But `out` and `log_sum` were computed with *all* keys. Return the arrays `(dQ, dK, dV)`: what this block adds to the three gradients. With $A$ the block's piece of the table after softmax, $S=QK^\top$, and $dA$ for $\partial L/\partial A$:
 #
 # $$dA = gV^\top,\qquad dS = A\odot(dA - c),\qquad c = \text{sum of each row of } g\odot O,$$
 #
@@ -385,7 +438,34 @@ others.say()
 #
 # ## How does a graph train on several ranks?
 #
-# Each of two ranks has half of a batch. Both average every gradient before the update. The pass `average_gradients` puts two operators behind each gradient. The first queues the gradient, as soon as it exists, for a thread that runs the allreduces one after another. The second waits for the allreduce; all waits come after the last gradient.
+# Each of two ranks has half of a batch. Both average every gradient before the update. A pass puts two operators behind each gradient. `Post` queues the gradient, as soon as it exists, for a thread that runs the allreduces one after another. `Wait` waits for the allreduce; all waits come after the last gradient.
+#
+# ### Exercise 5: the rule of a pass
+#
+# *Difficulty ●●○, 8 minutes.* `rebuild(outputs, rule)` goes through a graph's applications in topological order and calls `rule(node, operands)` for each. `operands` are the variables that stand for `node.inputs` in the new graph. The rule returns the variable that all later readers of `node.output` get instead, or `None` to keep the operator. Write the rule that averages: if `node.output` is one of `gradients` (a list), apply `node.operator` to `operands`, and return `average(...)` of the result. `average` takes a variable and returns one.
+#
+# <details><summary>Hint</summary>
+#
+# `autodiff.apply(operator, a, b)` applies an operator to `a` and `b` and returns its output.
+#
+# </details>
+
+
+# %% exercise="averaging-rule"
+def my_rule(node, operands, gradients, average):
+    """Return what replaces the node's output: its average, or None if it is no gradient."""
+    # BEGIN SOLUTION
+    if node.output in gradients:
+        return average(autodiff.apply(node.operator, *operands))
+    return None
+    # END SOLUTION
+
+
+# %% check="averaging-rule" points=2
+check_more.averaging_rule(my_rule)
+
+# %% [markdown]
+# We train with your rule. (Until it passes the check, the library's pass does the same.)
 #
 # > **Predict.** The backward pass of three layers computes the last layer's gradient first. How many of the three allreduces are queued while the rank still has a gradient to compute?
 
@@ -414,17 +494,42 @@ def part(k, rows=256):
 
 
 # %%
+from helpers.autodiff.parallel import Post, Wait
+from helpers.autodiff.rewriting import rebuild
+
+rule = my_rule if check_more.averaging_rule.passed(my_rule) else None
+
+
+def averaging(gradients, line):
+    """The pass that walks the graph with your rule."""
+    if rule is None:
+        return autodiff.average_gradients(gradients, line)
+
+    def average(g):
+        return autodiff.apply(Wait(line), autodiff.apply(Post(line), g))
+
+    mine = partial(rule, gradients=gradients, average=average)
+    return lambda outputs, inputs=(): rebuild(outputs, mine, inputs)
+
+
+# %%
 def on_a_rank(steps=4, rate=0.1):
-    """Train on this rank's part; return the weights, and what the last step did and when."""
+    """Train; return the weights, what the last step did when, and each allreduce's time alone."""
     line = autodiff.Line(comm)
     inputs, loss, weights, gradients = network()
     updates = [autodiff.add_update(w, -rate * g) for w, g in zip(weights, gradients, strict=True)]
-    average = autodiff.average_gradients(gradients, line)
-    step = autodiff.function(inputs, [loss, *updates], [average, passes.order_updates])
+    both = [averaging(gradients, line), passes.order_updates]
+    step = autodiff.function(inputs, [loss, *updates], both)
     for _ in range(steps):
+        began = time.perf_counter()
         _, events = autodiff.watch(step, *part(rank), line=line)
+    alone = []
+    for w in reversed(weights):  # as large as gradients 1, 2 and 3
+        copy = w.value.copy()
+        alone.append(measure(lambda a=copy: (line.post(a), line.wait(a))).best)
     line.close()
-    return [w.value for w in weights], [(e.label, e.lane, e.start, e.stop) for e in events]
+    when = [(e.label, e.lane, began + e.start, began + e.stop) for e in events]
+    return [w.value for w in weights], when, alone
 
 
 cluster = Cluster(n=2)
@@ -440,30 +545,33 @@ for _ in range(4):  # one process: add the gradients of both parts, then halve
     for w, mine, other in zip(weights, first, second, strict=True):
         w.value = w.value + -0.1 * ((mine + other) / 2)
 equal = all(
-    np.array_equal(a, w.value) for found, _ in ranks for a, w in zip(found, weights, strict=True)
+    np.array_equal(a, w.value) for found, *_ in ranks for a, w in zip(found, weights, strict=True)
 )
 print("weights of both ranks equal to one process, bit for bit:", equal)
 
 # %% [markdown]
-# A triangle marks a gradient that is ready; its allreduce, of the same number, is then queued. An allreduce lasts until both ranks have taken part, and the next one waits for it. Which allreduces overlap with computation?
+# A triangle marks a gradient that is ready; its allreduce, of the same number, is then queued. Allreduces run one after another. While one is hatched, the other rank has not begun it. Which allreduces overlap with computation? In the table, *alone* is the same allreduce while nobody computes (best of seven).
 
 # %%
-style.doubt(draw.overlap([events for _, events in ranks]).figure, others)
+recorded = [events for _, events, _ in ranks]
+style.doubt(draw.overlap(recorded).figure, others)
 plt.show()
-for rank, (_, events) in enumerate(ranks):
+met = draw.all_have_begun(recorded)
+print("allreduce       lasts   hatched   while gradients are computed   alone   [ms]")
+for rank, (_, events, alone) in enumerate(ranks):
     last = max(stop for label, _, _, stop in events if label == "matmul")  # the last product
     sent = [(start, stop) for _, lane, start, stop in events if lane == "network"]
-    for number, (start, stop) in enumerate(sent, 1):
-        early_part = 1e3 * max(0, min(stop, last) - start)
-        print(f"rank {rank}, allreduce {number}: {1e3 * (stop - start):4.1f} ms,", end=" ")
-        print(f"{early_part:4.1f} ms of it while gradients are computed")
+    for number, ((start, stop), begun, least) in enumerate(zip(sent, met, alone, strict=True), 1):
+        times = stop - start, min(begun, stop) - start, max(0, min(stop, last) - start), least
+        lasts, hatched, early_part, least = (1e3 * seconds for seconds in times)
+        print(f"{number}, rank {rank}{lasts:12.2f}{hatched:10.2f}{early_part:31.2f}{least:8.2f}")
     queued = [start for label, _, start, _ in events if label == "begin all-reduce"]
 early.answer(sum(start < last for start in queued))
 
 # %% [markdown]
-# Allreduces 1 and 2 are queued early, and may overlap. If allreduce 1 lasts until the last gradient is ready, allreduce 2 cannot overlap: see whether it does in your picture. (We did not measure whether overlap saves time here.) Allreduce 3 never overlaps: no gradient is left to compute.
+# Allreduces 1 and 2 are queued early, and may overlap. Allreduce 3 never overlaps: no gradient is left to compute. Compare allreduce 1 (41 kB) with itself alone: what it lasts longer, less the hatched wait, is the price of running beside computation. (Two threads compute and two run allreduces; how many cores have you?) If it lasts until the last gradient is ready, allreduce 2 cannot overlap. (We did not measure whether overlap saves time here.)
 #
-# **Answer.** A pass adds operators that queue each gradient's allreduce and wait for it. On two ranks the weights equal one process's, bit for bit; with more, the order of the sum may change the last bits.
+# **Answer.** A pass adds operators that queue each gradient's allreduce and wait for it. On two ranks the weights equal one process's, bit for bit.
 #
 # **In practice.** JAX's loop operator is `jax.lax.scan`. PyTorch's `scaled_dot_product_attention` can use FlashAttention, and its `DistributedDataParallel` begins an allreduce for each group of gradients ([02](02_sgd_sync_async.ipynb)).
 #

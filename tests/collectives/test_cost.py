@@ -1,9 +1,13 @@
 """What an allreduce costs: formulas by hand, crossovers, fits; on hosts, by their placement."""
 
+from collections import Counter
+
 import pytest
 
-from helpers.collectives import ALGORITHMS, cost, placement
+from helpers.collectives import ALGORITHMS, cost, halving, placement
 from helpers.collectives.cost import Cost, Link, Machine, crossover, fit
+from helpers.collectives.schedule import model
+from tests.exercises.cases_collectives import leaving
 
 LINK = Link("test", alpha=10.0, beta=1.0, gamma=0.5)
 MEMORY = Link("memory", 1e-6, 1e-9)
@@ -70,6 +74,23 @@ def test_two_levels_by_hand():
     assert machine.ranks == 32
 
 
+def test_halving_sends_the_rings_bytes_in_the_trees_steps():
+    ring, tree = (cost.allreduce(name, 8, LINK) for name in ("ring", "tree"))
+    assert cost.halving_doubling(8, LINK) == (tree.fixed, ring.per_byte)
+    assert max(halving.schedule(8).sent(8)) == cost.sent("ring", 8) * 8
+    assert halving.schedule(8).steps * LINK.alpha == tree.fixed
+    assert cost.halving_doubling(1, LINK) == (0, 0)
+    with pytest.raises(ValueError, match="power of two ranks; got 6"):
+        cost.halving_doubling(6, LINK)
+
+
+def test_between_nodes_halving_saves_steps_alone():
+    ways = Machine(8, 4, MEMORY, SLOW).ways()
+    ring, fewer = ways["two levels, ring"], ways["two levels, halving"]
+    assert fewer.per_byte == ring.per_byte
+    assert ring.fixed - fewer.fixed == pytest.approx((14 - 6) * SLOW.alpha)
+
+
 def test_fit_finds_what_made_the_samples():
     samples = [(size, 3e-6 + size * 2e-10) for size in (1, 100, 10_000, 1_000_000)]
     link = fit(samples, "exact", gamma=1e-11)
@@ -132,6 +153,15 @@ def test_two_levels_on_hosts_by_hand():
     between = 6 * (1e-3 + size / 4 * 1e-6)
     inside = 2 * (1e-6 + size / 2 * 1e-9)
     assert found == pytest.approx(between + inside, rel=0.02)
+
+
+@pytest.mark.parametrize(("name", "part"), [("ring", 0), ("two_level", 1)])
+def test_as_many_bytes_leave_a_host_as_the_exercise_expects(name, part):
+    size, out = 8 * 300, Counter()
+    plan = model(name, 8, hosts=BLOCK)
+    for one in plan.transfers:
+        out[BLOCK[one.source]] += (BLOCK[one.source] != BLOCK[one.dest]) * size // plan.chunks
+    assert set(out.values()) == {leaving(4, 2, size)[part]}
 
 
 def test_an_algorithm_that_does_not_exist_is_said():

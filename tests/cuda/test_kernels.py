@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from helpers.cuda import Module
-from helpers.cuda.record import turns
+from helpers.cuda.record import serialized
 from helpers.sharded.running_softmax import merge
 
 SIZES = [(64, 64, 64), (50, 70, 90), (16, 40, 130), (1, 1, 1)]
@@ -85,20 +85,20 @@ def test_both_count_every_byte_and_ask_for_the_atomics_they_promise(histograms, 
         (np.arange(256) % 64, 2 + 2 + 2 + 2),  # four times round, each a request of its own
     ],
 )
-def test_lanes_that_want_one_place_take_turns(histograms, values, want):
+def test_lanes_that_want_one_place_take_serialized(histograms, values, want):
     x = np.array(values, np.uint8)
     record = histograms["direct_histogram"][1, 64].record(x, np.zeros(256, np.uint32), len(x))
-    assert turns(record, array="bins") == want
-    assert turns(record, array="x") == 0
+    assert serialized(record, array="bins") == want
+    assert serialized(record, array="x") == 0
 
 
 @pytest.mark.parametrize("kept", [{"blocks": []}, {"blocks": [1]}, {"limit": 100}])
-def test_turns_of_a_record_that_lacks_accesses_are_refused(histograms, kept):
+def test_a_record_that_lacks_accesses_is_refused(histograms, kept):
     x = np.zeros(128, np.uint8)
     launch = histograms["direct_histogram"][2, 64]
     record = launch.record(x, np.zeros(256, np.uint32), len(x), **kept)
     with pytest.raises(ValueError, match="lacks single accesses"):
-        turns(record, array="bins")
+        serialized(record, array="bins")
 
 
 D = 32

@@ -6,7 +6,7 @@ import pytest
 from helpers import cuda
 from helpers.cuda import Module
 from helpers.cuda.ladder import Convolution
-from helpers.cuda.record import turns
+from helpers.cuda.record import serialized
 
 H, W, K = 64, 96, 5
 
@@ -168,4 +168,4 @@ def test_requests_of_one_line_have_numbers_of_their_own():
     requests = {(e["block"], e["thread"] // 32, e["occurrence"]) for e in events}
     assert len(requests) == access.requests == 2 * 2 * 2
     assert {number for *_, number in requests} == {0, 1}
-    assert turns(record, array="y") == 2 * 2 * (4 + 8)
+    assert serialized(record, array="y") == 2 * 2 * (4 + 8)

@@ -65,6 +65,7 @@ def test_the_first_step_below_the_target(monkeypatch):
     path = Path(1, list(losses), [], [np.array([step + 1.0]) for step in losses])
     other = Path(1, list(losses), [], [np.array([step - 1.0]) for step in losses])
     runs = [perceptron.Trained(None, path=path), perceptron.Trained(None, path=other)]
+    assert perceptron.losses(runs) == (list(losses), list(losses.values()))
     assert perceptron.steps_to(runs, 0.5) == 16
     assert perceptron.steps_to(runs, 0.1) is None
 

@@ -221,6 +221,12 @@ CASES = {
         also=["B, C and E", {"e", "b", "c"}],
         wrong=["b", "abce", "bcez"],
     ),
+    "who_is_ahead": Case(
+        right="bde",
+        also=["E, D and B", ["b", "d", "e"]],
+        wrong=["abde", "a", "bcde", "de", "ade", "abcde"],
+        told={"ask which documents": "bd"},
+    ),
     "paired_comparison": Case(
         right=paired,
         also=[lambda *a: iter(paired(*a))],

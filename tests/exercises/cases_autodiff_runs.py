@@ -123,7 +123,20 @@ CASES = {
         ],
         told={"its argument out": over_its_argument, "dQ is a Tensor": by_torch},
     ),
-    "forwarding": Case(
+    "momentum": Case(
+        right=momentum,
+        also=[by_one_update],
+        wrong=[
+            lambda w, v, g, rate: [
+                autodiff.add_update(w, -rate * v),
+                autodiff.update(v, 0.9 * v + g),
+            ],
+            lambda w, v, g, rate: [0.9 * v + g, w - rate * (0.9 * v + g)],
+            lambda w, v, g, rate: [autodiff.add_update(w, -rate * (0.9 * v + g))],
+            lambda w, v, g, rate: autodiff.update(v, 0.9 * v + g),
+        ],
+    ),
+    "overwriting": Case(
         right=forward,
         also=[last_by_position],
         wrong=[
@@ -139,19 +152,6 @@ CASES = {
         told={
             "node.inputs": lambda *a: {n: n.inputs.index(v) for n, v in forward(*a).items()},
         },
-    ),
-    "momentum": Case(
-        right=momentum,
-        also=[by_one_update],
-        wrong=[
-            lambda w, v, g, rate: [
-                autodiff.add_update(w, -rate * v),
-                autodiff.update(v, 0.9 * v + g),
-            ],
-            lambda w, v, g, rate: [0.9 * v + g, w - rate * (0.9 * v + g)],
-            lambda w, v, g, rate: [autodiff.add_update(w, -rate * (0.9 * v + g))],
-            lambda w, v, g, rate: autodiff.update(v, 0.9 * v + g),
-        ],
     ),
     "sqrt_schedule": Case(
         right=checkpoint.in_segments,

@@ -121,6 +121,17 @@ def halve_and_double(x, comm, double=True):
     return work
 
 
+def leaving(H, G, K):
+    """By formula."""
+    N = H * G
+    return (2 * (N - 1) / N * K if H > 1 else 0, 2 * (H - 1) / H * K)
+
+
+def leaving_in_whole_bytes(H, G, K):
+    """Right, in whole bytes, as a list."""
+    return [int(some) for some in leaving(H, G, K)]
+
+
 CASES = {
     "chunk_to_send": Case(
         right=lambda rank, step, N: (rank - step) % N,
@@ -138,6 +149,21 @@ CASES = {
             *(lambda N, alpha, beta: "large", lambda N, alpha, beta: math.inf),
         ],
         also=[lambda *a: np.float64(cross(*a)), lambda *a: int(cross(*a))],
+    ),
+    "bytes_out": Case(
+        right=leaving,
+        also=[leaving_in_whole_bytes, lambda *a: np.array(leaving(*a))],
+        wrong=[
+            lambda H, G, K: (2 * (H * G - 1) / (H * G) * K, 2 * (H - 1) / H * K),  # on one host
+            lambda H, G, K: leaving(H, G, K)[::-1],
+            lambda H, G, K: (leaving(H, G, K)[0],) * 2,
+            lambda H, G, K: (leaving(H, G, K)[1],) * 2,
+            lambda H, G, K: tuple(n / 2 for n in leaving(H, G, K)),  # one half of the allreduce
+            lambda H, G, K: (G * leaving(H, G, K)[0], leaving(H, G, K)[1]),  # every rank's
+            lambda H, G, K: (leaving(H, G, K)[0], leaving(H, G, K)[1] / G),  # of one part
+            lambda H, G, K: tuple(n / K for n in leaving(H, G, K)),
+            *(lambda H, G, K: 2 * K, lambda H, G, K: ("many", "few")),
+        ],
     ),
     "ring_allreduce": Case(
         right=ring,

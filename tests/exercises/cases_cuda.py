@@ -1,4 +1,4 @@
-"""Right and wrong answers to exercises of notebooks 05, 14 and 15."""
+"""Right and wrong answers to exercises of notebooks 05 and 14."""
 
 import math
 
@@ -65,18 +65,6 @@ TREE = """for (int half = 32; half > 0; half /= 2) {
         __syncthreads();
         if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
     }"""
-PACKED = """
-__global__ void packed_sum(const float *x, float *total) {
-    __shared__ float part[256];
-    int t = threadIdx.x;
-    part[t] = x[blockIdx.x * 256 + t];
-    for (int s = 1; s < 256; s *= 2) {
-        __syncthreads();
-        %s
-    }
-    if (t == 0) total[blockIdx.x] = part[0];
-}
-"""
 MINE = """
 __global__ void my_convolution(const float *image, const float *filter, float *out, int height,
                                int width) {
@@ -124,64 +112,6 @@ __global__ void my_convolution(const float *image, const float *filter, float *o
     out[y * width + x] = sum;
 }
 """
-SCAN = """
-__global__ void my_scan(const float *x, float *y) {
-    __shared__ float part[256];
-    int t = threadIdx.x, first = blockIdx.x * 256;
-    for (int i = t; i < 256; i += 128) part[i] = x[first + i];
-    for (int step = 1; step < 256; step *= 2) {
-        __syncthreads();
-        if (t < 128 / step) part[2 * step * (t + 1) - 1] += part[step * (2 * t + 1) - 1];
-    }
-    %s
-    for (int i = t; i < 256; i += 128) y[first + i] = part[i];
-}
-"""
-DOWN = """if (t == 0) part[255] = 0;
-    for (int step = 128; step > 0; step /= 2) {
-        __syncthreads();
-        int right = 2 * step * (t + 1) - 1;
-        if (right < 256) {
-            float left = part[right - step];
-            part[right - step] = part[right];
-            part[right] += left;
-        }
-    }
-    __syncthreads();"""
-UP_TO = """for (int step = 64; step > 0; step /= 2) {
-        __syncthreads();
-        int right = 2 * step * (t + 1) - 1;
-        if (right + step < 256) part[right + step] += part[right];
-    }
-    __syncthreads();"""
-SHIFTED = (
-    UP_TO
-    + """
-    float one = t ? part[t - 1] : 0, other = part[t + 127];
-    __syncthreads();
-    part[t] = one;
-    part[t + 128] = other;"""
-)
-ALONE = """__syncthreads();
-    if (t == 0) {
-        float sum = 0;
-        for (int i = 0; i < 256; i++) { part[i] = sum; sum += x[first + i]; }
-        for (int i = 0; i < 256; i++) part[i] += 0;
-    }
-    __syncthreads();"""
-BY_STEPS = """__shared__ float own[256];
-    for (int i = t; i < 256; i += 128) own[i] = i ? x[first + i - 1] : 0;
-    for (int s = 1; s < 256; s *= 2) {
-        __syncthreads();
-        float low = own[t] + (t >= s ? own[t - s] : 0);
-        float high = own[t + 128] + (t + 128 >= s ? own[t + 128 - s] : 0);
-        __syncthreads();
-        own[t] = low;
-        own[t + 128] = high;
-    }
-    __syncthreads();
-    for (int i = t; i < 256; i += 128) part[i] = own[i];
-    __syncthreads();"""
 
 
 def resident(threads, registers, shared, system=1024, blocks=32):
@@ -213,20 +143,6 @@ CASES = {
             "__syncthreads();",
         ],
     ),
-    "packed_sum": Case(
-        right=PACKED % "if (2 * s * t < 256) part[2 * s * t] += part[2 * s * t + s];",
-        also=[
-            PACKED
-            % "int left = 2 * s * t; if (t < 128 / s) atomicAdd(&part[left], part[left + s]);",
-            PACKED % "if (t < 128 / s) part[t] += part[t + 128 / s];",  # other pairs, as few passes
-        ],
-        wrong=[
-            PACKED % "if (t % (2 * s) == 0) part[t] += part[t + s];",  # right, in 47 passes
-            PACKED % "if (2 * s * t <= 256) part[2 * s * t] += part[2 * s * t + s];",
-            PACKED % "for (int j = 0; t == 0 && j < 256; j += 2 * s) part[j] += part[j + s];",
-            PACKED % "if (s * t < 256) part[s * t] += part[s * t + s];",
-        ],
-    ),
     "my_convolution": Case(
         right=MINE,
         also=[BY_STRIDES],
@@ -236,15 +152,6 @@ CASES = {
             BY_STRIDES.replace("r = threadIdx.y; r < 12; r += 8", "r = 0; r < 12; r++").replace(
                 "for (int q", "if (threadIdx.y == 0) for (int q"
             ),
-        ],
-    ),
-    "my_scan": Case(
-        right=SCAN % DOWN,
-        also=[SCAN % SHIFTED],
-        wrong=[
-            SCAN % UP_TO,
-            SCAN % ALONE,
-            SCAN % BY_STEPS,  # right, in 8 · 256
         ],
     ),
     "wavefronts": Case(

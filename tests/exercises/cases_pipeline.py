@@ -54,6 +54,31 @@ def late_ones_backwards(p, m, room):
     return [o[:-2] + (o[:-3:-1] if o[-2][0] == "W" else o[-2:]) for o in made]
 
 
+def late(behind, at=0):
+    """Insert each W after `behind(rank)` others wait; ``at`` says which of them goes first."""
+
+    def answer(order, rank):
+        made, waiting = [], []
+        for action in order:
+            made.append(action)
+            if action[0] == "I":
+                waiting.append("W" + action[1:])
+                while len(waiting) > behind(rank):
+                    made.append(waiting.pop(at))
+        return made + waiting
+
+    return answer
+
+
+def before_the_next(order, rank):
+    """Right: a W comes after the forward pass that follows its turn."""
+    made = late(lambda rank: rank)(order, rank)
+    for k in range(len(made) - 1):
+        if made[k][0] == "W" and made[k + 1][0] == "F":
+            made[k : k + 2] = made[k + 1], made[k]
+    return made
+
+
 CASES = {
     "one_by_one": Case(
         right=one_by_one,
@@ -71,6 +96,28 @@ CASES = {
             lambda rank, p, m: m,
             lambda rank, p, m: p - rank,
             lambda rank, p, m: min(m, p - rank - 1),
+        ],
+    ),
+    "put_off": Case(
+        right=late(lambda rank: rank),
+        also=[
+            late(lambda rank: rank, at=-1),  # the last that came goes first
+            before_the_next,
+            lambda *a: " ".join(late(lambda rank: rank)(*a)),
+            lambda order, rank: iter(late(lambda rank: rank)(order, rank)),
+        ],
+        wrong=[
+            late(lambda rank: 0),  # 1F1B
+            late(lambda rank: 99),  # all at the end
+            late(lambda rank: 1),
+            late(lambda rank: rank + 1),
+            late(lambda rank: max(rank - 1, 0)),
+            late(lambda rank: 3 - rank),
+            lambda order, rank: order,
+            lambda order, rank: late(lambda rank: rank)(order, rank)[:-1],
+            lambda order, rank: order + [a.replace("I", "W") for a in order if a[0] == "I"],
+            lambda order, rank: [a for o in order for a in (o, o.replace("I", "W"))],  # F twice
+            lambda order, rank: set(order),
         ],
     ),
     "own_schedule": Case(

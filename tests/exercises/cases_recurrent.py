@@ -124,6 +124,22 @@ def gru_back_by_autograd(d_h, gates, before, U):
     return before.grad, before.grad, before.grad
 
 
+def joined(first, then):
+    (q1, d1), (q2, d2) = first, then
+    return q1 * q2, d2 + q2 * d1
+
+
+def joined_by_states(first, then):
+    """Right: d is what both make of 0, and q what they add to it of 1."""
+    d, one = (then[0] * (first[0] * h + first[1]) + then[1] for h in (0, 1))
+    return [one - d, d]
+
+
+def joined_in_place(first, then):
+    first[1].mul_(then[0]).add_(then[1])
+    return then[0] * first[0], first[1]
+
+
 CASES = {
     "one_gate_for_both": Case(
         right=one_gate,
@@ -177,6 +193,25 @@ CASES = {
             "r multiplies U h alone": gru_memory_cut,
             "in place, such as `n *= z`": lambda *a: gru(*a, mix=mixed_over_n),
             "expected one tensor, got a tuple of 2 parts": lambda *a: (gru(*a), gru(*a)),
+        },
+    ),
+    "join": Case(
+        right=joined,
+        also=[joined_by_states, lambda *a: iter(joined(*a)), lambda *a: torch.stack(joined(*a))],
+        wrong=[
+            lambda first, then: (first[0] * then[0], first[1] + then[1]),
+            lambda first, then: (first[0] * then[0], then[0] * first[1] * then[1]),
+            lambda first, then: (first[0] + then[0], then[0] * first[1] + then[1]),
+            lambda first, then: (then[0], then[0] * first[1] + then[1]),
+            lambda *a: joined(*a)[::-1],  # (d, q)
+            lambda *a: joined(*a)[1],  # d alone
+            lambda *a: [part.float() for part in joined(*a)],
+            lambda *a: [part.sum() for part in joined(*a)],  # one number for all units
+            lambda first, then: (joined(first, then)[0], joined(first, then)[1] * first[1].sign()),
+        ],
+        told={
+            "your d belongs to `then` before `first`": lambda first, then: joined(then, first),
+            "it changes `first` in place": joined_in_place,
         },
     ),
     "bias_for_half_life": Case(

@@ -1,4 +1,4 @@
-"""Right and wrong answers to the exercises of notebook 07."""
+"""Right and wrong answers to the exercises of notebooks 07 and A4."""
 
 import math
 
@@ -45,6 +45,21 @@ def factors(k1, k2, stride, groups):
 def moved(read, written, size, allocate):
     fetched = set(read) | set(written) if allocate else set(read)
     return size * (len(fetched) + len(written))
+
+
+def chosen(old, changes, peak, bandwidth, time=least_time):
+    name = min(changes, key=lambda one: time(*changes[one], peak, bandwidth))
+    return name, time(*changes[name], peak, bandwidth) / time(*old, peak, bandwidth)
+
+
+def by_hand(old, changes, peak, bandwidth):
+    """The same with lists and a loop, and the share by performance."""
+    best, least = "", float("inf")
+    for name in sorted(changes):
+        seconds = changes[name][0] / min(peak, bandwidth * changes[name][0] / changes[name][1])
+        if seconds < least:
+            best, least = name, seconds
+    return [best, np.float64(least * min(peak / old[0], bandwidth / old[1]))]
 
 
 RIGHT = {"i": ("n", 0, "n"), "j": (0, 1, 1), "k": (1, "n", 0)}
@@ -167,6 +182,27 @@ CASES = {
             lambda k1, k2, s, g: (k2**2 / k1**2 / s**2 / g**2, k2**2 / k1**2 / g, 1 / s**2),
             lambda k1, k2, s, g: (k2**2 / k1**2 / s**2 / g, k2**2 / k1**2 / g, 1 / s),
             lambda *answer: dict(zip("opf", factors(*answer), strict=True)),
+        ],
+    ),
+    "choose_change": Case(
+        right=chosen,
+        also=[by_hand, lambda *asked: iter(chosen(*asked))],
+        wrong=[
+            lambda *asked: chosen(*asked, time=lambda f, b, p, w: f / p),  # operations alone
+            lambda *asked: chosen(*asked, time=lambda f, b, p, w: b / w),  # bytes alone
+            lambda *asked: chosen(*asked, time=lambda f, b, p, w: f / p + b / w),
+            lambda *asked: chosen(*asked, time=lambda f, b, p, w: min(f / p, b / w)),
+            lambda *asked: (chosen(*asked)[0], 1 / chosen(*asked)[1]),  # old ÷ new
+            lambda *asked: chosen(*asked)[0],
+            lambda *asked: chosen(*asked)[::-1],
+            lambda old, changes, p, w: (  # seconds in place of a share
+                chosen(old, changes, p, w)[0],
+                least_time(*changes[chosen(old, changes, p, w)[0]], p, w),
+            ),
+            lambda old, changes, p, w: (  # what limits the old layer decides
+                min(changes, key=lambda k: changes[k][old[0] / p < old[1] / w]),
+                chosen(old, changes, p, w)[1],
+            ),
         ],
     ),
 }

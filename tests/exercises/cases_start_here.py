@@ -1,5 +1,7 @@
 """Answers to the exercises of notebook 00."""
 
+from fractions import Fraction
+
 import numpy as np
 
 from helpers.machine import usable_cores
@@ -55,5 +57,12 @@ CASES = {
         ],
         also=[cut_by_borders, lambda items, ranks: [float(n) for n in even(items, ranks)]],
     ),
-    "squares": Case(right=[0, 1, 4, 9], wrong=[[0, 2, 4, 6], [0, 1, 4, None], [3, 3, 3, 3], 9]),
+    "squares": Case(
+        right=[0.0, 1 / 14, 4 / 14, 9 / 14],
+        also=[[0, Fraction(1, 14), np.float64(4 / 14), np.array(9 / 14)]],
+        wrong=[
+            *([0, 1, 4, 9], [14] * 4, [0.25] * 4, [0, 1 / 36, 4 / 36, 9 / 36], 9),
+            *([0, 1 / 6, 2 / 6, 3 / 6], [0, 1 / 14, 4 / 14, None], [1, 0, 0, 0]),
+        ],
+    ),
 }

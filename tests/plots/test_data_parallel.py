@@ -51,7 +51,7 @@ def test_the_fastest_is_ringed():
     rings = [line for line in ax.lines if line.get_markersize() == 20]
     assert sorted((line.get_xdata()[0], line.get_ydata()[0]) for line in rings) == [
         (1, 1.1),
-        (1, 9.1),
+        (4, 5.0),  # by the formula: not every H was measured on this link
     ]
     assert "10 Mbit/s, predicted" in [line.get_label() for line in ax.lines]
     (ax,) = local.fastest([{**row, "measured": None} for row in rows])
@@ -102,3 +102,16 @@ def test_the_page_holds_every_path():
     assert np.min(loss) < levels[0]
     assert levels[-1] < np.max(loss)
     assert len(data["bands"]) > len(levels)
+
+
+def test_losses_over_time_share_a_scale_that_holds_all_links():
+    links = {
+        "100 Mbit/s": {"H = 1": ([0, 1.0], [2.0, 0.5])},
+        "10 Mbit/s": {"H = 1": ([0, 5.0], [2.0, 0.5])},
+    }
+    fast, slow = local.by_time(links, 0.5)
+    assert [ax.get_title() for ax in (fast, slow)] == list(links)
+    assert fast.get_xlim() == slow.get_xlim()
+    assert slow.get_xlim()[1] >= 5
+    assert fast.get_xlim()[0] == fast.get_ylim()[0] == 0
+    assert (*slow.lines[0].get_xdata(), *slow.lines[0].get_ydata()) == (0, 5.0, 2.0, 0.5)

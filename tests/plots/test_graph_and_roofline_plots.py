@@ -234,6 +234,26 @@ def test_requests_share_the_weights_and_each_has_its_own_keys_and_values():
     assert [text.get_text() for text in ax.texts] == [f"{n} MB a token" for n in (0.029, 15, 5.2)]
 
 
+def test_additions_into_one_sum_wait_and_those_into_many_overlap():
+    one, many = roofs.waiting(8, 4)
+    for ax, apart, ends in ((one, 4, 32), (many, 1, 11)):
+        assert [bar.get_x() for bar in ax.patches] == [k * apart for k in range(8)]
+        assert {bar.get_width() for bar in ax.patches} == {4}
+        assert f"{ends} cycles" in ax.texts[0].get_text()
+
+
+def test_an_output_channel_reads_the_channels_of_its_group_and_a_shuffle_interleaves():
+    axes = roofs.groups(8, 4)
+    reads = [[p.get_xy() for p in ax.patches if p.get_facecolor()[3]] for ax in axes[:3]]
+    assert [len(one) for one in reads] == [64, 16, 8]
+    assert all(row // 2 == column // 2 for column, row in reads[1])
+    assert all(row == column for column, row in reads[2])
+    after = {p.get_y(): p.get_facecolor() for p in axes[3].patches if p.get_x() == 4}
+    shades = [after[k] for k in range(8)]
+    assert shades[:4] == shades[4:]
+    assert len(set(shades)) == 4
+
+
 def test_orders_with_one_inner_loop_stand_together():
     one = {"a": 1, "b": 2, "c": 3}
     ax = roofs.misses(dict.fromkeys(("ijk", "jik", "kij", "ikj"), one))

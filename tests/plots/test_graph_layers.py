@@ -8,7 +8,8 @@ import pytest
 from helpers import autodiff
 from helpers.autodiff import checkpoint
 from helpers.plots.graph import orders, overlap, segments
-from helpers.plots.graph_html import PITCH, described, graph, layered
+from helpers.plots.graph_html import described, graph
+from helpers.plots.layers import PITCH, layered
 from tests.plots import values
 
 
@@ -79,6 +80,18 @@ def test_the_page_holds_types_names_and_a_picture_without_script():
     assert "float64 (5, 3)" in html
     assert "h &amp; co" in html
     assert html.count('class="operator"') == len(plan.steps)
+
+
+def test_operators_that_the_loss_does_not_need_are_the_backward_pass():
+    plan, _, loss = regression()
+    forward = autodiff.topological([loss])
+    steps = described(plan, {}, loss)["steps"]
+    assert [step["backward"] for step in steps] == [s.node not in forward for s in plan.steps]
+    assert not any(step["backward"] for step in described(plan, {})["steps"])
+    html = graph(plan, loss=loss).data
+    assert html.count('class="operator backward"') == len(plan.steps) - len(forward) > 0
+    assert "backward pass" in html
+    assert "backward pass" not in graph(plan).data
 
 
 def test_too_many_operators_are_refused():

@@ -43,8 +43,8 @@ CURVE = {"segments": [(10, 1.5), (5, 2.0)]}
          ["a message takes 0.25.", "Bars: GPipe 33, 1F1B 37. Written in it: 33; 37."]),
         (lambda: pipeline.bubbles({"4 ranks": [0.5, 0.3]}, {"4 ranks": [0.6, 0.4]}, [3, 7]),
          ['"4 ranks, measured": from 0.6 at 3 to 0.4 at 7.', 'predicted": from 0.5 at 3 to 0.3']),
-        (lambda: sharded.steps([PLAN], [0.55]),
-         ["[ms]", 'measured": 0 at 550.', *(f'"{part}": 2 × 2 × 2 {ms}.' for part, ms in
+        (lambda: sharded.steps([PLAN], [4], [0.55]),
+         ["[ms]", 'measured": 0 at 550.', *(f'"{part}": 2 × 2 × 2, m = 4 {ms}.' for part, ms in
           {"compute": 300, "bubble": 100, "tensor": 40, "pipeline": 10, "data": 50}.items())]),
         (lambda: costs.bars({"tree": 40, "two_level": 20}, {"tree": 30, "two_level": 22}, 10, "ms"),
          ['"predicted": from 30 at tree to 22 at two levels.', "possible, 10 ms\": level at 10.",
@@ -67,7 +67,8 @@ CURVE = {"segments": [(10, 1.5), (5, 2.0)]}
         (lambda: attention.deletion({"random": [1.0, 0.9], "most": [1.0, 0.5]}, (0, 8)),
          ['Line "random": from 1 at 0 to 0.9 at 8. Line "most": from 1 at 0 to 0.5 at 8.']),
         (lambda: attention.differences({"a": [(0.9, 0.7), (0.8, 0.8)]}, [0.01]),
-         ["Line: from 0 at -117 to 0 at 137. Line: 0 at 10. Line: from 0 at 20 to 0 at 0."]),
+         ['Line "a: a split": from 0 at 20 to 0 at 0. Line "a: their mean": 0 at 10. Line "a: its',
+          '95 % interval": from 0 at -117 to 0 at 137. Bars "too small to count": a 2.']),
         (lambda: recurrent.against_the_gru({"copy: one gate": (-0.06, -0.26, 0.14)}),
          ["Line: from 0 at -26 to 0 at 14. Line: 0 at -6."]),
         (lambda: pagerank.convergence({"one": [1.0, 0.1], "two": [1.0, 0.5, 0.2]}, 0.85, 200),

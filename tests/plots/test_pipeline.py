@@ -7,10 +7,11 @@ import pytest
 from helpers.pipeline import Costs, families, simulate
 from helpers.pipeline.model import Timeline
 from helpers.plots import pipeline as draw
-from helpers.plots import sharded
+from helpers.plots import sharded, style
 from helpers.plots.pipeline import pipelines
 from helpers.plots.style import ink
 from helpers.sharded import zero
+from helpers.sharded.mesh import Layout
 from helpers.sharded.messages import Span
 from tests.plots import values
 
@@ -145,3 +146,38 @@ def test_a_pair_is_cut_by_columns_and_by_rows():
     sizes = [(patch.get_width(), patch.get_height()) for patch in ax.patches]
     assert sizes == [(3, 2), *[(1.5, 3)] * 4, *[(1.5, 2)] * 4, *[(3, 1.5)] * 4, (3, 2)]
     assert len({patch.get_facecolor() for patch in ax.patches}) == 5
+
+
+def test_each_rank_of_a_mesh_keeps_its_part_and_has_its_partners():
+    shown = values(sharded.mesh(Layout(2, 2, 2), 5).data)
+    assert len(shown["layouts"]) == 8
+    for ranks in shown["layouts"].values():  # the cards of a replica are the model, once
+        kept = [(i, j) for card in ranks for i in range(*card["rows"])
+                for j in range(*card["columns"])]  # fmt: skip
+        copies = {kept.count(cell) for cell in kept}
+        assert (len(set(kept)), len(copies)) == (16, 1)
+    five = shown["layouts"]["2 × 2 × 2"][5]
+    assert five["partners"] == {"4": "tensor", "7": "pipeline", "1": "data"}
+    assert five["said"].startswith("Rank 5 keeps 1/4 of the model. With rank 4: add activations.")
+    two = shown["layouts"]["2 × 4 × 1"][2]
+    assert two["partners"] == {"1": "pipeline", "3": "pipeline", "6": "data"}
+    assert "With ranks 1 and 3: pass activations." in two["said"]
+
+
+@pytest.mark.browser
+def test_a_click_on_a_layout_and_on_a_rank_tells_what_it_keeps(show):
+    page = show(sharded.mesh(Layout(2, 2, 2), 5).data)
+    said, filled = page.get_by_test_id("mesh-said"), page.locator(f"rect[fill='{style.SKY}']")
+    assert (said.inner_text()[:6], filled.count()) == ("Rank 5", 32)
+    page.get_by_test_id("mesh-8-1-1").click()
+    page.get_by_test_id("mesh-rank-0").press("Enter")
+    assert filled.count() == 128
+    assert said.inner_text().endswith("With ranks 1, 2, 3, 4, 5, 6 and 7: average gradients.")
+
+
+def test_keys_and_values_turn_and_later_ones_are_skipped():
+    ax = sharded.turns(4)
+    said = [text.get_text().split("\n") for text in ax.texts if text.get_text()]
+    assert [what for _, what in said].count("merge") == 10
+    assert [held for held, _ in said[12:]] == [f"$K_{r}, V_{r}$" for r in (3, 2, 1, 0)]
+    assert {what for _, what in said[12:]} == {"merge"}

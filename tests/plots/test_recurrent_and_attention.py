@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import pytest
 import torch
 
@@ -32,6 +34,16 @@ def test_a_document_shows_every_word_by_its_weight_and_no_markup_of_its_own():
         True
     ] * 4
     assert key.count("font-weight:bold") == 3
+
+
+def test_curves_of_deletion_have_their_names_at_their_ends_and_none_covers_another():
+    curves = {"a": [1, 0.9], "b": [1, 0.31], "c": [1, 0.3], "d": [1, 0.29]}
+    ax = attention.deletion(curves, (0, 8))
+    names = {text.get_text(): text.get_position()[1] for text in ax.texts}
+    assert list(names)[:4] == ["d", "c", "b", "a"]  # from below, as the curves end
+    places = [names[name] for name in "dcba"]
+    assert min(high - low for low, high in pairwise(places)) > 0.06
+    assert max(abs(names[name] - curves[name][-1]) for name in curves) < 0.1
 
 
 def test_norms_by_lag_tell_their_curves_by_markers_too_and_bounds_have_their_colours():

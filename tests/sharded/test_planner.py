@@ -70,6 +70,36 @@ def test_groups_that_share_a_link(layout, axis, groups):
     assert planner.groups_per_link(layout, axis, (0, 0, 0, 0, 1, 1, 1, 1)) == groups
 
 
+def simulated(config, layout, machine, batch, micro):
+    """Follow each micro-batch: a sent message delays its receiver alone, gradients share a link."""
+    plan, p = planner.predict(config, layout, machine, batch, micro), layout.pipeline
+    rows = batch // (layout.data * micro)
+    work = [flops(config, s, rows, config.context) / machine.speed for s in stage_pieces(config, p)]
+    said, hop, ends = plan.tensor / micro / 2, plan.pipeline / micro / 2, [0.0] * p
+    for way, order in ((1, range(p)), (2, range(p - 1, -1, -1))):
+        for _ in range(micro):
+            arrived = 0.0
+            for stage in order:
+                ends[stage] = max(ends[stage], arrived) + way * work[stage] + said
+                arrived = ends[stage] + hop
+    free = 0.0
+    for end in reversed(ends):  # the last stage's gradients are first
+        free = max(free, end) + plan.data / p
+    return free
+
+
+@pytest.mark.parametrize(
+    ("data", "pipeline", "micro"), [(2, 4, 4), (4, 2, 1), (4, 2, 2), (8, 1, 1)]
+)
+def test_what_can_overlap_is_what_a_simulation_hides(data, pipeline, micro):
+    link = Link("slow", 1e-5, 1e-9)
+    given = (CONFIG, Layout(data, pipeline), machine(8, link, link), 8)
+    found = planner.least(*given, micro)
+    assert found == pytest.approx(simulated(*given, micro))
+    plan = planner.predict(*given, micro)
+    assert found == plan.seconds if pipeline == 1 else found < plan.seconds
+
+
 def test_plans_are_sorted_fit_the_memory_and_divide_it():
     found = planner.plans(CONFIG, machine(8), batch=8)
     seconds = [plan.seconds for plan, _ in found]

@@ -79,7 +79,7 @@ __global__ void attention(const float *q, const float *k, const float *v, float 
     __shared__ float queries[16][D + 1], keys[16][D + 1], values[16][D], p[16][16];
     int x = threadIdx.x, y = threadIdx.y, i = blockIdx.x * 16 + y;
     for (int c = x; c < D; c += 16) queries[y][c] = i < n ? q[i * D + c] / sqrtf(D) : 0.0f;
-    float m = -1e30f, l = 0, s[D / 16] = {};
+    float m = -1e30f, l = 0, u[D / 16] = {};
     for (int from = 0; from < count; from += 16) {
         for (int c = x; c < D; c += 16) {
             keys[y][c] = from + y < count ? k[(from + y) * D + c] : 0.0f;
@@ -91,18 +91,18 @@ __global__ void attention(const float *q, const float *k, const float *v, float 
         if (from + x >= count) score = -1e30f;
 
         float now = fmaxf(m, row_max(score));
-        float shrink = expf(m - now);  // corrects l and s
+        float shrink = expf(m - now);  // corrects l and u
         p[y][x] = expf(score - now);
         l = l * shrink + row_sum(p[y][x]);
         m = now;
         __syncthreads();
         for (int e = 0; e < D / 16; e++) {
-            s[e] *= shrink;
-            for (int j = 0; j < 16; j++) s[e] += p[y][j] * values[j][x + 16 * e];
+            u[e] *= shrink;
+            for (int j = 0; j < 16; j++) u[e] += p[y][j] * values[j][x + 16 * e];
         }
         __syncthreads();
     }
     if (i >= n) return;
-    for (int e = 0; e < D / 16; e++) out[i * D + x + 16 * e] = s[e] / l;
+    for (int e = 0; e < D / 16; e++) out[i * D + x + 16 * e] = u[e] / l;
     if (x == 0) logs[i] = m + logf(l);
 }

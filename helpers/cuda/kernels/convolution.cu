@@ -85,9 +85,9 @@ __global__ void convolve_tiled(const float *image, float *out, int height, int w
     int top = blockIdx.y * TILE_HEIGHT - RADIUS_Y;
 
     int me = threadIdx.y * TILE_WIDTH + threadIdx.x;
-    for (int k = me; k < rows * columns; k += TILE_WIDTH * TILE_HEIGHT)
-        tile[k / columns][k % columns] =
-            pixel(image, top + k / columns, left + k % columns, height, width);
+    for (int e = me; e < rows * columns; e += TILE_WIDTH * TILE_HEIGHT)
+        tile[e / columns][e % columns] =
+            pixel(image, top + e / columns, left + e % columns, height, width);
     __syncthreads();
 
     int x = blockIdx.x * TILE_WIDTH + threadIdx.x;

@@ -4,7 +4,7 @@
 #define N 256 // threads of a block and numbers of it: a power of two from 32 to 1024
 #endif
 
-// A thread adds to its own number, so that the threads that still add stand ever further apart.
+// Each thread adds to its own number: the threads that still add lie ever further apart.
 __global__ void interleaved_sum(const float *x, float *total) {
     __shared__ float part[N];
     int t = threadIdx.x;

@@ -148,6 +148,12 @@ def train(
     return run
 
 
+def losses(runs: list[Trained]) -> tuple[list[int], list[float]]:
+    """Return steps, and the mean network's loss on test digits there, of all ranks' runs."""
+    steps, values = middle([run.path for run in runs])
+    return list(steps), [judge(weights)[0] for weights in values]
+
+
 def steps_to(runs: list[Trained], target: float) -> int | None:
     """Find the step at which the mean network's loss on test digits first was ``target`` or less.
 

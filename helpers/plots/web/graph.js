@@ -5,7 +5,7 @@ import { player } from "./player.js";
 // much memory that is. What each step holds comes from the plan, in Python.
 export function start(root, data) {
   const { variables, steps, live, peak } = data;
-  const sides = root.querySelector(".sides"), sheet = root.querySelector(".sheet"), svg = sheet.querySelector("svg");
+  const sides = root.querySelector(".sides"), sheet = root.querySelector(".sheet"), svg = sheet.querySelector("svg"), key = root.querySelector(".key");
   const boxes = variables.map((_, k) => svg.querySelector(`[data-variable="${k}"]`));
   const ovals = steps.map((_, i) => svg.querySelector(`g[data-step="${i + 1}"]`));
   const edges = [...svg.querySelectorAll("path[data-step]")];
@@ -22,6 +22,7 @@ export function start(root, data) {
 
   const control = player(root, { steps: steps.length, draw: paint, label: told, seconds: 0.9, id: "graph", name: "steps of the graph" });
   const said = make("div", { class: "said", "data-testid": "graph-said", "aria-live": "polite" }, root, "Point at a box (a variable) or an oval (an operator), or Tab to one and press an arrow key. A click goes to its step.");
+  if (key) root.append(key);
   root.append(sides);
 
   for (const node of svg.querySelectorAll("g")) {
@@ -117,7 +118,7 @@ export function start(root, data) {
     const s = steps[frame - 1], result = called(s.makes);
     const how = { new: "into new memory", view: "seen in its operand's memory, without a copy" }[s.how] || `over ${whose(s.over)}: nobody reads that again`;
     const freed = s.freed.length ? ` Then ${s.freed.map((owner) => whose(holder(owner))).join(", ")} can go (✕).` : "";
-    return `Step ${frame}: ${s.operator}${result === s.operator ? "" : ` makes ${result}`}, ${how}; ${amount(live[frame - 1])} in buffers.${freed}`;
+    return `Step ${frame}${s.backward ? ", backward" : ""}: ${s.operator}${result === s.operator ? "" : ` makes ${result}`}, ${how}; ${amount(live[frame - 1])} in buffers.${freed}`;
   }
 
   control.go(data.first);

@@ -16,7 +16,7 @@ export function start(root, data) {
     svg.textContent = "";
     svg.setAttribute("viewBox", `0 0 ${LEFT + CELL * run.rows[0].length + 8} ${top(run.rows.length) - GAP + 4}`);
     for (let row = 0; row <= frame; row++) {
-      draw("text", { x: 0, y: top(row) + 22, "font-size": 15 }, svg, run.names[row]);
+      draw("text", { x: 0, y: top(row) + 22, "font-size": 16 }, svg, run.names[row]);
       const changed = new Map((run.moves[row] || []).map((move) => [move.to, move.thread]));
       for (const { thread, from, to } of run.moves[row] || [])
         for (const place of from) draw("line", { x1: middle(place), y1: top(row - 1) + HIGH, x2: middle(to), y2: top(row), stroke: data.palette[thread % data.palette.length], "stroke-width": row === frame ? 3 : 2 }, svg);
@@ -24,7 +24,7 @@ export function start(root, data) {
         const thread = changed.get(place);
         draw("rect", { x: LEFT + place * CELL + 3, y: top(row), width: CELL - 6, height: HIGH, fill: row === 0 || thread !== undefined ? "#fff" : "#ececec", stroke: thread === undefined ? "#8a8a8a" : data.palette[thread % data.palette.length], "stroke-width": thread === undefined ? .8 : 3 }, svg);
         draw("text", { x: middle(place), y: top(row) + 23, "text-anchor": "middle", "font-size": 17, "font-weight": thread === undefined ? 400 : 700 }, svg, value);
-        if (thread !== undefined) draw("text", { x: LEFT + place * CELL + 9, y: top(row) + 22, "font-size": 13 }, svg, `t${thread}`);
+        if (thread !== undefined) draw("text", { x: LEFT + place * CELL + 9, y: top(row) + 22, "font-size": 16 }, svg, `t${thread}`);
       });
     }
   }
