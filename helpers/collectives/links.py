@@ -27,17 +27,17 @@ PRESETS: dict[str, Link] = {
             "PCIe 3.0, 1 lane",
             5.7e-6,
             PCIE3_LANE,
-            "β: 8 Gbit/s, 128 of 130 bits are data; α: NCCL, PCI",
+            "1/β: 8 Gbit/s, 128 of 130 bits are data; α: NCCL, PCI",
         ),
-        _link("PCIe 3.0 x16", 5.7e-6, 16 * PCIE3_LANE, "β: 16 lanes; α: NCCL, PCI"),
+        _link("PCIe 3.0 x16", 5.7e-6, 16 * PCIE3_LANE, "1/β: 16 lanes; α: NCCL, PCI"),
         _link(
             "NVLink 2 (V100)",
             3.4e-6,
             6 * 25e9,
-            "β: V100's data sheet, six links of 25 GB/s each way; α: NCCL, NVLink",
+            "1/β: V100's data sheet, six links of 25 GB/s each way; α: NCCL, NVLink",
         ),
         _link("Ethernet 10M", 100e-6, 10e6 * BIT, "Tian 2019, its slowest Ethernet"),
-        _link("Ethernet 10G", 50e-6, 10e9 * BIT, "β: IEEE 802.3ae; α: between 10M and 100G"),
+        _link("Ethernet 10G", 50e-6, 10e9 * BIT, "1/β: IEEE 802.3ae; α: between 10M and 100G"),
         _link("Ethernet 100G", 20e-6, 100e9 * BIT, "Tian 2019, its fastest Ethernet"),
         _link(
             "InfiniBand SDR 1x",
@@ -55,13 +55,13 @@ PRESETS: dict[str, Link] = {
             "InfiniBand HDR (GPUs)",
             9.6e-6,
             200e9 * BIT,
-            "β: HDR 4x, 200 Gbit/s; α: NCCL, a ring's step between GPUs",
+            "1/β: HDR 4x, 200 Gbit/s; α: NCCL, a ring's step between GPUs",
         ),
         _link(
             "RDMA: RoCE 100G",
             2e-6,
             100e9 * BIT,
-            "β: 100 Gbit/s; α: assumed, between InfiniBand's and Ethernet's",
+            "1/β: 100 Gbit/s; α: assumed, between InfiniBand's and Ethernet's",
         ),
     )
 }

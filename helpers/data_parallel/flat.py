@@ -86,7 +86,7 @@ class Flat:
 
 
 class FlatSGD:
-    """All that a parameter server needs: the values and the momentum, two flat arrays.
+    """All that a parameter server needs: values, gradient and velocity, three flat arrays.
 
     The same arithmetic as ``torch.optim.SGD``: v ← μ·v + g, θ ← θ − λ·v. No model, no graph.
     """

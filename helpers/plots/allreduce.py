@@ -27,7 +27,7 @@ def bytes_and_steps(
     for name, each in steps.items():
         right.plot(ranks, each, label=shown(name), **look(name))
     right.set(ylabel="steps, one after another", yscale="log")
-    right.legend()
+    right.legend(loc="center left")
     for ax in (left, right):
         ax.set_xscale("log", base=2)
         ax.set_xlabel("number of ranks, N")

@@ -179,7 +179,7 @@ def _times(
             aside = gap ** (list(measured).index(name) - (len(measured) - 1) / 2)
             at_x = [x * aside for x in xs]
             ax.plot(at_x, measured[name], label=shown(name), zorder=3, **marks)
-    how = ", side by side" if gap > 1 else ""
+    how = ", moved apart" if gap > 1 else ""
     title = f"marks: measured{how}\nlines: {lines}" if predicted else None
     _legend(ax, entries, title, beside)
 

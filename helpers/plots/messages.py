@@ -60,12 +60,15 @@ def collectives(gave: Sequence[Any], got: Sequence[Mapping[str, Any]], listed: l
         sources = range(1) if name in ("broadcast", "scatter") else range(ranks)
         targets = range(1) if name in ("gather", "reduce") else range(ranks)
         for one in range(ranks):
+            if ax in axes[:, 0]:
+                ax.text(-1.9, one, f"rank {one}", va="center")
             given = listed if name == "scatter" else gave[one]
             ax.text(-0.1, one, given if one in sources else "", ha="right", va="center")
             ax.text(1.1, one, got[one][name], va="center")
             for other in targets if one in sources else ():
                 arrow(ax, (0, one), (1, other))
-        ax.set(title=name, xlim=(-1.2, 2.2), ylim=(ranks - 0.5, -0.5))
+        ax.set_title(name, loc="center")
+        ax.set(xlim=(-1.2, 2.2), ylim=(ranks - 0.5, -0.5))
         ax.axis("off")
     return figure
 

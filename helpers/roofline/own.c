@@ -37,10 +37,13 @@ static void call_multiply(int64_t n, const float *a, const float *b, float *c) {
     multiply(n, a, b, c);
 }
 
+// Numbers that begin where a line of the cache does, as in matmul.py.
+static float *on_lines(int64_t count) { return aligned_alloc(64, (4 * count + 63) / 64 * 64); }
+
 int main(int argc, char **argv) {
     int64_t n = atoi(argv[1]), rounds = atoi(argv[2]), seed = atoi(argv[3]), all = n * n;
-    float *a = malloc(4 * all), *b = malloc(4 * all), *kept = malloc(8 * all);
-    float *c = aligned_alloc(64, (4 * (all + 2 * GUARD) + 63) / 64 * 64);
+    float *a = on_lines(all), *b = on_lines(all), *c = on_lines(all + 2 * GUARD);
+    float *kept = malloc(8 * all);
     double *sum = calloc(all, sizeof(double));
     for (int64_t e = 0; e < all; e++) {
         a[e] = ((e + seed) * 7919 % 1009) / 1009.0f - 0.4f;

@@ -133,7 +133,7 @@ cluster.run(lambda: x + 1)
 #
 # <details><summary>Hint</summary>
 #
-# One line is enough. `comm.allreduce` gave every rank a sum of `x`. Of what do you need the sum?
+# One line is enough. `comm.allreduce` gave every rank a sum of `x`. Which numbers' sum do you need?
 #
 # </details>
 
@@ -148,7 +148,7 @@ mine = rank**2 / comm.allreduce(rank**2)
 check.squares(cluster.run(lambda: mine))
 
 # %% [markdown]
-# ## Do they really run at the same time?
+# ## Do four ranks really run at once?
 #
 # First one process adds numbers in a loop. Then four ranks run the whole loop each, at the same time. In the loop a process reads two clocks: the wall clock (`time.time`), which never stops, and a processor clock (`time.thread_time`), which stops while the process has no core. Their difference is the time without a core.
 #
@@ -191,7 +191,7 @@ alone, together = (min(each, key=seconds) for each in zip(*rounds, strict=True))
 single = sum(end - begin for begin, end in alone[0])  # without waiting for a core
 
 # %% [markdown]
-# Each lane is a rank. On a coloured bar the rank has a core; on the grey line between two bars it waits for one. The second picture shows 30 ms of the first.
+# Each lane is a rank. On a coloured bar the rank has a core; on the grey line between two bars it waits for one. (Ranks may start late.) The second picture shows 30 ms of the first.
 
 # %%
 import matplotlib.pyplot as plt
@@ -216,7 +216,7 @@ print(f"cores {usable_cores()}, ranks {P.ranks}")
 guess.answer("time of four ranks ÷ time of one process", seconds(together) / single)
 
 # %% [markdown]
-# In the second picture, any vertical line meets at most as many bars as you have cores; where it meets fewer, another program may have had one. On two cores the four ranks *take turns*, and need at least twice the time of one process. On four cores or more each lane is one bar, which ends near the dashed line. (Each time is the best of five.)
+# Only as many as you have cores: any vertical line in the second picture meets at most so many bars; where it meets fewer, the cores change ranks, or another program has one. On two cores the four ranks *take turns*, and need at least twice the time of one process. On four cores or more each lane should be one bar that ends near the dashed line. (Each time is the best of five.)
 
 # %% [markdown]
 # ### Exercise 3: how long at least?
@@ -301,7 +301,7 @@ if check.shares.passed(shares):
     guess.answer("one process ÷ four ranks that share its work", single / seconds(shared))
 
 # %% [markdown]
-# By your bound of Exercise 3, four ranks with a quarter each are at most four times as fast as one process, and on two cores at most twice. Ranks beyond the number of cores gain no time. The course often starts more anyway: any machine can show who sends what to whom. Other programs, a late start, unequal shares, and messages make ranks slower than the bound. The next notebook measures messages.
+# By your bound of Exercise 3, four ranks with a quarter each are at most four times as fast as one process, and on two cores at most twice. Ranks beyond the number of cores gain no time. The course often starts more anyway: any machine can show who sends what to whom. Cores that slow each other down, other programs, a late start, unequal shares, and messages make ranks slower than the bound. The next notebook measures messages.
 
 # %% [markdown]
 # ## How the course works
@@ -337,7 +337,7 @@ print(f"x is {x:+.2f}")
 
 # %%
 # %%ranks
-print(f"mine is {mine}, and x is {x:+.2f}")
+print(f"mine is {mine and round(mine, 3)}, and x is {x:+.2f}")
 
 # %% [markdown]
 # On rank 2 the assignment never happened, so rank 2 still has its earlier `x`, 20. In notebook [01](01_mpi_basics.ipynb) you will make ranks wait for each other for ever, and see who waits for whom.

@@ -59,7 +59,7 @@ else:
 timeline_html(first)
 
 # %% [markdown]
-# **Point at a box or an arrow.** Each lane is a rank, each box an [MPI](glossary.md#mpi) call, each arrow a message. While a box is hatched, the other rank has not made the matching call yet. With fewer cores than ranks, some ranks begin late. `--trace first` recorded this just now, in `first`.
+# **Point at a box or an arrow.** Each lane is a rank, each box an [MPI](glossary.md#mpi) call, each arrow a message. While a box is hatched, the other rank has not made the matching call yet. With fewer cores than ranks, a rank may begin late, or wait for a core inside a call. `--trace first` recorded this just now, in `first`.
 #
 # **You will be able to**
 #
@@ -215,14 +215,14 @@ plt.show()
 # %% [markdown] claims="01-send-waits 01-isend-returns"
 # `Send` of 8 B returned long before rank 1 received: the library copied the bytes (an **[eager](glossary.md#eager)** send). `Send` of 4 MB waited (hatched) until rank 1 called `Recv`, and only then moved the bytes (a **[rendezvous](glossary.md#rendezvous)**). `Isend` of 4 MB returned at once, and `Wait` waited.
 #
-# Eight recorded runs of each size agree. The *effect* is the second column ÷ the third, with its 95 % interval, from which the [verdict](glossary.md#verdict) follows. *Equal*: the whole interval lies between 1/1.25 and 1.25.
+# Eight recorded runs of each size agree. The *effect* is the second column ÷ the third; its 95 % interval decides the [verdict](glossary.md#verdict). *Equal*: the whole interval lies between 1/1.25 and 1.25.
 
 # %%
 for name in ("01-send-waits", "01-isend-returns"):
     display(claims.evidence(name))
 
 # %% [markdown]
-# For 4 MB, `Send` took as long as rank 1 was busy (*equal*), so the first claim holds there. For 8 B it fails: `Send` did not wait.
+# For 4 MB, *equal* supports the first claim: `Send` took as long as rank 1 was busy. For 8 B it fails: `Send` did not wait.
 #
 # ### Where does eager end?
 #
@@ -647,7 +647,7 @@ else:
     print("Exercise 6 first")
 
 # %% [markdown] claims="01-pickling"
-# In the record, a pickled object takes longer than an array of the same size:
+# The two results differ where a point lies off the fitted line. In the record, a pickled object takes longer than an array of the same size:
 
 # %%
 claims.evidence("01-pickling")
@@ -701,7 +701,7 @@ def finish(image):
 
 
 # %% [markdown]
-# `render` times the picture on the first $n$ ranks; the others `doze`, which keeps no core busy. It also returns which part of rank 0's time was serial; for $n = 1$ this is $s$. The clock `process_time` stands still while other programs have the core.
+# `render` times the picture on the first $n$ ranks; the others `doze`, which keeps no core busy. `render` also returns which part of rank 0's time was serial; for $n = 1$ this is $s$. The clock `process_time` stands still while other programs have the core.
 
 
 # %%
@@ -761,7 +761,7 @@ for n in counts[1:]:
     guess.answer(f"speed-up on {n} ranks", speed_up[n])
 
 # %% [markdown]
-# The solid line is the law with a core for each rank. With fewer cores, the points should lie on the dash-dotted line.
+# The solid line is the law with a core for each rank. With fewer cores, the dash-dotted line is the most to expect.
 
 # %%
 ax = messages.speed_ups(speed_up, amdahl, serial, cores)
@@ -773,7 +773,7 @@ for n in counts[1:]:
     print(f"N={n} on {cores} cores: {speed_up[n]:.2f}, by the law {law:.2f} ({tested})")
 
 # %% [markdown]
-# With two cores, no point can test the solid line at four ranks. A point may lie below its line if two cores are one core shown as two ([00](00_start_here.ipynb)), or if messages and memory, which the law ignores, took time.
+# On two cores, four ranks cannot reach the solid line. A point may lie below its line if two cores are one core shown as two ([00](00_start_here.ipynb)), or if messages and memory, which the law ignores, took time.
 
 # %%
 rendered = cluster.run(lambda: picture if rank == 0 else None)[0]
@@ -852,7 +852,7 @@ else:
     print("Exercise 7 first")
 
 # %% [markdown]
-# **Answer.** No. With serial fraction $s$, four ranks with a core each are at most $1/(s + (1-s)/4)$ times as fast. They reach four only if $s = 0$, the shares are equal, and messages cost nothing. If the work grows with $N$ and $s'$ stays the same, the speed-up has no ceiling. *Evidence: the measured points beside Amdahl's law. On a busy machine only $s$ is measured; no run here tests Gustafson's law.*
+# **Answer.** No. With serial fraction $s$, four ranks with a core each are at most $1/(s + (1-s)/4)$ times as fast. They reach four only if $s = 0$, the shares are equal, and messages cost nothing. If the work grows with $N$ and $s'$ stays the same, the speed-up has no ceiling. *Evidence: no measured point lies clearly above Amdahl's law. On a busy machine only $s$ is measured; no run here tests Gustafson's law.*
 
 # %% [markdown]
 # ## What breaks
@@ -913,7 +913,7 @@ arrived = cluster.run(lambda: weights if rank == 1 else None)[1]
 guess.answer("per cent of −1", float(100 * np.mean(arrived == -1)))
 
 # %% [markdown] claims="01-overwritten"
-# MPI gives no warning. Between `Isend` and the end of `Wait` the array belongs to MPI. A test with small arrays may hide the fault: in ten recorded runs of each size, 8 MB always arrived wrong and 800 B never.
+# MPI gives no warning. Between `Isend` and the end of `Wait` the array belongs to MPI. A test with small arrays may hide the fault: in twenty recorded runs of each size, 8 MB always arrived wrong and 800 B never.
 
 # %%
 claims.evidence("01-overwritten")
@@ -921,7 +921,7 @@ claims.evidence("01-overwritten")
 # %% [markdown]
 # ## Project: a world of cells on four ranks
 #
-# *Difficulty ●●●, 25 minutes.* Conway's *Game of Life*: a cell lives in the next generation if exactly three of its eight neighbours live now, or if the cell itself and exactly two neighbours live now. The board's top row is a neighbour of its bottom row, and its left column of its right column. `evolve` computes the next generation of all rows that it is given except the first and the last, which serve only as neighbours. Below, a bar of three cells turns; five rows go in, three come out.
+# *Difficulty ●●●, 25 minutes.* Conway's *Game of Life*: a cell lives in the next generation if exactly three of its eight neighbours live now, or if the cell itself and exactly two neighbours live now. The board's top row is a neighbour of its bottom row, and its left column is a neighbour of its right column. `evolve` computes the next generation of all rows that it is given except the first and the last, which serve only as neighbours. Below, a bar of three cells turns; five rows go in, three come out.
 
 
 # %%

@@ -83,7 +83,7 @@ guess = Predictions()
 from helpers.plots.data_parallel import waiting
 
 slow = settings | {"batch": 2, "pace": 30e-3, "slow": {3: 4.0}}
-ways = {"synchronous": (MPIAllreduce, 6), "asynchronous": (Asynchronous, 48)}
+ways = {"synchronous": (MPIAllreduce, 6), "asynchronous": (Asynchronous, 56)}
 recorded = {
     name: cluster.run(lenet.computing, scheme, steps=steps, **slow)
     for name, (scheme, steps) in ways.items()
@@ -319,7 +319,7 @@ guess.answer("networks of three that break it", exceptions)
 # *Difficulty ●●○, 10 minutes.* In each [epoch](glossary.md#epoch), every rank takes a part of the data. There are `count` samples, numbered from 0, and `size` ranks. Return the indices (0 to `count - 1`) of the samples that `rank` processes in `epoch`, in order, as a list or an array.
 #
 # - No sample is on two ranks in one epoch.
-# - Every rank has `count // size` samples. The remaining samples are left out, and each epoch leaves out other samples.
+# - Every rank has `count // size` samples. The rest is left out, and it differs from epoch to epoch.
 # - Every epoch (0, 1, 2, ...) shuffles all samples anew. The same epoch always gives the same answer.
 # - Nothing is sent: each rank calls your function with its own number.
 #
@@ -363,7 +363,7 @@ for run in (four, alone):
     print(f"{run.scheme:17s}{run.updates:4d} updates, accuracy {run.accuracy:.1%}")
 
 # %% [markdown] claims="02-own-rate"
-# The single process makes four times as many updates. Yet in the record (five seeds, 1 500 gradients) its accuracy is 15 points lower if both train at 0.02. Of five rates, 0.02 is the best for the replicas, and 0.005 for the single process. With each at its best rate, the accuracies differ by less than one point, and the seeds do not decide which is better:
+# The single process makes four times as many updates. Yet in the record (five seeds, 1 500 gradients) its accuracy is 15 points lower if both train at 0.02. On other seeds, 0.02 was the best of five rates for the replicas, and 0.005 for the single process. With each at its best rate, the accuracies differ by less than one point, and the seeds do not decide which is better:
 
 # %%
 claims.evidence("02-own-rate")
@@ -420,10 +420,10 @@ guess.answer("bytes that leave a rank in the ring, in thousands", ring_bytes / 1
 
 # %%
 sizes = {2: (1, 4, 16, 32, 64), 4: (1, 4, 16, 32, 64)}
-far = {"network": "perceptron", "link": "TCP", "steps": 8, "timeout": 90}
+far = {"network": "perceptron", "link": "TCP", "steps": 24, "timeout": 90}
 with Others() as others:
     lenet2, lenet4 = (
-        cluster.run(lenet.time_model, n, batches, steps=8, timeout=90)[0]
+        cluster.run(lenet.time_model, n, batches, steps=20, timeout=90)[0]
         for n, batches in sizes.items()
     )
     wide = cluster.run(lenet.time_model, 2, (1, 4, 16, 32, 64, 128), **far)[0]
@@ -435,7 +435,7 @@ for points, (fixed, per_sample, synchronize) in zip((lenet2, wide), fits, strict
     )
 
 # %% [markdown]
-# > **Predict.** Estimate from the numbers above: from which measured $B$ on will two replicas pay, for each network?
+# > **Predict.** Estimate from the numbers above: from which $B$ on will two replicas pay, for each network?
 
 # %%
 guess["the batch from which LeNet pays"] = ...
@@ -466,7 +466,7 @@ def predict_crossing(fixed, per_sample, synchronize, ranks):
 check.predict_crossing(predict_crossing)
 
 # %% [markdown]
-# In the left panel, a ring marks where a measured curve falls below 1. Your $B$ (dotted) comes from the fitted line, so it may differ. In the right panel, replicas pay where a solid line is above 1. Open marks have more ranks than cores.
+# In the left panel, a ring marks where a measured curve falls below 1. Your $B$ (dotted) comes from the fitted line, so it may differ. In the right panel, replicas pay where a solid line is above 1; near 1, noise decides. Open marks have more ranks than cores.
 
 # %%
 by_function = []
@@ -496,7 +496,7 @@ for n, runs in ((2, lenet2), (4, lenet4)):
     print(f"which alone limits the speed-up to {n} / {together:.2f} = {n / together:.1f}")
 
 # %% [markdown]
-# The formula assumes that a rank computes as fast beside others as alone. The printed factors show how far your cores are from that. Even if messages were free, LeNet's replicas could not exceed the printed limits.
+# The formula assumes that a rank computes as fast beside others as alone. The printed factors show how far your cores are from that. Even with free messages, LeNet's speed-up would stay about at the printed limits.
 #
 # ### A core for each rank, and a link between them
 #
@@ -527,7 +527,7 @@ guess.answer("T_sync/T_comp at 10 Mbit/s", ratio)  # of the last link
 on_links.say()
 
 # %% [markdown] claims="02-link-speed"
-# The bytes alone make the ratio 5.2; packet headers raise it to 5.5. Two ranks should lose on the slowest link, where the ratio is above $R - 1 = 1$, and win on the other two. The record compares the measured speed-up with the predicted $R/(1 + T_\text{sync}/T_\text{comp})$; *equal* means within 15 %. The prediction *fails* for eight replicas on the two faster links: they share two cores, for which the formula has no term. At 80 ms a batch (last two rows), they come within 12 % of it in both records.
+# The bytes alone make the ratio 5.2; packet headers raise it to 5.5. Two ranks should lose on the slowest link, where the ratio is above $R - 1 = 1$, and win on the other two. The record compares the measured speed-up with the predicted $R/(1 + T_\text{sync}/T_\text{comp})$; *equal* means within 15 %. The prediction *fails* for eight replicas on the two faster links: they share two cores, for which the formula has no term. With 80 ms a batch (last two rows), eight replicas come within 12 % of the prediction in both records.
 
 # %%
 claims.evidence("02-link-speed")
@@ -573,13 +573,12 @@ except StartError as error:
 # %%
 others.say()
 whole = next(p.alone for p in lenet2 if p.batch == 64)
-a, b, _ = fits[0]
 for p in (lenet2[3], lenet4[2]):
     print(f"{p.ranks} replicas, {p.batch} samples each: {whole / p.step:.2f} times as fast as one;"
-          f" by the formula {(a + 64 * b) / (a + b * p.batch + p.synchronize):.2f} times")  # fmt: skip
+          f" by the formula {whole / (p.alone + p.synchronize):.2f} times")  # fmt: skip
 
 # %% [markdown]
-# > **Answer.** $R$ replicas pay if $T_\text{sync}/T_\text{comp} < R - 1$ and each rank has a core. The batch size from which they pay follows from $a$, $b$ and $T_\text{sync}$. *Evidence: the points above, and the record on three links.*
+# > **Answer.** $R$ replicas pay if $T_\text{sync}/T_\text{comp} < R - 1$ and each rank has a core. From $a$, $b$ and $T_\text{sync}$ follows roughly from which batch size on they pay. *Evidence: the points above, and the record on three links.*
 
 # %% [markdown]
 # ## Lesson 3. What do you gain by not waiting, and what does it cost?
@@ -594,7 +593,7 @@ for p in (lenet2[3], lenet4[2]):
 _ = plots.schemes()
 
 # %% [markdown]
-# Here are three synchronous steps, recorded. Arrows are messages:
+# Here are three synchronous steps, recorded. Arrows are messages; a long slant is a rank that waits for a core:
 
 # %%
 # %%ranks --trace served_trace --timeout 120
@@ -703,7 +702,7 @@ ages = lenet.train(flat, comm, steps=9, batch=8, momentum=0.0).staleness
 print("staleness of the nine gradients:", *ages)
 
 # %%
-title = "Asynchronous: the start of nine updates"
+title = "Asynchronous: the first updates"
 ax = messages(point_to_point(free_trace), tags, title=title, share=0.4)
 ax.figure.set_label("Rank 0 answers each worker on its own, while the others compute")
 plt.show()
@@ -773,7 +772,7 @@ _ = plots.losses([single, together, free])
 plt.show()
 
 # %% [markdown]
-# Each curve is a moving mean over 60 gradients. In the right panel, compare one process with the asynchronous server: both make equally many updates. The left panel shows the same losses by time, the table the seconds until the loss is 1. Where ranks share cores, one process may be first:
+# Each curve is a moving mean over 60 gradients. In the right panel, compare one process with the asynchronous server: both make equally many updates. The left panel shows the same losses by time; the table below lists the seconds to a loss of 1. Where ranks share cores, one process may be first:
 
 # %%
 print(f"{'scheme':18s}{'updates/s':>10s}{'seconds to loss 1':>19s}{'loss at the end':>17s}")

@@ -11,7 +11,7 @@
 # - load a [tile](glossary.md#tile) with its [halo](glossary.md#halo) into shared memory, with the barrier that it needs;
 # - recognise a race, and repair it.
 #
-# **You need** some Python, and enough C to read a `for` loop, an `if` and an array element. *Time:* 150 minutes, in three lessons; each runs after the set-up alone. *Cores:* any number. *GPU:* none needed; a C++ compiler is.
+# **You need** some Python, and enough C to read a `for` loop, an `if` and an array element. *Time:* 150 minutes: 5 for this opening, 35, 50 and 60 for three lessons; each runs after the set-up alone. *Cores:* any number. *GPU:* none needed; a C++ compiler is.
 #
 # | symbol | meaning | shape or unit |
 # |---|---|---|
@@ -66,7 +66,7 @@ thread_picture(three.record(small, "global"), "image", "out")
 #
 # ## Lesson 1. Which thread computes what, and what does it read?
 #
-# *40 minutes.* **The question:** with one thread for each output pixel, how many bytes does a 5 × 5 filter ask for?
+# *35 minutes.* **The question:** with one thread for each output pixel, how many bytes does a 5 × 5 filter ask for?
 #
 # ### Host and device
 #
@@ -237,7 +237,7 @@ Markdown("\n".join(lines))
 #
 # ### Weights: constant memory
 #
-# *[Constant memory](glossary.md#constant-memory)* holds 64 KiB that kernels may only read. Its cache hands one value to all lanes of a warp at once, and all lanes want the same weight. The array is declared outside the kernel with `__constant__`, and the host fills it.
+# *[Constant memory](glossary.md#constant-memory)* holds 64 KiB that kernels may only read. Its cache hands one value to all lanes of a warp at once, and all lanes want the same weight. The weights' array is declared outside the kernel with `__constant__`, and the host fills it.
 #
 # > **Predict.** The weights leave global memory. By how many percent do the bytes *asked for* fall, and the bytes *moved*?
 
@@ -343,7 +343,7 @@ tile_animation(tiled, "image", "tile", (6, 6), block=1)
 Code(convolution.module["convolve_tiled"].listing, language="c++")
 
 # %% [markdown]
-# `__shared__` declares the tile; `weights` is the filter in constant memory. `__syncthreads()` is a *[barrier](glossary.md#barrier)*: no thread passes it before all threads of the block have reached it. Every thread then sees what the others wrote before it. Lesson 3 shows what happens without it.
+# `__shared__` declares the tile; `weights` is the filter in constant memory. `__syncthreads()` is a *[barrier](glossary.md#barrier)*: no thread passes it before all threads of the block have reached it. Every thread then sees what the others wrote before the barrier. Lesson 3 shows what happens without it.
 #
 # > **Predict.** Blocks have 8 rows of 32 threads, the filter is 5 × 5. By what factor does `convolve_tiled` reduce the bytes that `convolve_global` asks of global memory?
 
@@ -369,7 +369,7 @@ print(f"convolve_global ÷ convolve_tiled: asked for {table[0][1] / table[2][1]:
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# A block loads $12 \cdot 36$ pixels for $8 \cdot 32$ outputs: 1.7 pixels for each output, where the first kernel loads 25. All further reads of pixels go to shared memory; the last column counts them and the writes that fill the tiles. `convolve_tiled` moves more bytes than it asks for: its requests for pixels begin in the middle of a sector.
+# A block loads $12 \cdot 36$ pixels for $8 \cdot 32$ outputs: 1.7 pixels for each output, where the first kernel loads 25. All further reads of pixels go to shared memory; the last column counts them and the writes that fill the tiles. `convolve_constant` and `convolve_tiled` move more bytes than they ask for: many requests for pixels begin inside a sector.
 #
 # **Is the tile 19 times as fast?** No, 1.8 times: on an H200, with 8192 × 8192 pixels, the three kernels took 0.77, 0.73 and 0.43 ms. With a 3 × 3 filter they took 0.32, 0.31 and 0.35 ms: the tile was the slowest. All three moved each byte to or from the GPU's memory about once: its caches keep a pixel that another thread has just read. So the tile can save only requests to the caches, and for the small filter this did not pay. (Times and counts on an H200 come from `make gpu`; `data/gpu/` holds the record.)
 #
@@ -377,7 +377,7 @@ Markdown("\n".join(lines))
 #
 # ### Exercise 3: load a halo
 #
-# *Difficulty ●●○, 15 minutes.* In a moving average, $y_i$ is the mean of $x_{i-2} \dots x_{i+2}$, with zeros outside. A block of 32 threads needs 36 elements. Fill `tile[j]` with $x_{\text{first}+j}$ for all $j$ from 0 to 35. A block may read each element of `x` at most once, a thread at most two elements.
+# *Difficulty ●●○, 15 minutes.* In a moving average, $y_i$ is the mean of $x_{i-2} \dots x_{i+2}$, with zeros outside. A block of 32 threads needs 36 elements. Fill `tile[j]` with `x[first + j]` for all `j` from 0 to 35. A block may read each element of `x` at most once, a thread at most two elements.
 #
 # <details><summary>Hint</summary>
 #
@@ -467,10 +467,10 @@ plt.show()
 check.reverse_blocks(reverse_blocks)
 
 # %% [markdown]
-# > **Predict.** Take the barrier out. The runner executes thread 0 to its end, then thread 1, and so on. Which thread is the first to read an element that nobody has written?
+# > **Predict.** Take the barrier out. The runner executes thread 0 to its end, then thread 1, and so on. The first to read an unwritten element is thread 0. Which element is it?
 
 # %%
-reads_first = Prediction("first thread to read an unwritten element", None)  # its number for None
+reads_first = Prediction("the first unwritten element that is read", None)  # its number for None
 
 # %%
 without = re.sub(r"__syncthreads\s*\(\s*\)", "", reverse_blocks.module.source)
@@ -482,7 +482,7 @@ for name, source in {"without": without, "as it stands": reverse_blocks.module.s
         except KernelError as error:
             print(f"{name}: {error}")
             if name == "without":
-                reads_first.answer(int(re.search(r"thread \((\d+)", str(error))[1]))
+                reads_first.answer(int(re.search(r"tile\[(\d+)\]", str(error))[1]))
 
 # %% [markdown]
 # ### What breaks: a barrier that half a block reaches
@@ -506,7 +506,7 @@ half_waits[1, 64](np.arange(64, dtype=np.float32))
 #
 # ### A race
 #
-# In a **[race](glossary.md#race)**, two threads touch the same element, at least one of them writes, and nothing orders the two accesses. The result may change from run to run. This kernel sums 64 numbers as a tree: 32 threads add the upper half of `part` to the lower half, then 16 threads add what is left in the same way, and so on. Its loop has no barrier.
+# In a **[race](glossary.md#race)**, two threads touch the same element, at least one of them writes, and nothing orders the two accesses. The result may change from run to run. This kernel sums 64 numbers as a tree: 32 threads add the upper half of `part` to the lower half, then 16 threads do so with the 32 sums, and so on. Its loop has no barrier.
 
 # %% language="cuda"
 # __global__ void racing_sum(const float *x, float *total) {
@@ -532,7 +532,7 @@ except KernelError as error:
     raise
 
 # %% [markdown]
-# Thread 0 ran its whole loop and read `part[1]` before thread 1 had added to it. (The message suggests an [atomic operation](glossary.md#atomic-operation). It would not help: thread 0 only reads `part[1]`.) Old code left out barriers among the last 32 threads, because all threads of a warp used to execute an instruction together. Since NVIDIA's Volta (2017) they may run apart, and the barriers are needed.
+# Thread 0 ran its whole loop and read `part[1]` before thread 1 had added to it. (An [atomic operation](glossary.md#atomic-operation) helps only if both threads add; thread 0 only reads `part[1]`.) Old code left out barriers among the last 32 threads, because all threads of a warp used to execute an instruction together. Since NVIDIA's Volta (2017) they may run apart, and the barriers are needed.
 #
 # ### Exercise 5: a sum without a race
 #
@@ -633,7 +633,7 @@ plots.images({name: picture[corner] for name, picture in yours.items()},
 plt.show()
 
 # %% [markdown]
-# > **Answer.** Without a barrier a thread may read an element before another has written it, or overwrite one that another thread still needs. A barrier belongs between a write and the first read by another thread. If a loop then overwrites the element, a second barrier belongs between that read and the next write; notebook 14 has such a loop. Every thread of the block must reach it.
+# > **Answer.** Without a barrier a thread may read an element before another has written it, or overwrite one that another thread still needs. A barrier belongs between a write and the first read by another thread. If a loop then overwrites the element, a second barrier belongs between that read and the next write; notebook 14 has such a loop. Every thread of the block must reach each barrier.
 #
 # ## In practice, and where to read on
 #

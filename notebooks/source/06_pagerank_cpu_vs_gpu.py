@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Rank a graph in several ways, and find out why one is hundreds of times slower
 #
-# At the end you will have ranked the 63 436 packages of Debian 12 by how much others depend on them, with a program of your own, and predicted from its bytes how fast it can be.
+# At the end you will have ranked the 63 436 packages of Debian 12 by how much others depend on them, with a program of your own, and computed from bytes how fast an iteration can be.
 #
 # **You will be able to**
 #
@@ -85,7 +85,7 @@ plt.show()
 # %% [markdown]
 # The C library `libc6` has a single link, to the compiler's run-time library `libgcc-s1`. That library has two links, one of them back to `libc6`. Together they get more than a quarter of all visits.
 #
-# **Look around one package:** packages that `python3-numpy` needs in one or two steps are blue; packages that need it are orange. Each colour shows at most 14, those of highest rank.
+# **Look around one package:** packages that `python3-numpy` needs in one or two steps are blue; packages that need it are orange. Each colour shows at most 14, those of highest rank. Most arrows end at a few large circles.
 
 # %%
 draw.neighbourhood(A, debian.names, result.scores, debian.number("python3-numpy"))
@@ -231,7 +231,7 @@ def csr(N, E):
 check.count_bytes(dense, csr)
 
 # %% [markdown]
-# The first line below shows three ratios, dense ÷ CSR: of the matrix's bytes, of all bytes (vectors too), and of the times. If only bytes counted, the last two would be equal. Then the cell measures how fast this machine reads, in a sum and in version 2. The higher rate gives the least time, the dashed line; a *ratio* is measured ÷ least time. Which version stands farthest above the dashed line?
+# The first line below shows three ratios, dense ÷ CSR: of the matrix's bytes, of all bytes (vectors too), and of the times. If only bytes counted, the last two would be equal. Then the cell measures how fast this machine reads, in a sum and in version 2. Bytes ÷ the higher rate is the least time, drawn dashed; *ratio* is measured ÷ least time. Which version stands farthest above the dashed line?
 
 # %%
 if check.count_bytes.passed(dense, csr):
@@ -258,9 +258,9 @@ for row in rows:
     )
 
 # %% [markdown] claims="06-same-bytes 06-csr 06-messages-dense"
-# **Bytes explain the slow dense versions** if version 2 reads at least about as fast as a sum, which does little but read. Then better code would gain little, but version 4 moves less than a 400th of the bytes. (Versions 0, 0s, 1 and 4 touch only 1 to 4 MB. If a cache holds them, their ratio can fall below 1.)
+# **Bytes explain the slow dense versions** if version 2 reads at least about as fast as a sum, which does little but read. (If it reads faster, its ratio is 1 by definition.) Then better code would gain little. Version 4 gains because it moves less than a 400th of the bytes, but not 400 times where its own ratio is above 1. (Versions 0, 0s, 1 and 4 touch only 1 to 4 MB. If a cache holds them, their ratio can fall below 1.)
 #
-# **Bytes do not explain version 1**, which in our runs stands farthest above the line. COO moves 2.2 MB and version 0s 3.7 MB. Yet in the records, on one core, COO takes five to seven times as long. Is the COO format slow? We give the same links to SciPy, in COO with 32-bit indices:
+# **Bytes do not explain versions 0 and 1.** Version 1 stands farthest above the line in our runs. COO moves 2.2 MB and version 0s 3.7 MB. Yet in the records, on one core, COO takes five to seven times as long. Is the COO format slow? We give the same links to SciPy, in COO with 32-bit indices:
 
 # %%
 same = graph.incoming.tocoo().astype(np.float32)
@@ -318,9 +318,9 @@ for name in {"dense", "dense_scaled"} & set(held):
     del held[name]  # 400 MB each
 
 # %% [markdown]
-# In our record of an H200, the dense versions read 400 MB in 0.13 ms, over 3 TB/s, and gain most. Yet version 1 beats them, and version 4 stays the fastest. Its iteration takes 36 µs, and only 38 µs with a hundred times the links. So launching operations probably limits version 4, not bytes. **First move fewer bytes, then move them faster.**
+# In our record of an H200, the dense versions read 400 MB in 0.13 ms, over 3 TB/s, and gain most: about two orders of magnitude. Yet version 1 beats them, and version 4 stays the fastest. Its iteration takes 36 µs, and only 38 µs with a hundred times the links. So launching operations probably limits version 4, not bytes. **First move fewer bytes, then move them faster.**
 #
-# > **Answer.** The dense version reads over 400 times the bytes of compressed rows, and memory limits it. So it takes hundreds of times as long. Bytes do not explain the rest: COO is slow in PyTorch, and fast in SciPy and in a compiled loop.
+# > **Answer.** The dense version reads over 400 times the bytes of compressed rows, and memory limits it. So it takes a hundred to several hundred times as long. Bytes do not explain the rest: COO is slow in PyTorch, and fast in SciPy and in a compiled loop.
 #
 # ## Lesson 2. When is the answer right, and when may you stop?
 #
@@ -353,7 +353,7 @@ print("L1 distance from the right ranks:", f"{np.abs(leaked - result.scores).sum
       f"scaled to sum 1: {np.abs(leaked / leaked.sum() - result.scores).sum():.0e}")  # fmt: skip
 
 # %% [markdown]
-# Four tenths of the rank have leaked away. But scale what is left to sum 1, and you have the right ranks: leaking has multiplied all of them by one factor. (*Right* means that a dangling node gives its rank to all nodes equally. To every node this rank is one more restart, and more restarts scale all ranks by one factor.)
+# Four tenths of the rank have leaked away. But scale what is left to sum 1, and you have the right ranks: leaking has multiplied all of them by one factor. (*Right* means that a dangling node gives its rank to all nodes equally. This rank reaches all nodes equally, like a restart, and more restarts scale all ranks by one factor.)
 #
 # ### Exercise 2: keep the rank
 #
@@ -394,7 +394,7 @@ if check.keep_the_rank.passed(step):  # no link leaves node 3
 # %% [markdown]
 # ### How many iterations?
 #
-# The *change* of an iteration is the L1 distance of the new ranks from the old. A step multiplies differences by $d$ and passes them on along the links. Passing them on cannot increase their sum. So each change is at most $d$ times the one before. The start is uniform, so restarts give every node back the share $1-d$ of its rank. Only the share $d$ moves along links. Two vectors of sum 1 are at most 2 apart, so the first change is at most $2d$. The $k$-th change is at most $2 d^k$.
+# The *change* of an iteration is the L1 distance of the new ranks from the old. A step multiplies differences by $d$ and passes them on along the links. Passing them on cannot increase their sum. So each change is at most $d$ times the one before. At the uniform start, restarts give each node back exactly the share $1-d$ of its rank. So only the share $d$ changes place. Two vectors of sum 1 are at most 2 apart, so the first change is at most $2d$. The $k$-th change is at most $2 d^k$.
 #
 # A small change is not yet a small *error*, the L1 distance from the exact ranks. The changes still to come add up to at most $d + d^2 + \dots = d / (1 - d)$ times the last one. So with $d = 0.85$ the error is at most 5.7 times the last change.
 #
@@ -570,7 +570,7 @@ for name, one in graphs.items():
 # %% [markdown]
 # Two things make Debian's boundary small:
 #
-# - **Few links.** A package has four on average, and nearly a third have one or none. A package with one link sends its rank to at most one process. So even in shuffled order the boundary takes half the bytes of the allgather. In the random graph a node has ten links on average, so nearly every process needs nearly every rank.
+# - **Few links.** A package has four on average, and many have one or none. A package with one link sends its rank to at most one process. So even in shuffled order the boundary takes half the bytes of the allgather. In the random graph a node has ten links on average, so nearly every process needs nearly every rank.
 # - **The order.** Packages with similar names often need one another, and the order by name puts them into one block. This nearly halves the bytes again. METIS looks at the links; in our runs its order more than halved the bytes once more.
 #
 # ### On real processes
@@ -618,7 +618,7 @@ from helpers.pagerank import distributed
 print(inspect.getsource(distributed.rank_block).split('"""')[2].partition("    if residual")[0])
 
 # %% [markdown]
-# Are four processes no faster than one? They may share cores, and they wait for one another three times in each iteration, at two sums and the exchange. Then fewer bytes gain little. Over a network, bytes count for more: at 1 Gbit/s, the 0.38 MB that each process receives by allgather take 3 ms in each iteration. In our runs, one process alone takes about 1 ms.
+# Are four processes no faster than one? They may share cores, and they wait for one another three times in each iteration, at two sums and the exchange. While waiting takes most of the time, fewer bytes gain little. Over a network, bytes count for more: at 1 Gbit/s, the 0.38 MB that each process receives by allgather take 3 ms in each iteration. In our runs, one process alone takes about 1 ms.
 #
 # > **Answer.** A process must receive the rank of every foreign node that links to one of its own. The graph and the order of its nodes decide how many there are. You can count them before you run anything.
 #
@@ -641,7 +641,7 @@ with ThreadPoolExecutor(1) as queue:
         print(f"{steps:4} iterations: without waiting {seconds(wrong)}, with {seconds(right)}")
 
 # %% [markdown]
-# Let a GPU finish before you start the clock, and again before you read it.
+# The time without waiting says nothing of the work. Let a GPU finish before you start the clock, and again before you read it.
 #
 # ## In practice, and where to read on
 #

@@ -41,7 +41,7 @@ from helpers.plots import style
 from helpers.predictions import Prediction
 from helpers.roofline import Point, kernels, place, under_roof
 from helpers.roofline.ceilings import ceilings
-from helpers.roofline.matmul import causes, flops, least_bytes, versions
+from helpers.roofline.matmul import causes, flops, least_bytes, matrices, versions
 from helpers.timing import Others, measure, seconds
 
 
@@ -56,8 +56,7 @@ class Parameters:
 
 P = Parameters()
 style.use()
-rng = np.random.default_rng(P.seed)
-a, b = (rng.random((P.n, P.n), dtype=np.float32) for _ in range(2))
+a, b = matrices(P.n, P.seed)
 products = versions(P.n)  # of two matrices, by name
 
 # %% [markdown]
@@ -159,7 +158,7 @@ if machine.found:  # else too busy for a whole curve
 print(f"a line has {machine.line or '?'} bytes")
 
 # %% [markdown]
-# At each step of this staircase, the working set has outgrown a cache. The steps need not stand where the system reports a cache's size: other programs, or other virtual machines, may use a part of it. *A slope* marks a level without a flat part; its time says little.
+# At each step of this staircase, the working set has outgrown a cache. The steps need not stand where the system reports a cache's size: other programs, or other virtual machines, may use a part of it. *A slope* marks a level within which the time more than doubles; its time says little. We take the last level for memory.
 #
 # A cache moves whole **[lines](glossary.md#cache-line)**, usually of 64 bytes. So a second access in the same line usually finds it in L1.
 #
@@ -226,7 +225,7 @@ for row in from_memory:
     print(f"{row['kind']:6} {on:9} {row['rate'] / 1e9:11.1f} {fetched:>12}")
 
 # %% [markdown]
-# With the fetch counted, the triad's bandwidth rises by a third and the copy's by half. The update's stays: it has read each line that it writes. **So compare two bandwidths only if the same rule counted their bytes.** From here on, $\beta$ is the highest of the four bandwidths, without the fetch.
+# With the fetch counted, the triad's bandwidth rises by a third and the copy's by half. The update's stays: it has read each line that it writes. Bytes do not explain the differences that remain. **So compare two bandwidths only if the same rule counted their bytes.** From here on, $\beta$ is the highest of the four bandwidths, without the fetch.
 #
 # ### The roof
 #
@@ -300,7 +299,7 @@ draw.interactive(peaks, roofs | machine.cache_roofs(), points)
 #
 # **A circle above memory's roof can have two causes.** A kernel's arrays take 128 MiB, or twice what the system reports of the last cache, but at most 512 MiB. A larger cache can deliver part of them. Otherwise a roof was probably measured too low: run `ceilings(again=True)`.
 #
-# **Bytes do not explain a kernel far below memory's roof.** `softmax` moves as many bytes as `x * 2`, and takes 1.5 to 4.3 times as long in the records. One reason may be *exp*: we count it as one operation, but it takes many instructions.
+# **The roof is the best of four loops.** A kernel that only reads, such as `dot`, reaches at most about the bandwidth of *read*. **Bytes do not explain `softmax`**: it moves as many bytes as `x * 2`, and takes 1.5 to 4.3 times as long in the records. One reason may be *exp*: we count it as one operation, but it takes many instructions.
 #
 # The convolution stands far right: each loaded weight serves all pixels.
 
@@ -341,7 +340,7 @@ for name, best in spent.items():
 swap.answer(spent["ijk"] / spent["ikj"])
 
 # %% [markdown]
-# The last letter of an order names its *inner* loop. The two orders with inner loop `j` are by far the fastest of the six.
+# The last letter of an order names its *inner* loop. The two orders with inner loop `j` are by far the fastest of the six; `ikj` also reuses one row of C for all k.
 #
 # A matrix lies in memory row after row. From $a_{ik}$ to $a_{i,k+1}$ is a step of one element, mostly within the same line. From $b_{kj}$ to $b_{k+1,j}$ is a step of a whole row, into another line. So in `ijk`, each run of the inner loop uses 4 of the 64 bytes of a line of B.
 #
@@ -414,7 +413,7 @@ for order, one in counts.items():
 # %% [markdown]
 # Orders with the same inner loop miss about equally often. Inner loop `j` misses least: all steps are 0 or 1, so one miss serves a whole line. With inner loop `i` two matrices jump, with `k` only one. So `i` misses about twice as often as `k`. `ijk` misses four times as often as `ikj`. Did it also take four times as long above? If not, misses in this small cache do not decide alone.
 #
-# (In the picture with the slider, `ijk` misses 380 times and `ikj` 160 times; with lines of 32 bytes, 304 and 80 times.)
+# (The slider's last step: `ijk` 380 misses, `ikj` 160; with lines of 32 bytes, 304 and 80.)
 #
 # Do ways matter? In the product with $n = 384$, neighbours in a column of B are 1536 bytes apart. The next cell reads 16 columns as `ijk` does, in a cache of 32 KiB: with 8 ways, and with a single set of 512 lines.
 
@@ -478,7 +477,7 @@ plain.answer(gain[1, 1])
 after.answer(gain[8, 8])
 
 # %% [markdown] claims="07-causes-together"
-# Read the last column. In the record, turning B gains a factor of 1.2 to 2 in the plain loop, and of 9 to 36 with eight sums of vectors. The lines below it say the same of eight sums and of vectors: if they gain little with B as it is and much with B turned, the jumps had hidden their gain. A possible explanation: the plain loop loads the next number while the addition waits, so jumps in B cost little. With eight sums nothing waits, so the jumps show: each one misses, and each vector of B needs eight separate loads.
+# Read the last column. In the record, turning B gains a factor of 1.2 to 2 in the plain loop, and of 9 to 36 with eight sums of vectors. The last three lines show the same for eight sums and for vectors: if they gain little with B as it is and much with B turned, the jumps had hidden their gain. A possible explanation: the plain loop loads the next number while the addition waits, so jumps in B cost little. With eight sums nothing waits, so the jumps show: each one misses, and each vector of B needs eight separate loads.
 #
 # **So no single cause makes `ijk` slow. The causes hide one another**: remove one, and the next one takes over.
 
@@ -525,7 +524,7 @@ best_side = Prediction("side of the fastest tile", None)  # your number for None
 
 # %%
 sides = (16, 32, 48, 96, 192, 256, 384, 768, P.large)  # the last one: a single tile, so no blocks
-large = [rng.random((P.large, P.large), dtype=np.float32) for _ in range(2)]
+large = matrices(P.large, P.seed)
 rates, others = dict.fromkeys(sides, 0.0), Others()
 for t in 3 * sides:  # the best of three rounds
     multiply = versions(P.large, block=t)["blocked"]
@@ -540,9 +539,9 @@ plt.show()
 best_side.answer(max(rates, key=rates.get))
 
 # %% [markdown] claims="07-tile-too-large 07-register-tile"
-# The dashed line is the same program with a single tile: where the curve lies above it, blocks pay. The best side may be near your tile for L1, for L2, or for neither. In the records, tiles twice as wide as those for L2 take 16 to 45 % longer.
+# The dashed line is the same program with a single tile: where the curve lies above it, blocks pay. Is there a peak just left of your tile for L1, or for L2? In the records, tiles twice as wide as those for L2 take 16 to 45 % longer.
 #
-# Blocks do not change the innermost loop: it still loads and stores an element of C for each product. A **register tile**, at the right of the picture above, changes it: a piece of C stays in registers while $k$ runs. In the records, register tiles are three to four times as fast as blocks; compare *tiled* with *blocked* in the last picture.
+# Blocks do not change the innermost loop: it still loads and stores an element of C for each product. A **register tile**, at the right of the picture above, changes it: a piece of C stays in registers while $k$ runs. In the records, on AMD, register tiles are three to four times as fast as blocks; on an Intel Xeon we saw 1.5 times. Compare *tiled* with *blocked* in the last picture.
 
 # %%
 display(evidence("07-tile-too-large"), evidence("07-register-tile"))
@@ -662,7 +661,7 @@ for kind, peak in gpu_peaks.items():
 draw.interactive(gpu_peaks, gpu_bands) if gpu_peaks else None
 
 # %% [markdown]
-# The products in tf32 and bf16 ran on **tensor cores**, units that multiply small tiles of matrices in one instruction. (H100 and H200 also use them for fp64.) Tensor cores lift the peak, but not the bandwidth, so the ridge moves to the right. At 50 operations a byte, arithmetic limits the recorded GPU in fp32, memory limits it in bf16. **Asynchronous copies** load the next tile while the tensor cores work on the current one. They raise no roof, but a kernel that used to wait for its loads comes closer to it.
+# The products in tf32 and bf16 ran on **tensor cores**, units that multiply small tiles of matrices in one instruction. (H100 and H200 also use them for fp64.) Tensor cores lift the peak, but not the bandwidth, so the ridge moves to the right. At 50 operations a byte, arithmetic limits the recorded GPU in fp32, but memory limits it in bf16. **Asynchronous copies** load the next tile while the tensor cores work on the current one. They raise no roof, but a kernel that used to wait for its loads comes closer to it.
 #
 # <details><summary>What the sources say, what we measured</summary>
 #

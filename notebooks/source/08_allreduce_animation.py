@@ -207,9 +207,9 @@ print(f"in a ring of four, each rank sends {most:g} MB; of a thousand, {100 * th
 guess.answer("MB sent by each of a thousand, at least", 100 * thousand)
 
 # %% [markdown]
-# In the chain, each inner rank sends the array once in each direction, $2K$ bytes. In the tree, rank 0 sends it in each of the $\log_2 N$ steps on the way back: $K\log_2 N$ bytes, $2K$ for four ranks. In recursive doubling, every rank sends $K\log_2 N$ bytes. In the ring, every rank sends a chunk of $K/N$ bytes in each of $2(N-1)$ steps, $1.5K$ for four ranks. Halving and doubling sends as little: $K/2 + K/4$ while halving, and as much while doubling.
+# In the chain, each inner rank sends the array once in each direction, $2K$ bytes. In the tree, rank 0 sends it in each of the $\log_2 N$ steps on the way back: $K\log_2 N$ bytes, $2K$ for four ranks. In recursive doubling, every rank sends $K\log_2 N$ bytes. In the ring, every rank sends a chunk of $K/N$ bytes in each of $2(N-1)$ steps, $1.5K$ for four ranks. Halving and doubling sends as little: on four ranks $K/2 + K/4$ while halving, and again while doubling.
 #
-# Can an algorithm send less than the ring? No, as long as ranks do the adding. Take one number of the result. When the first rank has it, at least $N-1$ messages have arrived: every other rank's part had to leave it. At that moment the other $N-1$ ranks still lack the result, so each must receive at least one more message. So each number is sent at least $2(N-1)$ times, and all ranks together send at least $2(N-1)K$ bytes. Shared evenly, these are $2(N-1)K/N$ for each rank, as in the ring.
+# Can an algorithm send less than the ring? No, as long as ranks do the adding. Take one number of the result. When the first rank has it, at least $N-1$ messages have arrived: every other rank had to send its part. At that moment the other $N-1$ ranks still lack the result, so each must receive at least one more message. So each number is sent at least $2(N-1)$ times, and all ranks together send at least $2(N-1)K$ bytes. Shared evenly, these are $2(N-1)K/N$ for each rank, as in the ring.
 #
 # **Answer.** Yes: a ring cuts the array into $N$ chunks and runs $N$ chains at once. Every rank sends $2(N-1)K/N$ bytes, and in every algorithm some rank must send at least as many. Halving and doubling needs fewer steps for the same bytes. *Evidence: your ranks' counts equal the formulas; for halving and doubling, its simulation.*
 
@@ -249,11 +249,11 @@ plt.show()
 guess.answer("becomes flat", "bytes")
 
 # %% [markdown]
-# For bytes, nearly: each rank sends $K$ bytes if there are two ranks, $1.5K$ if there are four, and never more than $2K$. But the number of steps grows without limit, and each step costs a latency $\alpha$. So "independent of N" is wrong for the time.
+# For bytes, nearly: each rank sends $K$ bytes if there are two ranks, $1.5K$ if there are four, and always less than $2K$. But the number of steps grows without limit, and each step costs a latency $\alpha$. So "independent of N" is wrong for the time.
 #
 # ### Measure α, β and γ
 #
-# Can a ping-pong predict a ring's time? In a *ping-pong* one rank sends at a time, as in notebook 01. In a *ring step* all ranks send to the right at once. We fit a line $\alpha + \beta m$ to each (curved on logarithmic axes). For $\gamma$ all ranks time an addition. We take the shortest of several runs: other programs can only lengthen a run. Compare the two lines:
+# Can a ping-pong predict a ring's time? In a *ping-pong* one rank sends at a time, as in notebook 01. In a *ring step* all ranks send to the right at once. We fit a line $\alpha + \beta m$ to each (curved on logarithmic axes). We take the shortest of several runs: other programs can only lengthen a run. For $\gamma$ all ranks time an addition, and the slowest rank's median counts. Compare the two lines:
 
 # %%
 with Others() as others:
@@ -274,7 +274,7 @@ factors = (f"{ring / ping:.1f}" for ring, ping in zip(rings, pings, strict=True)
 print("ring step ÷ ping-pong, from 64 B to 4 MB:", *factors)
 
 # %% [markdown] claims="08-ping-pong"
-# No. A ring step takes longer than a ping-pong (the last line says how many times as long), so a ping-pong predicts too short a time. In our two records, each on two cores, a ring allreduce took 4 to 17 times as long as predicted. From here on we predict with the line of the *ring steps*.
+# A ping-pong cannot: a ring step takes longer (the last printed line says how many times as long), so a ping-pong predicts too short a time. In our two records, each on two cores, a ring allreduce took 4 to 17 times as long as predicted. From here on we predict with the line of the *ring steps*.
 
 # %%
 claims.evidence("08-ping-pong")
@@ -300,7 +300,7 @@ style.doubt(ax.figure, others)
 plt.show()
 
 # %% [markdown]
-# The next cell sorts the four from fastest to slowest. Its picture shows measured ÷ predicted time for every size. At which sizes would you trust the model?
+# The next cell sorts the four from fastest to slowest. Its picture shows measured ÷ predicted time for every size. Where would you trust the model?
 
 # %%
 for name, place in (("1 KB", 0), ("4 MB", -1)):
@@ -319,9 +319,9 @@ for K, at_K in zip(array_sizes, zip(*ratios.values(), strict=True), strict=True)
     print(f"{allreduce.written(K):>6}: measured ÷ predicted {min(at_K):.1f} to {max(at_K):.1f}")
 
 # %% [markdown]
-# The model did name the fastest in a race that we recorded on two cores: few steps won for short arrays, few bytes for long ones. For 4 KB recursive doubling took 0.18 ms, the tree 0.21 and the ring 0.29. For 8 MB the ring took 7.4 ms, recursive doubling 13.8, and the tree 18.0. The chain, slowest by the model, took 13.7 ms. (AMD EPYC, 21 November 2026, suite *allreduce* in `data/bench`.)
+# Your order may differ. The model did name the fastest in a race that we recorded on two cores: few steps won for short arrays, few bytes for long ones. For 4 KB recursive doubling took 0.18 ms, the tree 0.21 and the ring 0.29. For 8 MB the ring took 7.4 ms, recursive doubling 13.8, and the tree 18.0. The chain, slowest by the model, took 13.7 ms. (AMD EPYC, 21 November 2026, suite *allreduce* in `data/bench`.)
 #
-# Trust the model's times less than its order. Within the grey band they are good for a model that ignores caches and the change from [eager](glossary.md#eager) to [rendezvous](glossary.md#rendezvous). On our machine the model was worst in the middle: an allreduce of 16 KB took four to ten times as long as predicted. (We have not measured why.) The ring is the easiest test: α and β come from ring steps.
+# Trust the model's order only where two predictions are further apart than the printed factors. Within the grey band they are good for a model that ignores caches and the change from [eager](glossary.md#eager) to [rendezvous](glossary.md#rendezvous). Measured times are seldom below the predicted ones: the model leaves costs out. (We have not measured which.) Even the ring, whose steps gave α and β, can be off by two.
 #
 # ### Exercise 3: where ring and tree cross
 #
@@ -380,7 +380,7 @@ guess["ms for 1.57 million bytes on one link"] = ...
 guess["fastest between hosts"] = ...
 
 # %% [markdown]
-# The model now needs two pairs of α and β. One is for the links, fitted to ring steps. The other is for memory, fitted to a ping-pong inside one host. (Where the links set the time, a ping-pong is good enough for memory.) A step takes as long as its slowest part: a message in memory, or all bytes on the busiest link.
+# The model now needs two pairs of α and β. One is for the links, fitted to ring steps. The other is for memory, fitted to a ping-pong inside one host. A step takes as long as its slowest part: a message in memory, or all bytes on the busiest link.
 
 # %%
 network = Network(hosts=4, rate=100e6)  # bit/s; two ranks on each, side by side: 0 and 1, 2 and 3
@@ -418,7 +418,7 @@ guess.answer("fastest between hosts", costs.shown(min(took, key=took.get)))
 #
 # ### Exercise 4: the bytes that leave a host
 #
-# *Difficulty ●●○, 5 minutes.* Each of $H$ hosts has $G$ ranks, numbered host by host, and every rank has an array of $K$ bytes. How many bytes leave each host in an allreduce by one ring through all ranks, and how many in two levels? (There, each of a host's ranks allreduces one $G$-th of the array with its partners on the other hosts.) Return both numbers. $H$ or $G$ may be 1.
+# *Difficulty ●●○, 5 minutes.* Each of $H$ hosts has $G$ ranks, numbered host by host, and every rank has an array of $K$ bytes. How many bytes leave each host in an allreduce by one ring through all ranks, and how many in two levels? (There, each of a host's ranks allreduces one $G$-th of the array in a ring with its partners on the other hosts.) Return both numbers. $H$ or $G$ may be 1.
 #
 # <details><summary>Hint</summary>
 #

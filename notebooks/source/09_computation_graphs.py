@@ -13,7 +13,7 @@ y = s * s * x
 graph(autodiff.plan([w, x, b], [y]), {s: "s", y: "y"}, first=2)
 
 # %% [markdown]
-# This is $y=(wx+b)^2x$ as a [computation graph](glossary.md#computation-graph): boxes are tensors with their shapes, and ovals are operators. Boxes of one colour share a piece of memory, a *buffer*. The picture shows the state after step 2: dashed boxes are not computed yet, struck-through boxes have been overwritten or freed. Press ▶| twice: $s^2$ is written over $s$, and $y$ over $s^2$. So one buffer of 8 kB is enough.
+# This is $y=(wx+b)^2x$ as a [computation graph](glossary.md#computation-graph): boxes are tensors with their shapes, and ovals are operators. Grey boxes are inputs; other boxes of one colour share memory, a *buffer*. The picture shows the state after step 2: dashed boxes are not computed yet, struck-through boxes have been overwritten or freed. Press ▶| twice: $s^2$ is written over $s$, and $y$ over $s^2$. So one buffer of 8 kB is enough.
 #
 # **You will be able to**
 #
@@ -161,7 +161,7 @@ for attempt in (lambda: B @ A, lambda: A + k):
         print(f"{type(error).__name__}: {error}")
 
 # %% [markdown]
-# The size `"rows"` is a *symbol*: the graph reads it off the arrays when it runs, and you can calculate with it. *Maxout* keeps the largest of every $k$ neighbours, so its gradient is 1 there and 0 elsewhere. A few lines serve every batch size:
+# The size `"rows"` is a *symbol*: the graph reads it off the arrays when it runs, and you can calculate with it. *Maxout* keeps the largest of every $k$ neighbours, so its gradient is 1 for that one, else 0. A few lines serve every batch size:
 
 
 # %%
@@ -253,7 +253,7 @@ guess.answer("results that the gradient reads", {str(v.maker.operator) for v in 
 #
 # ### Exercise 3: extend the graph
 #
-# *Difficulty ●●○, 20 minutes.* For each `x` of `xs` return the variable $\partial y/\partial x$ of a scalar `y`. `autodiff.topological([y])` lists *applications*: each is one use of an operator, with `.operator`, `.inputs` and `.output`. For an application `node`, `node.operator.gradient(g, node.output, *node.inputs)` returns a list with one variable, or `None` for "no dependence", for each operand. If a variable has several readers, add up their contributions. If `y` does not depend on an `x`, return zeros.
+# *Difficulty ●●○, 20 minutes.* For each `x` of `xs` return the variable $\partial y/\partial x$ of a scalar `y`. `autodiff.topological([y])` lists *applications*: each is one use of an operator, with `.operator`, `.inputs` and `.output`. For an application `node`, `node.operator.gradient(g, node.output, *node.inputs)` returns a list with one variable, or `None` for "no dependence", for each operand. If a variable has several readers, add up their contributions. If `y` does not depend on an `x`, return zeros: `autodiff.full_like(x, 0)`.
 #
 # <details><summary>Hint</summary>
 #
@@ -360,7 +360,7 @@ for name, y in (("in NumPy", autodiff.apply(Cube(), x)), ("in the graph", x**3))
     print(f"{name:13} first derivative {slope}   second {curvature}")
 
 # %% [markdown]
-# The first derivatives agree, so a test of them finds nothing. The second derivative is zero where $6x$ is right, and nothing warns. Training would ignore a penalty on a gradient, as in Gulrajani et al. (2017).
+# The first derivatives agree, so a test of them finds nothing. The second derivative is zero where $6x$ is right, and nothing warns. Training would ignore a penalty on a gradient such as Gulrajani et al.'s (2017).
 #
 # **Answer.** The gradient is more graph: one rule for each operator, applied in reverse topological order. So a gradient can be differentiated, changed and optimized like everything else. *Evidence: four numbers that equal PyTorch's, and a Hessian-vector product that differs from PyTorch's by rounding.*
 
@@ -430,7 +430,7 @@ guess.answer("highest peak, MB", all_at_once[1] / 1e6)
 #
 # ### Exercise 4: overwrite, with a guard
 #
-# *Difficulty ●●○, 12 minutes.* `order` lists the applications (uses of operators) as they will run. Return a dictionary from application to the operand that it may overwrite. For an application `node`, `node.operator.in_place` holds the positions in `node.inputs` that the operator can overwrite. An operand may be overwritten only if it has the result's type (`v.type`), is not among the caller's `inputs`, is not among the `outputs`, and *this application is its last reader*. Overwrite wherever this is allowed; if two operands qualify, choose one. (Here every result has a buffer of its own. Where results share one, the readers of all of them count.)
+# *Difficulty ●●○, 12 minutes.* `order` lists the applications (uses of operators) as they will run. Return a dictionary from application to the operand that it may overwrite. For an application `node`, `node.operator.in_place` holds the positions in `node.inputs` that the operator can overwrite. An operand may be overwritten only if it has the result's type (`v.type`), is not among the caller's `inputs`, is not among the `outputs`, and *this application is its last reader*. Overwrite wherever this is allowed; if two operands qualify, choose one. (Assume that every result has a buffer of its own.)
 #
 # <details><summary>Hint</summary>
 #
@@ -513,7 +513,7 @@ print("sin² in its place:  ", (np.sin(np.exp(point)) ** 2).round(4))
 # %% [markdown]
 # Without the guard the run needs half the memory, and its values are wrong: it computed $\sin^2(e^x)$, in the right shape and dtype.
 #
-# **Answer.** The order of the operators, and three rules: free a result after its last reader, share bytes, and overwrite an operand that no later operator reads. All of this is decided before the run. *Evidence: four sums peak at 2 MB or at 8 MB depending on the order alone, and `tracemalloc` confirms the planned peak.*
+# **Answer.** The operators' order and three rules: free a result after its last reader, share bytes, and overwrite an operand that no later operator reads. With known shapes, all of this is decided before the run. *Evidence: four sums peak at 2 MB or at 8 MB depending on the order alone, and `tracemalloc` confirms the planned peak.*
 
 # %% [markdown]
 # ## Lesson 3. How much time must we pay for less memory?
@@ -624,7 +624,7 @@ for name, schedule in schedules.items():
 #
 # ### The best schedule, and 10 000 convolutions
 #
-# Suppose that we keep at most $c$ results, $x_0$ included, and run each step forward at most $r$ times. The best schedule (Griewank and Walther 2000) runs forward to one place and keeps the result there. It treats the part to the right in the same way, with $c-1$ kept results. The part to the left, whose steps have run once, comes last, with $c$ results and $r-1$ more runs. Let $S(c,r)$ be the length of the longest possible chain. Its two parts give $S(c,r)=S(c-1,r)+S(c,r-1)$, with $S(0,r)=S(c,0)=1$. This is Pascal's rule, so $S(c,r)=\binom{c+r}{c}$. A running step also holds the result that it reads and the one that it makes, so the peak is $c+2$. For 10 000 steps:
+# Suppose that we keep at most $c$ results, $x_0$ included, and run each step forward at most $r$ times. The best schedule (Griewank and Walther 2000) runs forward to one place and keeps the result there. To the right it goes on in the same way, with $c-1$ results. The part to the left comes last: all $c$ results are free again, but its steps have only $r-1$ runs left. Let $S(c,r)$ be the length of the longest possible chain. Its two parts give $S(c,r)=S(c-1,r)+S(c,r-1)$, with $S(0,r)=S(c,0)=1$. This is Pascal's rule, so $S(c,r)=\binom{c+r}{c}$. A running step also holds the result that it reads and the one that it makes, so the peak is $c+2$. (Choose *best places* in the widget above.) For 10 000 steps:
 
 # %%
 N, MiB = P.chain, P.unit
@@ -657,7 +657,7 @@ guess.answer("forward passes at 173 MiB", forward)
 # %% [markdown] claims="09-segments-time"
 # ### The clock
 #
-# The backward pass of a convolution computes two gradients, so count it as two forward passes. A training step then costs three forward passes. If each convolution runs forward twice, the step costs four: a third more. The chains recorded below need less: 4 to 9 % more time for 32 × 32 images, 18 to 23 % for 16 × 16, depending on the processor. (We did not measure why; less than a tenth counts as *equal*.)
+# The backward pass of a convolution computes two gradients, so count it as two forward passes. A training step then costs three forward passes. If each convolution runs forward twice, the step costs four: a third more. The chains recorded below need less: 4 to 9 % more time for 32 × 32 images, 18 to 23 % for 16 × 16, depending on the processor. (We did not measure why.) *Equal* means: less than a tenth.
 
 # %%
 claims.evidence("09-segments-time")
@@ -683,7 +683,7 @@ for text, y in (("x + 1 - 2 + x", x + 1 - 2 + x), ("x + 1e20 - 1e20", x + 1e20 -
         print(f"{what:16} {value:g}  ", *(used or ["no operator: it is x"]))
 
 # %% [markdown]
-# $x+1-2+x$ became $2x-1$, with the same value here. But $x+10^{20}-10^{20}$ is 0 as written, since $1+10^{20}$ rounds to $10^{20}$; collected, it is 1. So this pass is in `passes.fast_math`.
+# $x+1-2+x$ became $2x-1$, with the same value here. But $x+10^{20}-10^{20}$ is 0 as written, since $1+10^{20}$ rounds to $10^{20}$; collected, it is 1. So this pass is in `passes.fast_math`: passes that may change values.
 #
 # > **Predict.** $A$ and $B$ are 1000 × 1000, $v$ is 1000 × 1. How many times as many multiplications does $(AB)v$ need as $A(Bv)$?
 

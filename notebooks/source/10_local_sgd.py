@@ -53,7 +53,7 @@ def local(H):
 
 
 # %% [markdown]
-# Four replicas of one network fit a curve, each with data of its own. The picture shows a plane in the space of their 16 401 parameters; thin lines join points of equal loss. After 59 steps alone the replicas are apart: press ▶|, and they jump to their mean. Then choose another run and press *play*.
+# Four replicas of one network fit a curve, each with data of its own. The picture projects their 16 401 parameters onto a plane; thin lines join points of the plane with equal loss. After 59 steps alone the replicas are apart: press ▶|, and they jump to their mean. Then choose another run and press *play*.
 
 # %%
 paths, met = {}, {}
@@ -189,7 +189,7 @@ for H in (1, 3):
 #
 # $$\Xi=\frac1R\sum_r\lVert\theta_r-\bar\theta\rVert^2 = \frac1R\sum_r\lVert\theta_r\rVert^2 - \lVert\bar\theta\rVert^2.$$
 #
-# The common $\nabla L$ moves all replicas alike and leaves $\Xi$ unchanged. In each step the noise adds a random vector of mean squared length $\lambda^2\sigma^2$ to every replica, and so, on average, $\lambda^2\sigma^2$ to $\frac1R\sum_r\lVert\theta_r\rVert^2$. The mean $\bar\theta$ moves by the mean of these $R$ vectors, which adds only $\lambda^2\sigma^2/R$ to $\lVert\bar\theta\rVert^2$. Hence $h$ steps after an average
+# The common $\nabla L$ moves all replicas alike and leaves $\Xi$ unchanged. In each step the noise adds to every replica a random vector of mean 0 and mean squared length $\lambda^2\sigma^2$. On average this adds $\lambda^2\sigma^2$ to $\frac1R\sum_r\lVert\theta_r\rVert^2$. The mean $\bar\theta$ moves by the mean of these $R$ vectors, which adds only $\lambda^2\sigma^2/R$ to $\lVert\bar\theta\rVert^2$. Hence $h$ steps after an average
 #
 # $$\Xi(h) = h\,\lambda^2\sigma^2\,\frac{R-1}{R}.$$
 #
@@ -248,7 +248,7 @@ _ = draw.drift(curves)
 plt.show()
 
 # %% [markdown] claims="10-drift-predicted"
-# Real replicas follow the formula at first. Later, the formula predicts too much. At $H=64$ the measured curve falls below the prediction. Over five seeds, $\Xi$ just before an average is 28 % below the prediction at $H=8$, and 53 % below it at $H=64$. (The record also has Lesson 3's *gossip*.)
+# Real replicas follow the formula for the first steps after an average, and then fall below it. Over five seeds, $\Xi$ just before an average is 28 % below the prediction at $H=8$, and 53 % below it at $H=64$. (The record also has Lesson 3's *gossip*.)
 
 
 # %%
@@ -264,7 +264,7 @@ def folded(id):
 folded("10-drift-predicted")
 
 # %% [markdown] claims="10-drift-curvature"
-# Why? The formula assumes that all replicas have the same $\nabla L$. But on a curved loss, a replica away from the mean has a gradient of its own, which leads it back. To test whether this is the reason, take every replica's gradient at the *mean* of the replicas and change nothing else (`schemes.AtTheMean`). Does $\Xi$ at $H=64$ become eight times $\Xi$ at $H=8$, as the formula says?
+# Why? The formula assumes that all replicas have the same $\nabla L$. But on a curved loss, a replica away from the mean has a gradient of its own, which leads it back. To test whether this is the reason, take every replica's gradient at the *mean* of the replicas and change nothing else (rows *the mean*; `schemes.AtTheMean`). Does $\Xi$ at $H=64$ become eight times $\Xi$ at $H=8$, as the formula says?
 
 # %%
 claims.evidence("10-drift-curvature")
@@ -301,7 +301,7 @@ guess["the fastest H at 100 Mbit/s"] = ...
 #
 # $$A = 2(R-1)\,\alpha + 2\,\frac{R-1}{R}\,K\beta.$$
 #
-# $n(H)$ does not depend on the link, so we count it once, without a link. The data are sorted by class. The rates for $H=1$ and $H=4$ are the best of six, 0.02 to 0.8, on seeds 0 to 2; $H=2$ takes $H=1$'s rate, and $H=8$ takes $H=4$'s. The loss is tested every 4 steps:
+# $n(H)$ does not depend on the link, so we count it once, without a link. The data are sorted by class. The rates for $H=1$ and $H=4$ are the best of six, 0.02 to 0.8, on seeds 0 to 2; $H=2$ takes the rate of $H=1$, and $H=8$ the rate of $H=4$. The loss is tested every 4 steps:
 
 # %%
 rates, needed = {1: 0.2, 2: 0.2, 4: 0.1, 8: 0.1}, {}
@@ -382,7 +382,7 @@ except StartError as error:
 others.say()
 
 # %% [markdown]
-# Now links of 10 Mbit/s, with the smallest and the largest $H$ (about ten seconds). On each link, which curve reaches the dotted line first?
+# Now links of 10 Mbit/s, with the smallest and the largest $H$ (about ten seconds). On each link, which curve is first at the loss 0.5 (dotted; marks show when)?
 
 # %%
 if measured:
@@ -420,7 +420,7 @@ if doubtful or not measured:
 guess.answer("the fastest H at 100 Mbit/s", fastest["H"])
 
 # %% [markdown]
-# At 100 Mbit/s our runs come in the formula's order: $H=1$ is fastest, although an average takes longer than a gradient. At 10 Mbit/s, $H=8$ is faster than $H=1$: it needs four times as many steps, but with $H=1$ a step takes five times as long. (One seed; every run takes longer than predicted.)
+# At 100 Mbit/s our runs come in the formula's order: $H=1$ is fastest, although an average takes longer than a gradient. At 10 Mbit/s, $H=8$ is faster than $H=1$: it needs four times as many steps, but with $H=1$ a step takes five times as long. (One seed; every run takes longer than predicted, by up to a fifth.)
 #
 # Where does it turn? With our run's steps, $H=2$ is faster than $H=1$ only if $60\,(T + A/2) < 36\,(T + A)$, which means $A > 4T = 40$ ms. In the same way, $H=4$ is fastest from 60 ms, and $H=8$ from 95 ms.
 #
@@ -477,7 +477,7 @@ check.outer_step(outer_step)
 #
 # Each row of the matrix $W$ has three entries $\frac13$. Each replica sends all parameters to two neighbours, in one exchange; a ring allreduce takes $2(R-1)$ exchanges. The replicas never become equal, but each mixing shrinks their differences. How fast? Write the replicas as a sum of eigenvectors of $W$: each mixing multiplies every term by its eigenvalue. The eigenvalue 1 belongs to the mean, which stays. Let $q$ be the largest absolute value of the other eigenvalues. The difference that shrinks most slowly, the *slowest difference*, shrinks by the factor $q$ in each mixing. The [spectral gap](glossary.md#spectral-gap) is $1-q$.
 #
-# > **Predict.** On a ring of four ranks $q = \frac13$, so five mixings leave less than 1 % of the slowest difference. How many do 64 ranks need?
+# > **Predict.** On a ring of four ranks $q = \frac13$, so five mixings leave less than 1 % of the slowest difference. Roughly how many do 64 ranks need?
 
 # %%
 guess["mixings to 1 % on 64 ranks"] = ...
@@ -565,9 +565,9 @@ links = [("10 Mbit/s", 1e7), ("30 Mbit/s", 3e7), ("100 Mbit/s", 1e8), ("1 Gbit/s
 ipywidgets.interactive(on_link, rate=ipywidgets.SelectionSlider(options=links, description="link"))
 
 # %% [markdown]
-# Synchronous SGD and gossip send the most and reach the lowest losses. By the counts, they take eight to ten times as long as local SGD at 10 Mbit/s, but less than a fifth longer at 1 Gbit/s. (One seed, one rate: this is no ranking.)
+# Synchronous SGD and gossip send the most and reach the lowest losses. By the counts, they take about eight and ten times as long as local SGD at 10 Mbit/s, but less than a fifth longer at 1 Gbit/s. (One seed, one rate: this is no ranking.)
 #
-# **Answer.** Post-local SGD lies between synchronous and local SGD in bytes and in loss. DiLoCo sends as much as local SGD and reaches a lower loss. Gossip sends fewer messages than a ring allreduce but more bytes, so by the counts it takes longer on all four links. On a long ring, differences shrink slowly. *Evidence: the table of bytes and losses (one seed); the gaps.*
+# **Answer.** Post-local SGD lies between synchronous and local SGD in bytes and in loss. DiLoCo and local SGD send a sixteenth of synchronous SGD's bytes; DiLoCo's loss is the lower of the two. Gossip sends fewer messages than a ring allreduce but more bytes, so by the counts it takes longer on all four links. On a long ring, differences shrink slowly. *Evidence: the table of bytes and losses (one seed); the gaps.*
 #
 # ## Project: a slow link
 #
@@ -671,7 +671,7 @@ for batch in range(8):
 # |---|--:|--:|--:|--:|--:|
 # | thousands of epochs | 4 | 6 | 6 | 7 | 8 |
 #
-# Do rarer averages need more epochs? Our runs are smaller (1600 points, rate 0.02, momentum 0.9, ten seeds, parameters averaged every 5 epochs), with one more linear layer. Each row compares its interval (*now and then*) with *every step*:
+# Do rarer averages need more epochs? Our runs are smaller (1600 points, rate 0.02, momentum 0.9, ten seeds, parameters averaged every 5 epochs), with one linear layer more than the tutorial's. Each row compares its interval (*now and then*) with *every step*:
 
 # %%
 claims.evidence("10-rarer-epochs")

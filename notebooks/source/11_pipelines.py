@@ -75,7 +75,7 @@ plt.show()
 # - say what the slowest stage costs;
 # - design a schedule for slow links and little memory.
 #
-# **You need** ranks and messages from notebook [01](01_mpi_basics.ipynb), and gradients by the chain rule. *Time:* 150 minutes: 5 for this opening, 57 and 78 for two lessons, exercises included, and 10 for *What breaks*. Each lesson runs after the cells above, without the other. *Cores:* two are enough. *GPU:* none.
+# **You need** ranks and messages from notebook [01](01_mpi_basics.ipynb), and gradients by the chain rule. *Time:* 150 minutes: 5 for this opening, 52 and 83 for two lessons, exercises included, and 10 for *What breaks*. Each lesson runs after the cells above, without the other. *Cores:* two are enough. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
@@ -94,7 +94,7 @@ plt.show()
 # %% [markdown]
 # ## Lesson 1. How can four ranks work at once on one model?
 #
-# *57 minutes.* Layer 2 needs the output of layer 1. If each rank holds a quarter of the layers, must three ranks always wait for the fourth?
+# *52 minutes.* Layer 2 needs the output of layer 1. If each rank holds a quarter of the layers, must three ranks always wait for the fourth?
 #
 # The titles in the picture above give the idle share with eight micro-batches under both orders.
 #
@@ -136,7 +136,7 @@ w1, w2 = (torch.tensor(value, requires_grad=True) for value in (3.0, 2.0))
 print(f"dL/dw1 = {w1.grad.item()}, dL/dw2 = {w2.grad.item()}")
 
 # %% [markdown]
-# This is [model-parallel](glossary.md#model-parallel) training: each rank has a part of the model and sees all data. In [data-parallel](glossary.md#data-parallel) training each rank has the whole model and a part of the data. Which of the two sends less? Take transformer blocks, $C$ numbers wide, and a batch of $n$ tokens, in float32. A block has $12C^2 + 13C$ weights (six matrices, biases and two layer norms). In a ring allreduce over many ranks ([08](08_allreduce_animation.ipynb)), each rank sends nearly twice the bytes of every block's gradient. Where a pipeline is cut, it sends an activation of $nC$ numbers, and its gradient back. The table compares one block with one cut. (A rank with $L$ blocks sends $L$ gradients; a cut sends the same, however many blocks lie between cuts.)
+# This is [model-parallel](glossary.md#model-parallel) training: each rank has a part of the model and sees all data. In [data-parallel](glossary.md#data-parallel) training each rank has the whole model and a part of the data. Which of the two sends less? Take transformer blocks, $C$ numbers wide, and a batch of $n$ tokens, in float32. A block has $12C^2 + 13C$ weights (six matrices, biases and two layer norms). In a ring allreduce over many ranks ([08](08_allreduce_animation.ipynb)), each rank sends nearly twice the bytes of every block's gradient. Where a pipeline is cut, it sends an activation of $nC$ numbers, and its gradient back. The table compares one block with one cut. (A rank with $L$ blocks sends $L$ gradients; a cut sends as much, however many blocks lie between cuts.)
 
 # %%
 rows = [
@@ -149,7 +149,7 @@ for C, n in ((128, 1_024), (768, 8_192), (768, 65_536), (4_096, 8_192)):
 Markdown("\n".join(rows))
 
 # %% [markdown]
-# Gradients grow with the model; activations grow with the batch. Neither is always less. A pipeline also fits a model that is too large for one rank: each rank has $1/p$ of the weights.
+# Gradients grow as $C^2$, activations as $nC$. Neither is always less. A pipeline also fits a model that is too large for one rank: each rank has $1/p$ of the weights.
 #
 # With $p$ stages and one piece, one rank works at a time and $p - 1$ wait.
 #
@@ -157,11 +157,11 @@ Markdown("\n".join(rows))
 #
 # Cut the batch into $m$ pieces. While rank 1 works on piece 0, rank 0 begins piece 1. The gradient of the mean loss is the mean of the pieces' gradients. So each rank averages its pieces' gradients, and updates its weights once, at the end. One process would make the same update.
 #
-# The last rank can begin only after $p - 1$ forward passes. The first rank finishes $p - 1$ backward passes after the last rank. So each direction takes the time of $m + p - 1$ passes, and every rank works during $m$ of them:
+# The last rank can begin only after $p - 1$ forward passes. The first rank ends $p - 1$ backward passes later than the last. So each direction takes the time of $m + p - 1$ passes, and every rank works during $m$ of them:
 #
 # $$\text{idle share} = 1 - \frac{m}{m + p - 1} = \frac{p - 1}{m + p - 1}$$
 #
-# Now we record it on four ranks and on two, for 1 to 16 micro-batches. The points should lie on the formula's dashed lines, or a little above:
+# We record this share on four ranks and on two, for 1 to 16 micro-batches. The points should lie on the formula's dashed lines, or a little above:
 
 # %%
 MICRO = (1, 2, 4, 8, 16)
@@ -176,7 +176,7 @@ guess.answer("idle share, one piece", predicted["4 ranks"][0])  # by the formula
 guess.answer("idle share, 16 micro-batches", predicted["4 ranks"][4])
 
 # %% [markdown] claims="11-bubble"
-# More pieces mean less idle time. But smaller pieces have a price, which paced stages hide: a layer reads all its weights for each piece, however small ([A4](A4_more_of_roofline.ipynb)). Averaged over several runs, the recorded shares are less than 0.01 above the formula's:
+# More pieces mean less idle time. But smaller pieces have a price, which paced stages hide: a layer reads all its weights for each piece, however small ([A4](A4_more_of_roofline.ipynb)). Averaged over four runs (each the shortest of three steps), the recorded shares are less than 0.01 above the formula's:
 
 # %%
 claims.evidence("11-bubble")
@@ -319,12 +319,12 @@ Markdown("\n".join(rows))
 # %% [markdown]
 # GPipe's 16 micro-batches with recomputation take fewer bytes than 1F1B's 3 without. The price is one more forward pass for each micro-batch: with $i + w = 2f$, it takes $4f$ instead of $3f$.
 #
-# **Answer.** Cut the batch into $m$ micro-batches: then each rank waits only for the time of $p - 1$ forward and $p - 1$ backward passes. 1F1B is as idle as GPipe, but rank $r$ keeps at most $p - r$ micro-batches instead of all $m$. *Evidence: recorded shares less than 0.01 above the formula's; bytes counted by autograd.*
+# **Answer.** Cut the batch into $m$ micro-batches: then each rank waits only for the time of $p - 1$ forward and $p - 1$ backward passes. 1F1B is as idle as GPipe, but rank $r$ keeps at most $p - r$ micro-batches instead of all $m$. *Evidence: shares that were on average less than 0.01 above the formula's; bytes counted by autograd.*
 
 # %% [markdown]
 # ## Lesson 2. What makes a step shorter, and what does it cost?
 #
-# *78 minutes, of which the project takes 45.* With eight micro-batches, four ranks are idle for 27 % of the time under GPipe and 1F1B (by the formula). Can the same eight pieces be ordered so that ranks wait less?
+# *83 minutes, of which the project takes 45.* With eight micro-batches, four ranks are idle for 27 % of the time under GPipe and 1F1B (by the formula). Can the same eight pieces be ordered so that ranks wait less?
 #
 # > **Predict.** A backward pass has two halves, I (gradient of the inputs) and W (gradient of the weights), each as long as F. No other rank waits for W. If a rank may do W whenever it likes, to what idle share can 27 % fall? Which rank must then keep more micro-batches than under 1F1B: the "first" or the "last"?
 
@@ -350,7 +350,7 @@ guess["who keeps more"] = ...
 #
 # ### Exercise 3: put W off
 #
-# *Difficulty ●●○, 5 minutes.* `order` is the 1F1B list of one rank, with each B replaced by its I: `["F0", "F1", "I0", ...]`. Return this list with every W put in where the rule above puts it. The check simulates all ranks (F, I and W equally long, messages free, $m \ge p$). It accepts every order in which no rank waits longer than $p - 1$ forward passes.
+# *Difficulty ●●○, 8 minutes.* `order` is the 1F1B list of one rank, with each B replaced by its I: `["F0", "F1", "I0", ...]`. Return this list with every W put in where the rule above puts it. The check simulates all ranks (F, I and W equally long, messages free, $m \ge p$). It accepts every order in which no rank waits longer than $p - 1$ forward passes.
 #
 # <details><summary>Hint</summary>
 #
@@ -412,7 +412,7 @@ for w in (0.5, 1, 2):
 # %% [markdown]
 # ### What it costs: memory
 #
-# Under zero-bubble, a rank keeps a micro-batch until its W: the $p - r$ of 1F1B, and up to $r$ whose W is put off. The table compares each schedule with its formula. Its last column says how many each rank keeps at most; a micro-batch kept in one of two chunks counts as half:
+# Under zero-bubble, a rank keeps a micro-batch until its W: $p - r$ as under 1F1B, and up to $r$ more, whose W is put off. The table compares each schedule with its formula. Its last column says how many each rank keeps at most; a micro-batch kept in one of two chunks counts as half:
 
 # %%
 rows = ["| schedule | idle: formula | recorded | step: formula (ms) | recorded (ms) "
@@ -430,7 +430,7 @@ guess.answer("who keeps more", "last")
 # %% [markdown]
 # Zero-bubble keeps four micro-batches on *every* rank; under 1F1B, the last rank keeps one. Interleaving keeps one and a half more than 1F1B. The formulas leave out messages, Python's own time and late wake-ups.
 #
-# Play with all schedules. Bars at the right show what each rank keeps. Set *room for* to the number of micro-batches that fit in memory; ranks that need more are marked.
+# Which schedules fit if there is room for four? Bars at the right show what each rank keeps. Set *room for* to the number of micro-batches that fit in memory; ranks that need more are marked.
 
 # %%
 shown = list(lines.values())
@@ -485,7 +485,7 @@ style.doubt(ax.figure, others)
 plt.show()
 
 # %% [markdown]
-# A step is never shorter than the slowest stage's work on eight micro-batches: $8 \cdot 120 = 960$ ms on rank 3 with equal numbers of layers, $8 \cdot 60 = 480$ ms with equal costs.
+# Equal costs make the step shorter. It is never shorter than the slowest stage's work on eight micro-batches: $8 \cdot 120 = 960$ ms on rank 3 with equal numbers of layers, $8 \cdot 60 = 480$ ms with equal costs.
 #
 # ### Exercise 4, the project: far apart, and little room
 #
@@ -599,7 +599,7 @@ for m in (8, 80, 800):
     print(f"  m = {m}: {formulas.bubble('PipeDream', P.ranks, m, costs=pace):.1%}", end="")
 
 # %% [markdown]
-# But a gradient comes back [stale](glossary.md#staleness): rank $r$ has made $p - 1 - r$ updates since the batch's forward pass. With **[weight stashing](glossary.md#weight-stashing)** a rank keeps the weights with which a batch went forward, and uses them again in its backward pass. Without stashing, the backward pass combines the newest weights with activations of older ones. Is the result still the gradient of some model? For a small model with one tanh layer on each rank, we compute the last batch's gradient for every combination of old and new stages. The last column gives the distance from PipeDream's gradient to the nearest of them:
+# But a gradient comes back [stale](glossary.md#staleness): rank $r$ has made $p - 1 - r$ updates since the batch's forward pass. With **[weight stashing](glossary.md#weight-stashing)** a rank keeps the weights with which a batch went forward, and uses them again in its backward pass. Without stashing, the backward pass combines the newest weights with activations of older ones. Is the result still the gradient of some model? For a small model with one tanh layer on each rank, we compute the last batch's gradient for every model made of recent versions of the stages. The last column says how far PipeDream's gradient is from the nearest:
 
 # %%
 from helpers.pipeline import following

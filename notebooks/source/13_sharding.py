@@ -474,7 +474,7 @@ each = [sum(range(6 * rank + 1, 6 * rank + 7)) for rank in range(4)]  # one piec
 uneven.answer(each[3] / each[0])
 
 # %% [markdown]
-# With an early and a late piece, each rank needs 75 scores.
+# With an early and a late piece, each rank needs 75 scores, so no rank waits for rank 3.
 #
 # **Answer.** Ranks must exchange numbers where a sum or a maximum runs over what was cut. A pair of matrices needs one sum in each pass. The loss needs three numbers for each position, not all scores. Two pieces of attention merge by their outputs and their $\ell$. *Evidence: all three agree with one process to rounding, above.*
 
@@ -483,7 +483,7 @@ uneven.answer(each[3] / each[0])
 #
 # *40 minutes.* A *layout* $d \times p \times t$ has $d$ replicas. Each replica is a [pipeline](glossary.md#pipeline) of $p$ stages (groups of consecutive layers), and each matrix is cut into $t$ parts. Can we tell the fastest layout before we run it?
 #
-# > **Predict.** A link of 50 Mbit/s joins two hosts with four ranks each. Two replicas each cut their matrices over four ranks. In `0000 | 1111` (a digit is a rank's replica), each replica is on one host; in `0011 | 0011`, each is spread over both. How many times as long does a step take if replicas are spread?
+# > **Predict.** A link of 50 Mbit/s joins two hosts with four ranks each. Two replicas each cut their matrices over four ranks. In `0000 | 1111` (a digit is a rank's replica), each replica is on one host; in `0011 | 0011`, each is spread over both. By what factor is a step longer if replicas are spread?
 
 # %%
 spread = Prediction("a step, matrices cut across hosts ÷ inside hosts", None)  # your number
@@ -582,7 +582,7 @@ print(f"largest difference in twelve steps: {apart:.0e}")
 # We predict a step's time in a layout from three parts:
 #
 # - **A slot** is one micro-batch in the slowest stage: $F$ operations forward and $2F$ backward. The stage's $t$ ranks share them, with $s$ operations per second each. Messages add $\tau_\text{tensor}$ (among these ranks) and $\tau_\text{pipeline}$ (to the next stage and back).
-# - **A replica** with $m$ [micro-batches](glossary.md#micro-batch) takes $m + p - 1$ slots. In the forward pass, the last stage waits for the $p - 1$ stages before it; in the backward pass, the first stage waits.
+# - **A replica** with $m$ [micro-batches](glossary.md#micro-batch) takes $m + p - 1$ slots. In the forward pass, the last stage waits for the $p - 1$ stages before it; in the backward pass, the first stage waits for those after it.
 # - **All replicas** then average their gradients in $\tau_\text{data}$.
 #
 # $$\tau_\text{step} \approx (m + p - 1)\,\Big(\frac{3F}{t\,s} + \tau_\text{tensor} + \tau_\text{pipeline}\Big) + \tau_\text{data}$$
@@ -597,14 +597,14 @@ found = [eight.run(ways.link, size, timeout=60)[0] for _ in range(3)]
 alpha, beta = (min(values) for values in zip(*found, strict=True))
 eight.stop()
 pair = Network(hosts=2, rate=chosen.slow)
-beta = min(beta, 1 / pair.payload)  # where other programs slow this machine's memory down
+beta = min(beta, 1 / pair.payload)  # memory is at least as fast as the link
 print(f"inside a host: α = {1e3 * alpha:.2f} ms, β = {1e6 * beta:.3f} ms for each kB")
 print(f"between hosts: β = {1e6 / pair.payload:.3f} ms for each kB")
 inside, between = Link("memory", alpha, beta), Link("100 Mbit/s", alpha, 1 / pair.payload)
 machine = planner.Machine(chosen.speed, inside, between, pair.places(8))
 
 # %% [markdown]
-# Now five layouts run. Bars are predictions; *bubble* is the $p - 1$ slots in which a stage has no micro-batch. Besides *compute*, which part makes each bar long? Is the shortest bar's layout also the fastest?
+# Now five layouts run. Bars are predictions, diamonds measurements, each with the *m* that is written; *bubble* is the $p - 1$ slots in which a stage has no micro-batch. Besides *compute*, which part makes each bar long? Is the shortest bar's layout also the fastest?
 
 # %%
 layouts = [Layout(8), Layout(2, 1, 4), Layout(2, 4, 1), Layout(1, 2, 4), Layout(2, 2, 2)]
@@ -639,9 +639,9 @@ print(f"predicted within a factor of {limit:.2f} of the fastest:", ", ".join(nea
 # %% [markdown] claims="13-placement"
 # On our machine with two cores, the two layouts without a pipeline are fastest, both predicted and measured. Their predictions are so close that the formula cannot order them.
 #
-# Replicas exchange gradients (*data*), and pipeline stages wait (*bubble*). In $8 \times 1 \times 1$, a ring of eight ranks sends $1.75\,\Psi$ numbers over the slow link. In $2 \times 1 \times 4$, four rings of two ranks send $\Psi$ together, so *data* is shorter.
+# Replicas exchange gradients (*data*), pipeline stages wait (*bubble*), and in $1 \times 2 \times 4$ all activations between stages cross the slow link (*pipeline*). In $8 \times 1 \times 1$, a ring of eight ranks sends $1.75\,\Psi$ numbers over the slow link. In $2 \times 1 \times 4$, four rings of two ranks send $\Psi$ together, so *data* is shorter.
 #
-# On our machine, pipelines take less time than predicted. The formula gives every stage the slowest stage's time, and lets nothing travel while a rank computes. `planner.least` counts each stage's own time. It also lets a stage send activations while it computes the next micro-batch, and gradients while earlier stages still compute. No measured step is shorter than that (second column).
+# A pipeline may take less time than predicted, as two of these three did on our machine. The formula gives every stage the slowest stage's time, and lets nothing travel while a rank computes. `planner.least` counts each stage's own time. It also lets a stage send activations while it computes the next micro-batch, and gradients while earlier stages still compute. No measured step is shorter than `planner.least` (second column).
 #
 # Back to your prediction: $2 \times 1 \times 4$ with a matrix's four parts inside a host or across hosts:
 
@@ -715,7 +715,9 @@ if yours:
     mine = [planner.predict(config, layout, tight, chosen.batch, m) for m in (1, 2, 4)]
     with Others() as others:
         steps = [measure(layout, m) for m in (1, 2, 4)]
-    style.doubt(plots.steps(mine, (1, 2, 4), steps).figure, others)
+    figure = plots.steps(mine, (1, 2, 4), steps).figure
+    figure.set_label("A step of your layout with 1, 2 and 4 micro-batches")
+    style.doubt(figure, others)
     plt.show()
     print(f"yours: {layout}, m = {best}, {mine[0].memory / 1e6:.2f} MB")
     for m, plan, took in zip((1, 2, 4), mine, steps, strict=True):

@@ -12,7 +12,7 @@
 # - say what it saves and costs if each thread computes several outputs;
 # - compute how many warps are resident on a multiprocessor.
 #
-# **You need** [notebook 05](05_cuda_tiling.ipynb): blocks, threads, shared memory, barriers. *Time:* 145 minutes, in three lessons; each runs after the set-up alone. *Cores:* any number. *GPU:* none needed; a C++ compiler is.
+# **You need** [notebook 05](05_cuda_tiling.ipynb): blocks, threads, shared memory, barriers. *Time:* 145 minutes: 5 for this opening, 35, 55 and 50 for three lessons; each runs after the set-up alone. *Cores:* any number. *GPU:* none needed; a C++ compiler is.
 #
 # | symbol | meaning |
 # |---|---|
@@ -96,11 +96,11 @@ wasted.answer(moved["copy_along_columns"] / moved["copy_along_rows"])
 # %% [markdown]
 # Along rows, the 128 bytes of a warp fill 4 sectors: the access is *[coalesced](glossary.md#coalescing)*. Along columns, each lane touches a sector of its own and uses 4 of its 32 bytes.
 #
-# On an H200, with 8192 × 8192 floats, the copy along rows took 0.22 ms and the copy along columns 0.97 ms: 4.5 times as long, not eight times. Eight times as many sectors moved between threads and caches, but the memory behind the caches moved only 3 % more bytes: the caches keep sectors whose other words are still to be read. (`make gpu` took these figures; `data/gpu/` holds the record.)
+# On an H200, with 8192 × 8192 floats, the copy along rows took 0.215 ms and the copy along columns 0.97 ms: 4.5 times as long, not eight times. Eight times as many sectors moved between threads and caches, but the memory behind the caches moved only 3 % more bytes: the caches keep sectors whose other words are still to be read. (`make gpu` took these figures; `data/gpu/` holds the record.)
 #
 # ### Exercise 1: coalesce an access
 #
-# *Difficulty ●○○, 5 minutes.* `brighten` multiplies each pixel by 1.2. Its blocks have 32 × 32 threads, and its grid $\lceil \text{width}/32 \rceil \times \lceil \text{height}/32 \rceil$ blocks. Set `x` and `y` so that each warp's access is coalesced and each pixel belongs to one thread. A warp holds the 32 threads with equal `threadIdx.y`.
+# *Difficulty ●○○, 5 minutes.* `brighten` multiplies each pixel by 1.2. Its blocks have 32 × 32 threads, and its grid $\lceil \text{width}/32 \rceil \times \lceil \text{height}/32 \rceil$ blocks. Now each warp takes a column. Set `x` and `y` anew, so that each warp's access is coalesced and each pixel belongs to one thread. A warp holds the 32 threads with equal `threadIdx.y`.
 #
 # <details><summary>Hint</summary>
 #
@@ -110,7 +110,7 @@ wasted.answer(moved["copy_along_columns"] / moved["copy_along_rows"])
 
 # %% language="cuda" exercise="coalesce"
 # __global__ void brighten(const float *image, float *out, int height, int width) {
-#     int x = width, y = height;  // outside of the image, until you set them
+#     int x = blockIdx.x * 32 + threadIdx.y, y = blockIdx.y * 32 + threadIdx.x;
 #     // your part
 #     // BEGIN SOLUTION
 #     x = blockIdx.x * 32 + threadIdx.x;
@@ -151,7 +151,7 @@ shifted[1, 8](np.arange(64, dtype=np.float32), np.zeros((8, 4), np.float32))
 #
 # ### Transpose: coalesced on both sides
 #
-# A transposition reads rows and writes columns. Through a tile in shared memory, both accesses are coalesced: a block fills the tile row by row, then reads its columns. The table shows what lane $l$ of a warp touches. **Where `l` stands in the last brackets, an access to global memory is coalesced:**
+# A transposition reads rows and writes columns. Through a tile in shared memory, both accesses are coalesced: a block fills the tile row by row, then reads its columns. The table shows what lane $l$ of a warp touches; all lanes share the other indices. **Where `l` stands in the last brackets, an access to global memory is coalesced:**
 #
 # | kernel | reads | through the tile | writes |
 # |---|---|---|---|
@@ -188,7 +188,7 @@ def wavefronts(columns):
 check.wavefronts(wavefronts)
 
 # %% [markdown]
-# > **Predict.** The tile gets one or eight columns of *padding*, which no thread uses. How many wavefronts does reading a column then take?
+# > **Predict,** without your function. The tile gets one or eight columns of *padding*, which no thread uses. How many wavefronts does reading a column then take?
 
 # %%
 one_more = Prediction("wavefronts with one column of padding", None)  # your number for None
@@ -310,7 +310,7 @@ for m, k, n in ((64, 64, 64), (50, 70, 90)):
 #
 # ### Several outputs for each thread
 #
-# A wider tile would save more, but a block has at most 1024 threads. With *[thread coarsening](glossary.md#thread-coarsening)*, each of $16 \times 16$ threads computes $R$ outputs of one row, 16 columns apart, and keeps their sums in registers. In each step a block loads one tile of $A$, and $R$ tiles of $B$ side by side.
+# A wider tile saves more, but 1024 threads a block allow only $T \le 32$. With *[thread coarsening](glossary.md#thread-coarsening)*, each of $16 \times 16$ threads computes $R$ outputs of one row, 16 columns apart, and keeps their sums in registers. In each step a block loads one tile of $A$, and $R$ tiles of $B$ side by side.
 #
 # > **Predict.** All sides are 64. By which factor do the bytes asked for change from $R = 1$ to $R = 4$?
 
@@ -369,7 +369,7 @@ coarse_share.answer(found[4] / found[1])
 # %% [markdown]
 # In global memory, only the reads of $A$ shrink with $R$. Each block still makes 16 rows of outputs, so as many blocks as before read each number of $B$. In shared memory, a thread reads a number of $A$'s tile once for $R$ products.
 #
-# On an H200, with all sides 4096, the $16 \times 16$ tile took 16.9 ms, $R = 2$ 14.1 ms, and $R = 4$ 12.4 ms. PyTorch's product (cuBLAS, single precision) took 2.7 ms.
+# On an H200, with all sides 4096, the $16 \times 16$ tile took 16.9 ms, $R = 2$ 14.1 ms, and $R = 4$ 12.4 ms. PyTorch's product (cuBLAS, single precision) took 2.7 ms. (We did not time the direct product.)
 #
 # > **Answer.** Each block that needs a number of $A$ reads it once: $\lceil n/T \rceil$ times instead of $n$ times, for a tile of side $T$. If each thread makes $R$ outputs of a row, $R$ times fewer blocks read it.
 #
@@ -425,8 +425,8 @@ bank_ratio.answer(ratios[1])
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# - **Bytes of global memory** depend only on the shape of the block's outputs: both kernels with 32 × 32 outputs ask for 82 kB, the one with 16 × 64 for 98 kB.
-# - **Wavefronts of shared memory** depend on the shape of a *thread's* outputs. With one output, each multiply-add needs two reads; with 4 × 4 outputs, half a read. (The rest of the last column fills the tiles.)
+# - **Bytes of global memory** depend only on $h$ and $w$: both kernels with 32 × 32 outputs ask for 82 kB, the one with 16 × 64 for 98 kB.
+# - **Wavefronts of shared memory** depend on the shape of a *thread's* outputs. With one output, a warp's multiply-add needs two reads, each one wavefront; with 4 × 4 outputs, half a read. (The rest of the last column fills the tiles.)
 #
 # How many wavefronts are too many? A *multiprocessor* is the part of a GPU that runs a block. In one clock, a multiprocessor of an H200 can start 128 multiply-adds, and its shared memory can serve one wavefront. So if 32 multiply-adds need more than a quarter of a wavefront, the banks take longer than the arithmetic. All five kernels need more: even `register_product<4>` needed 0.42 on an H200, where NVIDIA's compiler merges some reads. **Among these five kernels, fewer wavefronts went with less time**, but they differ in more than wavefronts. On an H200, with all sides 4096:
 
@@ -443,6 +443,7 @@ for name, (_, served) in seen.items():
     style.note(ax, f"{name}, {ms[name]:.3g} ms", (served, ms[name]), (11, 5))
 ax.set(xlabel="wavefronts for 32 multiply-adds, as counted above", ylabel="time [ms]")
 ax.set(xlim=(0, 3.4), ylim=(0, 19))
+ax.grid(False)
 plt.show()
 
 # %% [markdown]
@@ -499,7 +500,7 @@ if products.note:
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# The sums of $R \times R$ outputs live in registers. The registers of an A100's or an H200's multiprocessor suffice for only 4 blocks of `register_product<4>`: 32 warps instead of 64. Yet they work on the most outputs at once. Are they enough?
+# The sums of $R \times R$ outputs live in registers. The registers of an A100's or an H200's multiprocessor suffice for only 4 blocks of `register_product<4>`: 32 warps instead of 64. Yet these hold the most outputs, $4 \cdot 64^2 = 16\,384$. Are 32 warps enough?
 #
 # ### How many warps hide a load?
 #
@@ -524,7 +525,7 @@ for name in ("square_product<16>", "register_product<2>", "register_product<4>")
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# By hand, 8 warps start $8 \cdot 36 = 288$ requests in about $500 + 36$ clocks: 54 %. Twice the warps start twice the requests, until the scheduler is busy. A warp of `register_product<4>` starts four times as many reads of the tiles between two waits: 128. So 8 warps, all that the registers allow, keep a scheduler busy.
+# By hand, a warp's round takes about $36 + 500$ clocks, in which 8 warps start $8 \cdot 36 = 288$ requests: 54 %. Twice the warps start twice the requests, until the scheduler is busy. A warp of `register_product<4>` starts four times as many reads of the tiles between two waits: 128. So 8 warps, all that the registers allow, keep a scheduler busy.
 #
 # Are fewer warps enough on an H200 too? We gave each block unused shared memory, so that fewer blocks fit, and timed the products:
 
@@ -539,13 +540,14 @@ for name, rows in by_resident_warps(h200).items():
 ax.set(xlabel="resident warps of a multiprocessor", ylabel="time [ms]", ylim=(3, 150))
 ax.set_xticks((8, 16, 32, 64), ("8", "16", "32", "64"))
 ax.minorticks_off()
+ax.grid(False)
 ax.legend()
 plt.show()
 
 # %% [markdown]
 # Yes: with 16 resident warps (four for each scheduler), `register_product<4>` reaches 84 % of its best speed, `square_product<16>` only 40 %. The replay has the trend, with 88 % and 27 % of the clocks, but not the numbers: with 32 warps it says 53 % for `square_product<16>`, which reached 77 % of its best speed.
 #
-# > **Answer.** The square block moves fewer bytes: of all blocks with $hw$ outputs, it has the smallest $h + w$. A thread that makes a square of outputs saves reads of shared memory in the same way. The price is registers, which limit the resident warps. But if each thread makes more outputs, fewer warps hide the loads.
+# > **Answer.** The square block moves fewer bytes: of all blocks with $hw$ outputs, it has the smallest $h + w$. A thread that makes a square of outputs saves reads of shared memory in the same way. The price is registers, which limit the resident warps. But if each thread makes more outputs, fewer warps suffice to hide the loads.
 #
 # ## In practice, and where to read on
 #

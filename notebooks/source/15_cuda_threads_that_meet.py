@@ -10,7 +10,7 @@
 # - exchange values inside a warp by shuffles;
 # - compute all running sums of an array by a tree, and say what it saves and costs;
 # - count in a histogram with few [atomics](glossary.md#atomic-operation) on global memory;
-# - compute attention without storing its scores, by a softmax that reads its row once.
+# - compute attention without storing its scores, by a running softmax.
 #
 # **You need** [notebook 05](05_cuda_tiling.ipynb), and from [notebook 14](14_cuda_bytes_and_shapes.ipynb) sectors, [wavefronts](glossary.md#wavefront) and bank conflicts. *Time:* 150 minutes: 5 for this opening, 40, 50 and 55 for three lessons; each runs after the set-up alone. *Cores:* any number. *GPU:* none needed; a C++ compiler is.
 #
@@ -49,7 +49,7 @@ rng = np.random.default_rng(15)
 photograph = load_sample_image("china.jpg").mean(axis=2).astype(np.float32) / 255
 
 # %% [markdown]
-# A *[scan](glossary.md#scan)* computes, for each number of an array, the sum of all numbers before it. For 256 numbers, one thread makes 254 additions in sequence; a tree of threads takes $2 \log_2 n = 16$ steps. The picture shows the tree on eight numbers. **Press |◀, then ▶|** to follow it. A coloured frame marks a write, with its thread (`t2`); lines are reads. The menu has another scan; lesson 2 explains both.
+# A *[scan](glossary.md#scan)* computes, for each number of an array, the sum of all numbers before it. For 256 numbers, one thread makes 254 additions in sequence; a tree of threads takes $2 \log_2 n = 16$ steps. The picture shows the tree on eight numbers: three steps up, a zero, three steps down. **Press |◀, then ▶|** to follow it. A coloured frame marks a write, with its thread (`t2`); lines are reads. The menu has another scan; lesson 2 explains both.
 
 # %%
 eight, scans = np.array([3, 1, 7, 0, 4, 1, 6, 3], np.float32), {}
@@ -108,7 +108,7 @@ by_lane.answer(passes[1] / passes[32])
 by_eight.answer(passes[8] / passes[32])
 
 # %% [markdown]
-# Here is the first warp with `group` 8. Each column is a pass; coloured lanes work, grey ones idle. Outside the loops (passes 1 and 18) all lanes work; in each loop, half of them do.
+# Here is the first warp with `group` 8. Each column is a pass; coloured lanes work, grey ones idle. Outside the loops (passes 1 and 18) all lanes work; in each loop, half of them do. (Here `else` comes first; the order does not matter.)
 
 # %%
 plots.warp_passes(two_ways[4, 64].warps(numbers, np.empty_like(numbers), 8))
@@ -207,7 +207,7 @@ Markdown("\n".join(lines))
 # %% [markdown]
 # The interleaved sum makes 47 passes: 8 in each of the first five steps, then 4, 2 and 1. The packed sum makes 12: 4, then 2, then 1 in each of six steps. But its lanes read words $2s$ apart, several of them in one bank, so it needs the same 150 wavefronts. The halved sum's lanes read neighbouring words: 45 wavefronts. The sum by shuffles makes 5 passes in each of 8 warps and 7 in one thread: 47. But it needs a third of the halved sum's wavefronts, and a single barrier.
 #
-# An H200 summed 134 million numbers in blocks of 256: interleaved in 0.58 ms, packed in 0.74 ms, halved in 0.56 ms, by shuffles in 0.37 ms (`data/gpu/`). Passes do not decide the time: the packed sum makes a quarter of the interleaved sum's, and was slower. Our counts do not tell why.
+# An H200 summed 134 million numbers in blocks of 256: interleaved in 0.58 ms, packed in 0.74 ms, halved in 0.56 ms, by shuffles in 0.37 ms (`data/gpu/`). Passes do not decide the time: the packed sum makes a quarter as many as the interleaved sum, and was slower. Our counts do not tell why.
 #
 # ### Exercise 2: running sums in a warp
 #
@@ -238,7 +238,7 @@ Markdown("\n".join(lines))
 check.warp_scan(warp_scan)
 
 # %% [markdown]
-# > **Answer.** A warp executes every branch that at least one of its lanes takes. If all of its lanes agree, an `if` costs no further pass. (We counted passes and did not time `two_ways`.) Additions by neighbouring threads save passes; neighbouring words save wavefronts. The halved sum saves both; on an H200 it took 3 % less time than the interleaved sum, and the sum by shuffles 36 % less.
+# > **Answer.** A warp executes every branch that at least one of its lanes takes. If all of its lanes agree, an `if` costs no further pass. (We counted passes and did not time `two_ways`.) Additions by neighbouring threads save passes; neighbouring words save wavefronts. The halved sum saves both; on an H200 it took 3 % less time than the interleaved sum, and the sum by shuffles 35 % less.
 
 # %% [markdown]
 # ## Lesson 2. Where does each thread put its result?
@@ -247,7 +247,7 @@ check.warp_scan(warp_scan)
 #
 # ### Scan: fewer additions, and a new cost
 #
-# Both scans of the picture at the top:
+# A bright pixel's place is the number of bright pixels before it: a scan. Both scans of the picture at the top:
 #
 # - *Hillis and Steele* scan in steps $s = 1, 2, 4, \dots, n/2$. In step $s$, every thread adds to its own number the one $s$ places to its left, as your warp did. That takes $\log_2 n$ steps and nearly $n \log_2 n$ additions. The result is *inclusive*: each sum includes the number at its own place.
 # - *Blelloch* scans by going up and down a tree, in $2 \log_2 n$ steps and $2(n-1)$ additions. The result is *exclusive*: each sum stops before its own place. The way up adds pairs, then pairs of pairs; the last element then holds the sum of all. The way down sets it to zero and visits the same pairs in reverse order. In each pair, the left element takes the right element's old value, and the right element becomes the sum of the two old values.
@@ -291,7 +291,7 @@ check.warp_scan(warp_scan)
 check.my_scan(my_scan)
 
 # %% [markdown]
-# A bright pixel's place is the number of bright pixels before it. Your scan counts within each block of 256; NumPy adds the bright pixels of the blocks before it:
+# Your scan counts the bright pixels within each block of 256; NumPy adds the bright pixels of the blocks before it:
 
 # %%
 pixels = photograph.ravel()[: 256 * 400]
@@ -378,7 +378,7 @@ Code(histogram["direct_histogram"].listing, language="c++")
 check.private_histogram(private_histogram)
 
 # %% [markdown]
-# If several lanes of a warp want one bin, we count their atomics one after another, *in sequence*. The table's last column says how many of 32 lanes want the most wanted bin, on average: 1 if all bytes differ, 32 if all are equal.
+# If several lanes of a warp want one bin, we count their atomics one after another, *in sequence*. The last column of the table below says how many of 32 lanes want the most wanted bin, on average: 1 if all bytes differ, 32 if all are equal.
 #
 # > **Predict.** 8 blocks count 32 768 bytes. By what factor do private bins reduce the atomics on global memory?
 
@@ -402,11 +402,11 @@ fewer_atomics.answer(len(x) / atomics)
 Markdown("\n".join(lines))
 
 # %% [markdown] claims="15-histogram"
-# The direct kernel makes $n$ global atomics, the kernel with private bins 256 for each block: it saves global atomics only if a block counts more than 256 bytes. An H200 counted 268 million random bytes in 69 ms with bins in global memory, and in 0.37 ms with private bins.
+# The direct kernel makes $n$ global atomics, the kernel with private bins 256 for each block: it saves global atomics only if a block counts more than 256 bytes. An H200 (`data/gpu/`) counted 268 million random bytes in 69 ms with bins in global memory, and in 0.37 ms with private bins.
 #
 # Privatization leaves as many atomics in sequence as before. Equal bytes put 16 times as many in sequence as random bytes: the H200 took 196 ms with bins in global memory, but again 0.37 ms with private bins. So this count does not predict the time in shared memory, and we do not know why.
 #
-# Neighbouring pixels of a photograph are alike, so more lanes want one bin than with random bytes. The record below takes five random pieces of 8192 bytes (887 atomics in sequence are 3.5 for 32 bytes).
+# Neighbouring pixels of a photograph are alike, so more lanes want one bin than with random bytes. How many more depends on the piece: 7.7 above, on average 3.5 (887 for 8192 bytes) in the record's five pieces of `china.jpg`.
 
 # %%
 evidence("15-histogram")
@@ -420,7 +420,7 @@ evidence("15-histogram")
 #
 # ### Softmax reads its row three times
 #
-# The [softmax](glossary.md#softmax) of numbers $x_1, \dots, x_n$ is $p_i = e^{x_i - m} / l$, with the maximum $m$ and $l = \sum_j e^{x_j - m}$. (A `float` $e^{x}$ overflows for $x > 88$.) A simple kernel reads the row for the maximum, again for the sum, and again for the result.
+# The [softmax](glossary.md#softmax) of numbers $x_1, \dots, x_n$ is $p_i = e^{x_i - m} / l$, with the maximum $m$ and $l = \sum_j e^{x_j - m}$. (Without $m$, a `float` $e^{x}$ overflows for $x > 88$.) A simple kernel reads the row for the maximum, again for the sum, and again for the result.
 #
 # One reading is enough for maximum and sum: keep $m$ and $l$ of the numbers so far. If a new number $x$ raises the maximum to $M$, every term of the sum must shrink by the same factor $e^{m - M}$:
 #
@@ -523,7 +523,7 @@ check_attention.my_attention(my_attention)
 # %% [markdown]
 # ### A tile of scores, as FlashAttention computes it
 #
-# With one thread for each query, 4096 queries keep 4096 threads busy; an H200 has room for 270 336. FlashAttention gives a block of threads a *tile of scores*. Our tile has 16 queries × 16 keys, and each thread computes one score. The 16 threads of a query find the new maximum and sum by shuffles (`row_max`, `row_sum`), and correct $l$ and $u$ once a tile. In the listing, read only the lines around `shrink`. The picture shows one step:
+# With one thread for each query, 4096 queries keep 4096 threads busy; an H200 has room for 270 336. FlashAttention gives a block of threads a *tile of scores*. Our tile has 16 queries × 16 keys, and each thread computes one score. The 16 threads of a query find the new maximum and sum by shuffles (`row_max`, `row_sum`), and correct $l$ and $u$ once a tile. The picture shows one step. In the listing after it, read only the lines around `shrink`:
 
 # %%
 plots.attention_tile(64, 32, 16)
@@ -571,11 +571,11 @@ Markdown("\n".join(lines))
 # %% [markdown]
 # By the last column, the three kernels move $4n^2 + 4nD$ numbers. The single kernel moves $4nD$ and the $n$ numbers of `logs`: no score, no weight. The ratio, nearly $1 + n/D$, grows with $n$: 5 here, and 128 for $n = 4096$. (We did not time these kernels.)
 #
-# In the first column the ratio is smaller: in the single kernel, each block reads all keys and values again. Your blocks have 32 queries, ours 16, so yours read them half as often. But they move more in sectors than they ask for: lanes load and store different rows, 128 bytes apart.
+# In the first column the ratio is only 2.7: in the single kernel, each block reads all keys and values again. Your blocks have 32 queries, ours 16, so yours read them half as often. But they move more in sectors than they ask for: lanes load different queries and store different outputs, 128 bytes apart.
 #
 # ### The same softmax, on a ring of ranks
 #
-# For each query, `attention` returns $m + \ln l = \ln \sum_j e^{x_j}$ in `logs`. With these logs, `merge` joins outputs over *different* keys: below, of the first 50 and of the last 78. [Notebook 13](13_sharding.ipynb#Cut-the-sequence:-ring-attention) calls it for pieces that travel round a ring of ranks.
+# For each query, `attention` returns $m + \ln l = \ln \sum_j e^{x_j}$ in `logs`. With these logs, `merge` joins outputs over *different* keys, below the first 50 and the last 78. [Notebook 13](13_sharding.ipynb#Cut-the-sequence:-ring-attention) calls `merge` for pieces that travel round a ring of ranks.
 
 # %%
 pieces = []

@@ -149,7 +149,7 @@ plt.show()
 #
 # *PMIx*, the successor of PMI, answers the same questions on larger machines, and reports failures.
 #
-# *torchrun* starts the processes of a PyTorch training: an agent on each host starts that host's processes. All agents know the address of one key-value store, and there agree on the ranks. PyTorch calls this a *rendezvous*; [MPI's rendezvous](glossary.md#rendezvous) is something else. Each agent then sets environment variables for its processes. Three processes print some of theirs:
+# *torchrun* starts the processes of a PyTorch training: an agent on each host starts that host's processes. All agents know the address of one key-value store, where they agree on the ranks. PyTorch calls this a *rendezvous*; [MPI's rendezvous](glossary.md#rendezvous) is something else. Each agent then sets environment variables for its processes. Three processes print some of theirs:
 
 # %%
 script = """
@@ -196,9 +196,11 @@ guess.answer(
 )
 
 # %% [markdown]
+# Rank 0 waits (hatched) and takes each result as it comes: from ranks 3, 2, 1.
+#
 # ### Exercise 2: a queue of tasks
 #
-# *Difficulty ●●○, 15 minutes.* Rank 0 is the server; all other ranks are workers and run `work`, below. A worker's first message is `None`, and each later one is `(task, value)`. After each message it receives a task; when it receives `None`, it ends. Your `hand_out` runs on rank 0. Give each task to the next worker that asks, collect the results in a dictionary `{task: value}`, and in the end send every worker `None`. No worker may wait while tasks are left, however slow another worker is.
+# *Difficulty ●●○, 15 minutes.* Rank 0 is the server; all other ranks are workers and run `work`, below. A worker's first message is `None`, and each later one is `(task, value)`. After each message it receives a task; when it receives `None`, it ends. Your `hand_out` runs on rank 0, where `MPI` is imported. Give each task to the next worker that asks, collect the results in a dictionary `{task: value}`, and in the end send every worker `None`. No worker may wait while tasks are left, however slow another worker is.
 
 
 # %%
@@ -263,6 +265,8 @@ else:
     print("Exercise 2 first")
 
 # %% [markdown]
+# In our run, the busiest rank worked about half as long with the queue.
+#
 # ## MPI or MapReduce?
 #
 # In [MapReduce](glossary.md#mapreduce) you write two functions. `mapper` makes (key, value) pairs from a piece of the input; `reducer` combines all values of a key into one. A framework assigns the work, sends the messages, and repeats tasks that fail. With MPI, you write all of this. We count the words of Python's language reference in both ways:
@@ -319,7 +323,7 @@ guess.answer("further messages, MapReduce", further)
 # %% [markdown]
 # In the MPI program ranks 1 to 3 send one message each: their counts. In MapReduce each of the three workers asks once more after the last document, and is told that none is left: six messages. Then a collective brings all pairs of a word to one rank.
 #
-# What if a mapper fails? On rank 2, it now does so in two of five calls:
+# What if a mapper fails? On rank 2, about two of five calls now fail:
 
 
 # %%
@@ -371,7 +375,7 @@ def reducer_df(word, values):
 check.document_frequency(mapper_df, reducer_df)
 
 # %% [markdown]
-# Your functions, over the whole text:
+# Your functions, over all 79 documents:
 
 
 # %%
@@ -445,7 +449,7 @@ for name, way in (("left for Waitall", 1), ("left for Waitall, after Testall", 2
 Markdown("\n".join([*table, "", "(each way's quickest of 200 rounds)"]))
 
 # %% [markdown]
-# Did the ranks compute while their messages travelled? Perfect overlap would halve *everything*; the column *hidden* says "part of it" if *everything* fell by at least 10 %. A short `Waitall` alone does not prove overlap: `Testall` moves bytes, too, and a core that moves bytes does not compute.
+# Did the ranks compute while their messages travelled? On our machine, no: perfect overlap would halve *everything*, and it fell by less than 10 % (*nothing*). Bytes moved inside `Waitall` or `Testall`, and a core that moves bytes does not compute. So a short `Waitall` alone does not prove overlap.
 #
 # ### A collective that does not block
 #
@@ -510,7 +514,7 @@ window.Free()
 print("I took tasks", *taken)
 
 # %% [markdown]
-# Yes, and no rank was a server: rank 0 took tasks, too. A network card with RDMA (*remote direct memory access*) changes the memory by itself. Without such a card, with some libraries the change waits until the owner calls MPI.
+# Yes, and no rank was a server: rank 0 took tasks, too. A network card with RDMA (*remote direct memory access*) changes the memory by itself. Without such a card, some libraries delay the change until the owner calls MPI.
 #
 # **What the sources say.** A blog post of 2018, *Distributed Stochastic Gradient Descent with MPI and PyTorch*, rightly says that in MapReduce the system allocates the work and in MPI the programmer does. The post also calls MPI "the lower-level software underneath MapReduce". Google's MapReduce, Hadoop and Spark do not use MPI. They go on when a process dies; an MPI program usually ends.
 #

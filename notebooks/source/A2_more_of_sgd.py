@@ -6,7 +6,7 @@
 # - say when cutting the model sends less than cutting the batch;
 # - average once for several batches;
 # - write a checkpoint from which training continues bit for bit;
-# - see what a parameter server stores, and what it does when workers fail;
+# - say what a parameter server stores, and what it does when workers fail;
 # - write elastic averaging as a scheme of the course's training loop.
 #
 # **You need** lessons 1 and 3 of [02](02_sgd_sync_async.ipynb). *Time:* 100 minutes, of which the project takes 40. Each section needs only the set-up. *Cores:* 2 or more. *GPU:* none.
@@ -115,7 +115,7 @@ if rank == 0:
     print(f"a step moves {2 * 8 * 400 * 4:,} bytes; all gradients are {4 * 61706:,}")
 
 # %% [markdown]
-# Yes. Here $h$ and $dh$ together are a tenth of the gradients' bytes, but they grow with the batch. (We count each gradient once. In an allreduce both ranks send it, which doubles the data-parallel bytes.) The data-parallel step always sends all gradients.
+# Yes. Here $h$ and $dh$ together are a tenth of the gradients' bytes, but they grow with the batch; the data-parallel step always sends all gradients. (We count each gradient once. In an allreduce both ranks send it, which doubles the data-parallel bytes.)
 #
 # What does each rank do meanwhile, in the quickest of the 30 steps? Do both ever compute at once?
 
@@ -128,7 +128,7 @@ for number, share in enumerate(waits(quickest)):
     print(f"rank {number} waits for {share:.0%} of the step")
 
 # %% [markdown]
-# No: rank 1 waits until $h$ arrives, and then rank 0 waits until $dh$ comes back. In pipelines ([11](11_pipelines.ipynb)) they wait less.
+# No: rank 1 waits until $h$ arrives, rank 0 until $dh$ comes back, and then rank 1 waits again. In pipelines ([11](11_pipelines.ipynb)) they wait less.
 #
 # ### Exercise 1: which sends more?
 #
@@ -143,7 +143,7 @@ for number, share in enumerate(waits(quickest)):
 
 # %% exercise="more-bytes-from"
 def more_bytes_from(width, parameters):
-    """Return the smallest batch for which the activations are more numbers than the gradients."""
+    """Return the smallest batch for which the model-parallel step sends more numbers."""
     # BEGIN SOLUTION
     return parameters // (2 * width) + 1
     # END SOLUTION
@@ -194,7 +194,7 @@ loud.answer(counts[False])
 quiet.answer(counts[True])
 
 # %% [markdown]
-# DDP averages in *every* `backward` outside `no_sync()`. The gradients are equal up to rounding: a mean of sums is the sum of means.
+# DDP averages in *every* `backward` outside `no_sync()`: four times, then once. The gradients are equal up to rounding: a mean of sums is the sum of means.
 #
 # ### Exercise 2: one average for several batches
 #
@@ -333,7 +333,7 @@ else:
 #
 # ## What a server stores, and when it stops
 #
-# Must a parameter server hold a PyTorch model and optimizer, as a blog post of 2018 says? This class holds two flat arrays:
+# Must a parameter server hold a PyTorch model and optimizer, as a blog post of 2018 says? This class holds three flat arrays:
 
 # %%
 from helpers.data_parallel.flat import FlatSGD
@@ -370,7 +370,7 @@ for scheme, how in ((MPIAllreduce, settings), (Asynchronous, free)):
         )
 
 # %% [markdown]
-# Before it pushes a gradient, a worker of `Asynchronous` asks (*push* means to send a gradient, layer by layer):
+# Before a worker of `Asynchronous` *pushes* a gradient (sends it layer by layer), it asks:
 #
 # ```
 # worker                                  server
@@ -380,7 +380,7 @@ for scheme, how in ((MPIAllreduce, settings), (Asynchronous, free)):
 #                                ◀───     PARAMETERS  layer by layer
 # ```
 #
-# By this *handshake* the server can refuse a gradient before it is sent, stop the training, and give up a silent worker.
+# By this *handshake* the server can refuse a gradient before it is sent, and stop the training.
 #
 # Workers also fail. In the first run below, worker 1 falls silent during a push, worker 2 sends gradients that are not finite, and worker 3 sends layers of the wrong shape. In the second run worker 1 says goodbye and leaves.
 
@@ -454,7 +454,7 @@ class Elastic(Scheme):
 check.elastic(Elastic, cluster=cluster)
 
 # %% [markdown]
-# We train LeNet by synchronous SGD and by your scheme, which sends as many numbers at once, but only every 10 steps. Its replicas differ at the end. We test each of them, and the centre, which the paper tests. A *watcher* notes each replica's distance from the centre, before and after a pull.
+# We train LeNet by synchronous SGD and by your scheme, which averages as many numbers, but only every 10 steps. Its replicas differ at the end. We test each replica and, as the paper does, the centre. A *watcher* notes each replica's distance from the centre, before and after a pull.
 
 
 # %%
@@ -490,16 +490,16 @@ if check.elastic.passed(Elastic, cluster=cluster):
     figure.set_label("Each replica's distance from the centre, before and after each pull")
     for rank, (far, dash) in enumerate(zip(distances, ("-", "--", "-.", ":"), strict=True)):
         ax.plot(*zip(*far, strict=True), dash, marker="", linewidth=1.8, label=f"rank {rank}")
-    ax.set(xlabel="step", ylabel="distance from the centre", ylim=(0, None))
+    ax.set(xlabel="steps made", ylabel="distance from the centre", ylim=(0, None))
     ax.legend(ncols=4, loc="lower left", bbox_to_anchor=(0, 1))
     plt.show()
 else:
     print("your scheme does not pull yet: the project first")
 
 # %% [markdown]
-# Between two pulls the replicas move away from the centre; each pull brings them nearer.
+# Between two pulls the replicas move away from the centre; each pull brings them nearer. In our run, distances grow until both effects balance, and the centre is more accurate than each replica.
 #
-# One run at one rate does not tell which is better: each scheme needs its best rate, and several seeds.
+# One run at one rate does not tell which scheme is better: each scheme needs its best rate, and several seeds.
 #
 # **References**: Zhang, Choromanska, LeCun (2015), *Deep learning with elastic averaging SGD*. Li et al. (2014), *Scaling distributed machine learning with the parameter server*.
 #

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Put the layers of a network under the roof
 #
-# An appendix to notebook 07: which layers of a network does memory slow down, and what helps?
+# An appendix to notebook 07: which layers of a network does memory limit, and what helps?
 #
 # **You will be able to**
 #
@@ -93,7 +93,7 @@ print(f"arithmetic limits the layer from B = {least or '–'}, by your formula")
 draw.interactive(*machine.lines(1), some + mine)
 
 # %% [markdown]
-# A batch of 1 stands far left: two operations for each weight of 4 bytes. Your least batch, *yours*, stands just right of the ridge. There a real kernel usually stays below both lines, so a larger batch can still raise its performance. (If a circle lies above its line, we measure both again. So a line may be higher in a later picture.) In the table's symbols:
+# A batch of 1 stands far left: two operations for each weight of 4 bytes. Your least batch, *yours*, stands just right of the ridge. There a real kernel usually stays far below both lines: your batch is a lower bound, and a larger one still helps. In the table's symbols:
 #
 # $$I(B) = \frac{2Bn^2}{wn^2 + 2vBn} = \frac{2B}{w + 2vB/n} \qquad I(B) = R \;\text{ at }\; B = \frac{wR}{2\,(1 - vR/n)}$$
 #
@@ -166,11 +166,11 @@ evidence("A4-half-the-bytes")
 #
 # A language model handles a request in two phases. **Prefill** reads the prompt: all its tokens pass through a layer at once, as one large batch. **Decode** writes the answer, a token at a time. To attend to earlier tokens, it reads their keys and values from memory: the *KV cache*.
 #
-# In a transformer block of width $C$, six matrices hold $12\,C^2$ weights. Each token costs $24\,C^2$ operations with them, and $4\,C$ operations for each of the $T$ tokens in the cache. In fp32, decoding one token for each of $B$ requests reads the weights once, $48\,C^2$ bytes. For *each* request it reads a KV cache of $8\,TC$ bytes:
+# In a transformer block of width $C$, six matrices hold $12\,C^2$ weights: four hold $C^2$, two hold $4\,C^2$. Each token costs $24\,C^2$ operations with them, and $4\,C$ operations for each of the $T$ tokens in the cache. In fp32, decoding one token for each of $B$ requests reads the weights once, $48\,C^2$ bytes. For *each* request it reads a KV cache of $8\,TC$ bytes:
 #
 # $$I_\text{decode} = \frac{B\,(24\,C^2 + 4\,TC)}{48\,C^2 + 8\,TC\,B}$$
 #
-# The picture shows these bytes for $C = T = 512$. The number beside each bar is the bytes per token.
+# The picture shows these bytes for $C = T = 512$. The number beside each bar is the bytes per token: requests share the weights, but each brings its own keys and values.
 
 # %%
 draw.phases(512, 512, (1, 4, 16))
@@ -255,7 +255,7 @@ if check.enough_requests.passed(enough):
 draw.interactive(*machine.lines(1), phases)
 
 # %% [markdown]
-# Prefill reads the weights once for all $T$ tokens, and stands right of the ridge. Decode for one request reads them for every token, and stands far left. **So for one request, writing a token takes longer than reading one** (last column). More requests move decode to the right, but only up to the limit of exercise 2. If this limit lies left of your ridge, memory limits decode for any number of requests. So servers collect requests, and models shrink the cache, with fewer heads for keys and values, or with fewer bytes for each number.
+# Prefill reads the weights once for all $T$ tokens, and stands right of the ridge. Decode for one request reads them for every token, and stands far left. **So for one request, writing a token takes longer than reading one** (last column). More requests move decode to the right, but only up to the limit of exercise 2. Near it, still more requests save no more time per token. If this limit lies left of your ridge, memory limits decode for any number of requests. So servers collect requests, and models shrink the cache, with fewer heads for keys and values, or with fewer bytes for each number.
 #
 # ## Designing a layer
 #
@@ -355,7 +355,7 @@ print(f"shuffle: 0 operations, {seconds(moved)}, {moved / served:.0%} of the gro
 others.say()
 
 # %% [markdown] claims="A4-time-operations A4-shuffle"
-# **Time need not follow operations.** In the records (some are folded), it nearly does for the first three changes: the share of the time is 1.1 to 1.4 times the share of the operations. But a depthwise layer keeps 0.8 % of the operations and 5 to 25 % of the time. The roof explains a part of it: *least* falls less than *flops*, since memory limits this layer. The channel shuffle does no operations, but moves bytes: it adds 3 to 7 % to the grouped layer's time.
+# **Time need not follow operations.** In the records (some are folded), it nearly does for the first three changes: the share of the time is 1.1 to 1.4 times the share of the operations (here, on an Intel Xeon, 1.0 to 1.5). But a depthwise layer keeps 0.8 % of the operations and 5 to 25 % of the time. The roof explains a part of it: *least* falls less than *flops*, since memory limits this layer. The channel shuffle does no operations, but moves bytes: it adds 3 to 7 % to the grouped layer's time.
 
 # %%
 display(evidence("A4-time-operations"), evidence("A4-shuffle"))
@@ -386,7 +386,7 @@ def choose(old, changes, peak, bandwidth):
 check.choose_change(choose)
 
 # %% [markdown]
-# > **Predict.** A kernel of side 1 leaves a ninth of the operations, and a stride of 2 leaves a quarter. Which change makes the base layer faster? And which the depthwise layer?
+# > **Predict.** A kernel of side 1 leaves a ninth of the operations, and a stride of 2 leaves a quarter. Which of the two saves the base layer more time? And the depthwise layer?
 
 # %%
 for_base = Prediction("the better change of the base layer", None)  # "kernel" or "stride"
@@ -416,9 +416,9 @@ for name, said in (("base", for_base), ("depthwise", for_depthwise)):
     said.answer(min(new, key=took.get).split()[0])
 
 # %% [markdown]
-# The base layer stands right of the ridge, so the roof chooses fewer operations: the small kernel. The depthwise layer stands left of the ridge, so the roof chooses fewer bytes: the stride. **The same two changes rank differently on two layers.** In our runs the measured times agreed with both choices.
+# The base layer stands right of the ridge, so the roof chooses fewer operations: the small kernel. The depthwise layer stands left of the ridge, so the roof chooses fewer bytes: the stride. **The same two changes rank differently on two layers.** In our runs the measured times agreed with both choices; once the small kernel even took longer than the large one in the depthwise layer.
 #
-# > **Answer.** Left of the ridge stand layers that use each loaded number only a few times: small batches, decode, depthwise convolutions. There memory sets the limit, though a kernel may stay below it. A larger batch helps a linear layer: arithmetic limits it from about $wR/2$ samples, fewer with narrow weights. In decode it helps less, since each request reads its own KV cache.
+# > **Answer.** Left of the ridge stand layers that use each loaded number only a few times: small batches, decode, depthwise convolutions. There memory sets the limit, though a kernel may stay below it. A larger batch helps a linear layer: arithmetic can limit it only from about $wR/2$ samples, fewer with narrow weights. In decode it helps less, since each request reads its own KV cache.
 #
 # **References**
 #

@@ -8,7 +8,7 @@
 # - recompute attention's table block by block, and say what that saves;
 # - average gradients over ranks by rewriting a graph.
 #
-# **You need** [notebook 09](09_computation_graphs.ipynb). *Time:* 105 minutes, exercises included. Each section needs only the set-up. *Cores:* two. *GPU:* none.
+# **You need** [notebook 09](09_computation_graphs.ipynb). *Time:* 105 minutes (28, 15, 19, 25, 18 for the five sections), exercises included. Each section needs only the set-up. *Cores:* two. *GPU:* none.
 #
 # ## Set-up
 
@@ -239,7 +239,7 @@ for name, wanted in (("gradient", first), ("second derivative", second)):
     print(f"{library} by the library" + f": {kinds}" * right)
 
 # %% [markdown]
-# **Answer.** Gradient rules repeat products and constants: 2 of 32 operators in GELU's gradient, and 10 of 67 in its second derivative.
+# **Answer.** Gradient rules repeat operators: 2 of 32 in GELU's gradient (a product and a constant), and 10 of 67 in its second derivative.
 #
 # ## How does a graph hold a loop?
 #
@@ -318,7 +318,7 @@ for T in (3, 50):
         print(f"T = {T:2}, {name}: relative difference from PyTorch {off:.1g}")
 
 # %% [markdown]
-# Yes, up to rounding. Recording is the other way to hold a loop. With `autodiff.eager` our library also runs and records operators at once. Newton's iteration $X\leftarrow X(2I-AX)$ converges to $A^{-1}$, and the values of $X$ decide when to stop:
+# Yes, up to rounding. Recording is the other way to hold a loop. With `autodiff.eager` our library does so, too. Newton's iteration $X\leftarrow X(2I-AX)$ converges to $A^{-1}$, and the values of $X$ decide when to stop:
 
 # %%
 size = 4
@@ -357,11 +357,11 @@ attention_block()
 plt.show()
 
 # %% [markdown]
-# Arrays drawn solid are stored: they have one row for each query or key. The table has $n^2$ entries.
+# Solid arrays are stored, with a row for each query or key ($K$ and $V$ lie on their side). The table has $n^2$ entries.
 #
 # ### Exercise 4: a block, computed again
 #
-# *Difficulty ●●○, 15 minutes.* Write the backward pass of one block (green): some queries meet some keys. Do not change the arguments: other blocks read them. `Q`, `g` ($\partial L/\partial O$), `out` ($O$) and the column `log_sum` have a row for each query of the block, `K` and `V` for each key. But `out` and `log_sum` were computed with *all* keys. Return the arrays `(dQ, dK, dV)`: what this block adds to the three gradients. With $A$ the block's piece of the table after softmax, $S=QK^\top$, and $dA$ for $\partial L/\partial A$:
+# *Difficulty ●●○, 15 minutes.* Write the backward pass of one block (green): some queries meet some keys. Do not change the arguments: other blocks read them. `Q`, `g` ($\partial L/\partial O$), `out` ($O$) and the column `log_sum` have a row for each query of the block, `K` and `V` for each key. But `out` and `log_sum` were computed with *all* keys. Return the arrays `(dQ, dK, dV)`: what this block adds to the three gradients. Let $A$ be the block's piece of the table after softmax, $S=QK^\top$ and $dA=\partial L/\partial A$. Then
 #
 # $$dA = gV^\top,\qquad dS = A\odot(dA - c),\qquad c = \text{sum of each row of } g\odot O,$$
 #
@@ -388,7 +388,7 @@ def my_block(Q, K, V, g, out, log_sum):
 check_runs.attention_block(my_block)
 
 # %% [markdown]
-# We compare attention in blocks of `rows` queries with the graph, which keeps the whole table.
+# We compare blocks of `rows` queries and all keys with the graph, which keeps the whole table.
 
 
 # %%
@@ -434,7 +434,7 @@ others.say()
 # %% [markdown]
 # One block of all 1024 rows *is* the whole table, and needs more memory than the graph. (FlashAttention also cuts each row, so a block fits into a GPU's fast memory.)
 #
-# **Answer.** The table, block by block: with blocks of 64 rows, the peak is less than a quarter of the graph's, for seven matrix products instead of six.
+# **Answer.** It recomputes the table, block by block: with blocks of 64 rows, the peak is less than a quarter of the graph's, for seven matrix products instead of six ($QK^\top$ twice).
 #
 # ## How does a graph train on several ranks?
 #
@@ -442,7 +442,7 @@ others.say()
 #
 # ### Exercise 5: the rule of a pass
 #
-# *Difficulty ●●○, 8 minutes.* `rebuild(outputs, rule)` goes through a graph's applications in topological order and calls `rule(node, operands)` for each. `operands` are the variables that stand for `node.inputs` in the new graph. The rule returns the variable that all later readers of `node.output` get instead, or `None` to keep the operator. Write the rule that averages: if `node.output` is one of `gradients` (a list), apply `node.operator` to `operands`, and return `average(...)` of the result. `average` takes a variable and returns one.
+# *Difficulty ●○○, 8 minutes.* `rebuild(outputs, rule)` goes through a graph's applications in topological order and calls `rule(node, operands)` for each. `operands` are the variables that stand for `node.inputs` in the new graph. The rule returns the variable that all later readers of `node.output` get instead, or `None` to keep the operator. Write the rule that averages: if `node.output` is one of `gradients` (a list), apply `node.operator` to `operands`, and return `average(...)` of the result. `average` takes a variable and returns one.
 #
 # <details><summary>Hint</summary>
 #
@@ -465,7 +465,7 @@ def my_rule(node, operands, gradients, average):
 check_more.averaging_rule(my_rule)
 
 # %% [markdown]
-# We train with your rule. (Until it passes the check, the library's pass does the same.)
+# We make a pass of your rule (until it is right, we use the library's), train four steps on two ranks, record the last step, and compare with one process.
 #
 # > **Predict.** The backward pass of three layers computes the last layer's gradient first. How many of the three allreduces are queued while the rank still has a gradient to compute?
 
@@ -550,7 +550,7 @@ equal = all(
 print("weights of both ranks equal to one process, bit for bit:", equal)
 
 # %% [markdown]
-# A triangle marks a gradient that is ready; its allreduce, of the same number, is then queued. Allreduces run one after another. While one is hatched, the other rank has not begun it. Which allreduces overlap with computation? In the table, *alone* is the same allreduce while nobody computes (best of seven).
+# A triangle marks a gradient that is ready; its allreduce, of the same number, is then queued, and begins when its thread runs. Allreduces run one after another. While one is hatched, the other rank has not begun it. Which allreduces overlap with computation? In the table, *alone* is the same allreduce while nobody computes (best of seven).
 
 # %%
 recorded = [events for _, events, _ in ranks]
@@ -569,7 +569,7 @@ for rank, (_, events, alone) in enumerate(ranks):
 early.answer(sum(start < last for start in queued))
 
 # %% [markdown]
-# Allreduces 1 and 2 are queued early, and may overlap. Allreduce 3 never overlaps: no gradient is left to compute. Compare allreduce 1 (41 kB) with itself alone: what it lasts longer, less the hatched wait, is the price of running beside computation. (Two threads compute and two run allreduces; how many cores have you?) If it lasts until the last gradient is ready, allreduce 2 cannot overlap. (We did not measure whether overlap saves time here.)
+# Allreduces 1 and 2 are queued early, so they may overlap; on our machine allreduce 1 did. Allreduce 3 never overlaps: no gradient is left to compute. Allreduce 1 (41 kB) lasts longer than alone: beyond its hatched wait, this is the price of running beside computation. (Two threads compute and two run allreduces; how many cores have you?) If it lasts until the last gradient is ready, allreduce 2 cannot overlap. (We did not measure whether overlap saves time here.)
 #
 # **Answer.** A pass adds operators that queue each gradient's allreduce and wait for it. On two ranks the weights equal one process's, bit for bit.
 #
