@@ -18,7 +18,9 @@ def test_eager_ends_where_send_begins_to_wait():
 def test_who_gives_to_a_collective_and_who_gets():
     got = [{"scatter": 0, "gather": [1, 2], **REST}, {"scatter": 10, "gather": None, **REST}]
     first, second = messages.collectives([1, 2], got, listed=[0, 10]).axes[:2]
-    assert [text.get_text() for text in first.texts if text.get_text()] == ["[0, 10]", "0", "10"]
+    assert [text.get_text() for text in first.texts if text.get_text()] == [
+        "rank 0", "[0, 10]", "0", "rank 1", "10",
+    ]  # fmt: skip
     assert [text.get_text() for text in second.texts if text.get_text()] == ["1", "[1, 2]", "2"]
 
 
