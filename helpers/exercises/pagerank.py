@@ -48,12 +48,23 @@ def keep_the_rank(answer):
 
 
 @exercise
-def count_bytes(dense, csr):
-    """Bytes of the matrix in both forms for N nodes and E edges, fp32 values, int32 indices."""
+def count_bytes(dense, csr, least):
+    """Bytes of the matrix in both forms for N nodes and E edges, fp32 values, int32 indices.
+
+    least(matrix, N, bandwidth) -> seconds to move the matrix and two vectors of N fp32 values.
+    """
+    import numpy as np
+
     for n, e in ((10_000, 100_000), (64_000, 1_000_000), (320, 7)):
         what = f"N={n}, E={e}"
         equal(call(dense, n, e), 4 * n * n, f"dense, {what}")
         equal(call(csr, n, e), 8 * e + 4 * (n + 1), f"CSR, {what}")
+    for matrix, n, bandwidth in ((40_000, 100, 1e9), (840_004, 10_000, 2.5e10)):
+        what = f"least, a matrix of {matrix} bytes, N={n}, {bandwidth:g} bytes/s"
+        got = call(least, matrix, n, bandwidth)
+        if isinstance(got, (int, float)) and np.isclose(got, matrix / bandwidth, atol=0):
+            wrong(f"{what}: {got:g} s is the time of the matrix alone")
+        close(got, (matrix + 8 * n) / bandwidth, f"{what}, the seconds", atol=0)
 
 
 @exercise

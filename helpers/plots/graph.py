@@ -155,12 +155,14 @@ def overlap(ranks: Sequence[Sequence[tuple[str, str, float, float]]]) -> Axes:
                      (spans if lane == "network" else _joined(spans))]  # fmt: skip
             low = top + (lane == "network") - 0.4
             ax.broken_barh(spans, (low, 0.8), facecolor=colour, hatch=hatch, edgecolor="white",
-                           linewidth=0.5)  # fmt: skip
+                           linewidth=1.5 if lane == "network" else 0.5)  # fmt: skip
             if lane == "network":
                 ax.broken_barh(
                     [(start, max(0, min(both - start, length)))
                      for (start, length), both in zip(spans, met, strict=True)],
-                    (low, 0.8), facecolor="white", hatch="\\\\", edgecolor=colour, linewidth=1,
+                    (low, 0.8), facecolor="white", hatch="\\\\", edgecolor=colour,
+                    linewidth=[float(both > start) for (start, _), both in
+                               zip(spans, met, strict=True)],
                 )  # fmt: skip
                 for number, ((start, length), both) in enumerate(zip(spans, met, strict=True), 1):
                     middle = (min(max(start, both), start + length) + start + length) / 2

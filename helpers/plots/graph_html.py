@@ -13,7 +13,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from helpers.plots.layers import layered
-from helpers.plots.style import PALETTE
+from helpers.plots.style import BLUE, EIGHT, GREEN, ORANGE, PURPLE, SKY
 from helpers.plots.timeline import size
 from helpers.plots.web.page import embed
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 BOX, OVAL = 36.0, 24.0  # heights of a variable and of an operator, px
 HALF = (BOX + OVAL) / 2  # the rest of a layer has the edges to the next
 LETTER = 7.4  # width of a character at 13 px, px
-COLOURS = 6
+BUFFERS = (BLUE, ORANGE, GREEN, PURPLE, SKY, EIGHT[7])  # vermilion is this step's operator
 MOST = 120  # operators: beyond, nobody sees a thing
 
 
@@ -89,9 +89,9 @@ def described(
             variables[each]["read"].append(i)
         if step.how == "new":
             first[k], used[k] = k, variables[k]["bytes"]
-            taken = Counter(dict.fromkeys(range(COLOURS), 0))
+            taken = Counter(dict.fromkeys(range(len(BUFFERS)), 0))
             taken.update(colours[owner] for owner in used if owner in colours)
-            colours[k] = min(taken, key=lambda c: (taken[c], (c - k) % COLOURS))
+            colours[k] = min(taken, key=lambda c: (taken[c], (c - k) % len(BUFFERS)))
         else:
             first[k] = first[operands[0] if step.over is None else number[step.over]]
         buffers = [[owner, each] for owner, each in used.items()]
@@ -112,7 +112,7 @@ def described(
         "steps": steps,
         "live": list(plan.live),
         "peak": plan.peak,
-        "palette": PALETTE[:COLOURS],
+        "palette": BUFFERS,
     }
 
 

@@ -11,7 +11,7 @@ Line = tuple[float, float, float, float]  # from x, y to x, y
 GAP = 12  # between a point and its name
 
 # What is wrong with a place, in units of distance.
-COVERS, NEAR, CROSSES, LEFT, ABOVE = 1000, 90, 30, 8, 14
+COVERS, NEAR, PAST, CROSSES, LEFT, ABOVE = 1000, 90, 40, 30, 8, 14
 
 
 def beside(
@@ -20,14 +20,20 @@ def beside(
     height: float,
     lines: Sequence[Line] = (),
     within: Box | None = None,
+    crosses: float = CROSSES,
 ) -> list[tuple[float, float]]:
-    """Return the left end and the middle of each point's name, y downwards."""
+    """Return the left end and the middle of each point's name, y downwards.
+
+    ``crosses`` is how much farther a name goes so that it crosses one line fewer.
+    """
     near = GAP - 2
     marks = [(x - near, y - near, x + near, y + near) for x, y in points]
     taken: list[Box] = []
     found = []
     for i, ((x, y), width) in enumerate(zip(points, widths, strict=True)):
         others = [point for k, point in enumerate(points) if k != i]
+        apart = [(u, v) for u, v in others if math.hypot(u - x, v - y) > GAP]
+        over = [v - y for u, v in others if (u, v) not in apart]  # whose marks overlap this one
         options = []
         for k, way in itertools.product(range(6), (-1, 1)):
             far = 0.7 * k * height
@@ -41,8 +47,9 @@ def beside(
             box = (left, middle - height / 2, left + width, middle + height / 2)
             cost += COVERS * sum(_overlap(box, other) for other in [*marks, *taken])
             own = _distance(box, (x, y))
-            cost += NEAR * any(_distance(box, other) < own for other in others)
-            cost += CROSSES * sum(_crosses(line, box) for line in lines)
+            cost += NEAR * any(_distance(box, other) < own for other in apart)
+            cost += PAST * any((middle - y) * down > 0 for down in over)
+            cost += crosses * sum(_crosses(line, box) for line in lines)
             if within and not (
                 within[0] <= box[0] and within[1] <= box[1]
                 and box[2] <= within[2] and box[3] <= within[3]

@@ -48,8 +48,17 @@ ASIDE = 0.16  # of a link from the straight line, if another one comes back
 SHAKE = 8  # by which circles with their names are shaken apart: standard deviation
 
 
-def convergence(residuals: Mapping[str, Sequence[float]], damping: float, given: int) -> Axes:
-    """Draw how much each iteration changes (L1), the bound 2·dᵏ, and how many are ``given``."""
+def convergence(
+    residuals: Mapping[str, Sequence[float]],
+    damping: float,
+    given: int,
+    tolerance: float | None = None,
+) -> Axes:
+    """Draw how much each iteration changes (L1), the bound 2·dᵏ, and how many are ``given``.
+
+    A dotted line stands at the ``tolerance``, a power of ten, with a circle where the bound
+    reaches it.
+    """
     ax = ensure_axes()
     ax.figure.set_label("How much each iteration still changes the ranks, and the bound")
     longest = max(map(len, residuals.values()))
@@ -63,7 +72,13 @@ def convergence(residuals: Mapping[str, Sequence[float]], damping: float, given:
         ax.plot(range(1, len(values) + 1), values, linewidth=2.5, label=name, **look)
         ends = len(values), values[-1]
         shade = legible(colour(i))
-        note(ax, f"{name}: {ends[0]}", ends, (10, 0), va="center", color=shade)
+        note(ax, f"{name}: {ends[0]}", ends, (4, -9), va="top", ha="left", color=shade)
+    if tolerance:
+        ax.axhline(tolerance, color=GREY, linestyle=":", linewidth=2, marker="", zorder=1)
+        power = f"$10^{{{np.log10(tolerance):.0f}}}$"
+        note(ax, f"tolerance {power}", (given, tolerance), (-8, 4), va="bottom", ha="right")
+        late = np.flatnonzero(bound <= tolerance)[:1]
+        ax.plot(steps[late], bound[late], "o", markersize=10, mfc="white", mec=BLACK, zorder=3)
     said = f"K = {given}, as in the source"
     ax.axvline(given, color=VERMILION, linewidth=1.5, label=said)
     note(ax, said, (given, 0.9), (-8, 0), va="center", ha="right", color=VERMILION,

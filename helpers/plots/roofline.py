@@ -75,7 +75,7 @@ def latency(
     ax.set(xlabel="working set", ylabel="time of a load, ns", yscale="log")
     ax.set_xscale("log", base=2)
     powers = range(round(math.log2(max(sizes[-1] / 1024, 2))) + 1)
-    ticks = [f"{2**k} KiB" if k < 14 else f"{2 ** (k - 10)} MiB" for k in powers[::2]]
+    ticks = [f"{2**k} KiB" if k < 10 else f"{2 ** (k - 10)} MiB" for k in powers[::2]]
     ax.set_xticks([2**k for k in powers[::2]], ticks)
     ax.set_xticks([2**k for k in powers[1::2]], [""] * len(powers[1::2]), minor=True)
     ax.set_xlim(0.8 * sizes[0] / 1024, 1.25 * sizes[-1] / 1024)

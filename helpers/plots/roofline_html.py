@@ -9,6 +9,16 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from helpers.plots.labels import beside, together
+from helpers.plots.roofline_words import (
+    flops,
+    legend,
+    named,
+    own_roof,
+    share_of,
+    threads_of,
+    tip_of,
+    told,
+)
 from helpers.plots.style import BLUE, GREY, VERMILION
 from helpers.plots.web.page import embed
 from helpers.roofline import ABOVE
@@ -67,8 +77,8 @@ def _spread(places: Sequence[float], gap: float) -> list[float]:
     return moved
 
 
-WIDTH, PLOT, LEFT, BOTTOM, RIGHT = 900, 330, 64, 54, 150  # right of the plot: the peaks' names
-FONT, LETTER = 15, 8.6  # of a name: height and width a letter
+WIDTH, PLOT, LEFT, BOTTOM, RIGHT = 900, 400, 64, 54, 150  # right of the plot: the peaks' names
+FONT, LETTER = 16, 9.1  # of a name: height and width a letter
 INK = ("#222222", "#555555", "#767676")  # of the bandwidths: the colour belongs to the kernels
 DASHES = ("", "9 4", "3 3", "12 3 3 3")
 
@@ -84,7 +94,7 @@ class _Frame:
         self.across = (WIDTH - LEFT - RIGHT) / (self.x1 - self.x0)  # of a decade
         self.up = PLOT / (self.y1 - self.y0)
         self.steep = math.atan2(self.up, self.across)  # of a roof's line
-        longest = max(len(_named(*one)) for one in bandwidths.items())
+        longest = max(len(named(*one)) for one in bandwidths.items())
         self.above = 16 + LETTER * longest * math.sin(self.steep)  # the roofs' names
         self.height = self.above + PLOT + BOTTOM
         self.lines: list[tuple] = []  # that are drawn: names keep off them
@@ -98,9 +108,11 @@ class _Frame:
 
 def _page(peaks, bandwidths, data, low: float, high: float) -> HTML:
     at = _Frame(peaks, bandwidths, data, low, high)
-    dashed = {_threads(name): "" if rate == at.top else "9 4" for name, rate in peaks.items()}
-    like = {name: dashed.get(_threads(name)) for name in bandwidths}  # the peak of as many threads
-    parts = [*_axes(at), *_peaks(at, peaks, dashed), *_roofs(at, peaks, bandwidths, like)]
+    dashed = {threads_of(name): "" if rate == at.top else "9 4" for name, rate in peaks.items()}
+    like = {
+        name: dashed.get(threads_of(name)) for name in bandwidths
+    }  # the peak of as many threads
+    parts = [*_axes(at), *_peaks(at, peaks, dashed), *_roofs(at, peaks, bandwidths, like, data)]
     parts += _kernels(at, data)
     scale = {key: getattr(at, key) for key in ("x0", "x1", "y0", "y1", "top")} | {
         "memory": bandwidths.get("memory", min(bandwidths.values())),
@@ -108,10 +120,10 @@ def _page(peaks, bandwidths, data, low: float, high: float) -> HTML:
     }
     still = (
         f'<svg viewBox="0 0 {WIDTH} {at.height:.0f}" role="group" '
-        f'aria-label="{html.escape(_told(peaks, bandwidths, data))}" '
+        f'aria-label="{html.escape(told(peaks, bandwidths, data))}" '
         f'font-family="sans-serif" font-size="{FONT}">{"".join(parts)}</svg>'
     )
-    return embed("roofline", scale, still=still + _legend(at, peaks, data, like))
+    return embed("roofline", scale, still=still + legend(at.top, peaks, data, like))
 
 
 def _axes(at: _Frame) -> list[str]:
@@ -132,26 +144,27 @@ def _axes(at: _Frame) -> list[str]:
 def _peaks(at: _Frame, peaks, dashed) -> list[str]:
     """The level lines with their names."""
     parts = []
-    said = [_two_lines(name, _flops(rate)) for name, rate in peaks.items()]
+    said = [_two_lines(name, flops(rate)) for name, rate in peaks.items()]
     heights = _spread([-at.y(rate) for rate in peaks.values()], 18 * max(map(len, said)) + 4)
     for (name, rate), text, middle in zip(peaks.items(), said, heights, strict=True):
         at.lines.append((LEFT, at.y(rate), WIDTH - RIGHT, at.y(rate)))
-        parts.append(_line(*at.lines[-1], GREY, 2, dashed[_threads(name)]))
+        parts.append(_line(*at.lines[-1], GREY, 2, dashed[threads_of(name)]))
         for k, line in enumerate(text):
             down = 5 + 18 * (k - (len(text) - 1) / 2)
             parts.append(_text(WIDTH - RIGHT + 8, down - middle, line, "start", "#222"))
     return parts
 
 
-def _roofs(at: _Frame, peaks, bandwidths, like) -> list[str]:
+def _roofs(at: _Frame, peaks, bandwidths, like, data) -> list[str]:
     """The rising lines, each up to its ridge, with their names."""
     parts = []
-    starts = [at.x(at.top / rate) for rate in bandwidths.values()]
-    starts = _spread(starts, 19 / math.sin(at.steep))  # of the names
+    own = {name: _own_peak(at, peaks, name) for name in bandwidths}
+    high = [name for name in bandwidths if own[name] == at.top]  # their names stand on the line
+    starts = [at.x(at.top / bandwidths[name]) for name in high]
+    starts = dict(zip(high, _spread(starts, 19 / math.sin(at.steep)), strict=True))
     others = itertools.cycle(DASHES[2:] if any(d is not None for d in like.values()) else DASHES)
     for k, (name, rate) in enumerate(bandwidths.items()):
-        own = [one for known, one in peaks.items() if _threads(known) == _threads(name)]
-        peak = max(own, default=at.top)
+        peak = own[name]
         begin, ridge, ink = max(at.low, at.floor / rate), at.x(peak / rate), INK[k % 3]
         at.lines.append((at.x(begin), at.y(rate * begin), ridge, at.y(peak)))
         parts.append(
@@ -160,15 +173,47 @@ def _roofs(at: _Frame, peaks, bandwidths, like) -> list[str]:
         tip = f"{name}: {rate / 1e9:.1f} GB/s, ridge at {peak / rate:.3g} flop/byte"
         parts.append(_dot(ridge, at.y(peak), 4, ink, tip))
         # The name goes on where its line ends: above the highest peak there are no kernels.
-        place = starts[k] + 8, at.y(at.top) - 7
+        place, anchor = (starts.get(name, 0) + 8, at.y(at.top) - 7), "start"
+        if peak < at.top:
+            place, anchor = _under(at, LETTER * len(named(name, rate)), data), "end"
         turned = f'transform="rotate({-math.degrees(at.steep):.1f} {place[0]:.1f} {place[1]:.1f})"'
-        parts.append(_text(*place, _named(name, rate), "start", ink, extra=turned))
+        parts.append(_text(*place, named(name, rate), anchor, ink, extra=turned))
     return parts
+
+
+def _own_peak(at: _Frame, peaks: Mapping[str, float], name: str) -> float:
+    """Return the peak at which a roof ends: that of as many threads, else the highest."""
+    own = [rate for known, rate in peaks.items() if threads_of(known) == threads_of(name)]
+    return max(own, default=at.top)
+
+
+def _under(at: _Frame, width: float, data) -> tuple[float, float]:
+    """Return where a name ends that stands under the last line, by its ridge and off kernels."""
+    left, low, right, high = at.lines[-1]
+    way = math.cos(at.steep), -math.sin(at.steep)  # up along the line
+    circles = [(at.x(d["i"]), at.y(d["p"])) for d in data]
+    ends = [
+        (right - back * way[0] - 19 * way[1], high - back * way[1] + 19 * way[0])
+        for back in range(8, max(9, int(math.hypot(right - left, low - high) - width)), 6)
+    ]
+
+    def free(end: tuple[float, float]) -> bool:
+        off = [(x - end[0], y - end[1]) for x, y in circles]
+        return not any(
+            -width - 12 < dx * way[0] + dy * way[1] < 12 and -24 < dy * way[0] - dx * way[1] < 16
+            for dx, dy in off
+        )
+
+    x, y = next(filter(free, ends), ends[0])
+    middle = x + 5 * way[1], y - 5 * way[0]  # between the letters' feet and heads
+    start = middle[0] - width * way[0], middle[1] - width * way[1]
+    at.lines.append((*start, *middle))  # the kernels' names keep off it
+    return x, y
 
 
 def _kernels(at: _Frame, data) -> list[str]:
     """The circles over their names, which no line crosses where there is room."""
-    parts = []
+    parts, over = [], []
     places = [(at.x(d["i"]), at.y(d["p"])) for d in data]
     names = together(places, [d["name"] for d in data])
     found = beside(
@@ -177,13 +222,19 @@ def _kernels(at: _Frame, data) -> list[str]:
         FONT + 3,
         at.lines,
         (LEFT, at.above, WIDTH - RIGHT, at.above + PLOT),
+        crosses=130,  # a line leads to a name that goes far
     )
     for ((cx, cy), name), (left, middle) in zip(names, found, strict=True):
         end = min(max(cx, left - 2), left + LETTER * len(name))
-        if math.hypot(end - cx, middle - cy) > 20:  # a line leads to a name that had to move
+        past = any(  # a circle that this one overlaps, on the name's side
+            math.hypot(u - cx, v - cy) < 14 and (v - cy) * (middle - cy) > 0 for (u, v), _ in names
+        )
+        if past or math.hypot(end - cx, middle - cy) > 20:  # a line leads to a name that moved
             into = left < end < left + LETTER * len(name)  # from above or below
             stop = middle + into * math.copysign(FONT / 2 + 2, cy - middle)
-            parts.append(_line(cx, cy, end, stop, "#777", 1))
+            looks = (("#fff", 3), ("#222", 1.2)) if past else (("#777", 1),)
+            to = over if past else parts  # over the circles: it shows from which one it comes
+            to += [_line(cx, cy, end, stop, *look) for look in looks]
         # Letters take less than LETTER: a name at the left ends beside its circle.
         ends = left + LETTER * len(name) - 3
         place = (ends, "end") if ends < cx else (left, "start")
@@ -192,90 +243,15 @@ def _kernels(at: _Frame, data) -> list[str]:
         hollow = d["top"] < at.top  # held against a dashed roof
         fill, ring, wide = ("#fff", BLUE, 2) if hollow else (BLUE, "#fff", 1.5)
         parts.append(_dot(*place, 7, fill, tip_of(d), f' stroke="{ring}" stroke-width="{wide}"'))
-        if _share(d) > ABOVE:
+        if share_of(d) > ABOVE:
             parts.append(_square(*place, 10))
-    return parts
-
-
-def _legend(at: _Frame, peaks, data, like) -> str:
-    """What circles, lines and frames mean."""
-    said = [*_by_threads(at, peaks, data, like), *_faults(data)]
-    return f"<small>{' '.join(said)}</small>" if said else ""
-
-
-def _faults(data) -> list[str]:
-    """What is said of kernels above their roof."""
-    above = [d for d in data if _share(d) > ABOVE]
-    if not above:
-        return []
-    names = html.escape(", ".join(d["name"] for d in above))
-    twice = ", also when both were measured again" if all(d["twice"] for d in above) else ""
-    return [
-        f"<b>In a frame: above its roof{twice} ({names}).</b> This is a fault of measuring, not a "
-        "fast kernel: the roof came out too low, or a cache delivered bytes that we count as "
-        "memory's."
-    ]
-
-
-def _by_threads(at: _Frame, peaks, data, like) -> list[str]:
-    """What circles and lines mean, where they differ by threads."""
-    hollow = [d["threads"] for d in data if d["top"] < at.top]
-    full = _threads(next(name for name, rate in peaks.items() if rate == at.top))
-    if not hollow:
-        alone = data and all(d["threads"] == full for d in data)
-        return [f"All circles: {full}{', as the solid lines' * (len(peaks) > 1)}."] * bool(alone)
-    said = [f"Filled circle: {full}, as the solid lines."] if len(hollow) < len(data) else []
-    said.append(f"Hollow circle: {', '.join(set(hollow))}, as the dashed lines.")
-    if any(dash is None for dash in like.values()):
-        said.append("Dotted and dash-dotted lines: caches.")
-    return said
-
-
-def _threads(name: str) -> str:
-    """Return "2 threads" of a ceiling's name that ends in ", 2 threads", else the name."""
-    return name.rpartition(", ")[2]
+    return parts + over
 
 
 def _two_lines(name: str, rate: str) -> list[str]:
     """What is written beside a peak: in one line if it is short."""
     one = f"{name}: {rate}"
-    return [one] if LETTER * len(one) < RIGHT else [name, rate]
-
-
-def _told(peaks: Mapping[str, float], bandwidths: Mapping[str, float], data) -> str:
-    """The picture in words, for those who do not see it: its ceilings, and where each kernel is."""
-    ceilings = [f"{name} {_flops(rate)}" for name, rate in peaks.items()]
-    ceilings += [f"{name} {rate / 1e9:.0f} GB/s" for name, rate in bandwidths.items()]
-    kernels = [f"{d['name']} {d['p'] / 1e9:.3g} Gflop/s at {d['i']:.3g} flop/byte" for d in data]
-    return f"roofline. Ceilings: {', '.join(ceilings)}. Kernels: {', '.join(kernels) or 'none'}"
-
-
-def own_roof(ceilings: Mapping[str, float], threads: int) -> float:
-    """Return the ceiling that a kernel of so many threads is held against.
-
-    It is the one whose name ends in ``", 2 threads"`` for as many, else that of ``"memory"``, or
-    the highest peak.
-    """
-    words = f", {threads} thread" + "s" * (threads > 1)
-    own = [rate for name, rate in ceilings.items() if name.endswith(words)]
-    memory = [rate for name, rate in ceilings.items() if name.startswith("memory")]
-    return min(own) if own else max(memory or ceilings.values())
-
-
-def tip_of(d: Mapping) -> str:
-    """Return what shows under the pointer: intensity, performance, share of its own roof."""
-    share = _share(d)
-    above = ", above it: a cache served the data, or the roof was measured too low"
-    return (
-        f"{d['name']}: {d['i']:.3g} flop/byte, {d['p'] / 1e9:.3g} Gflop/s, "
-        f"{d['b'] / d['s'] / 1e9:.3g} GB/s, {100 * share:.0f} % of its roof"
-        f"{above if share > ABOVE else ''}"
-    )
-
-
-def _share(d: Mapping) -> float:
-    """Return the part of its own roof that a kernel reached."""
-    return d["p"] / min(d["top"], d["memory"] * d["i"])
+    return [one] if FONT / 2 * len(one) < RIGHT - 8 else [name, rate]
 
 
 def _line(x1, y1, x2, y2, stroke, width, dash="") -> str:
@@ -306,16 +282,6 @@ def _square(x, y, half) -> str:
         f'<rect x="{x - half:.1f}" y="{y - half:.1f}" width="{2 * half}" height="{2 * half}" '
         f'fill="none" stroke="{VERMILION}" stroke-width="2" pointer-events="none"/>'
     )
-
-
-def _named(name: str, rate: float) -> str:
-    """Return what is written along a roof: its name, and its bandwidth with the unit."""
-    return f"{name}: " + (f"{rate / 1e12:.1f} TB/s" if rate >= 1e12 else f"{rate / 1e9:.0f} GB/s")
-
-
-def _flops(rate: float) -> str:
-    """Return a peak with its unit."""
-    return f"{rate / 1e12:.0f} Tflop/s" if rate >= 1e13 else f"{rate / 1e9:.0f} Gflop/s"
 
 
 def _ticks(low: float, high: float) -> list[float]:

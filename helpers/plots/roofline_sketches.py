@@ -142,7 +142,7 @@ def waiting(additions: int, cycles: int) -> Sequence[Axes]:
     """
     axes = panels(2, figsize=(10, 3.4), sharex=True, sharey=True)
     axes[0].figure.set_label(
-        "Additions into one sum wait for one another; additions into many sums overlap"
+        "Additions into one sum wait for one another, and additions into many sums overlap"
     )
     for ax, apart, name in zip(axes, (cycles, 1), ("one sum", f"{additions} sums"), strict=True):
         ends = (additions - 1) * apart + cycles

@@ -247,9 +247,12 @@ print(autodiff.listing([x], [y, gx]))
 added = [node for node in autodiff.topological([gx]) if node.output not in forward]
 read = forward.intersection(v for node in added for v in node.inputs)
 guess.answer("results that the gradient reads", {str(v.maker.operator) for v in read})
+results = [node.output for node in autodiff.topological([y, gx])]
+names = dict(zip(results, "abc1defghi", strict=True)) | {y: "c = y", gx: "i = ∂y/∂x"}
+graph(autodiff.plan([x], [y, gx]), names, first=len(results), loss=y)
 
 # %% [markdown]
-# Each line from `a` to `i` is one operator: the type of its result, its name, and what it reads; `full(1.0)` makes a tensor of ones. Lines `a` to `c` compute $y$. Lines `d` to `i` compute the gradient, $g_y\,(1-\tanh^2x)$: the `1` that `d` reads is $g_y$. The gradient reads one result of the forward pass: the rule of tanh needs the *result* of tanh (`a`), while a sum and a reshape need only shapes.
+# Each line from `a` to `i` is one operator: the type of its result, its name, and what it reads; `full(1.0)` makes a tensor of ones. Lines `a` to `c` compute $y$. Lines `d` to `i` (yellow; `i` is the current step) compute the gradient, $g_y\,(1-\tanh^2x)$: the `1` that `d` reads is $g_y$. The gradient reads one result of the forward pass: the rule of tanh needs the *result* of tanh (`a`), while a sum and a reshape need only shapes.
 #
 # ### Exercise 3: extend the graph
 #

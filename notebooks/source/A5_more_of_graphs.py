@@ -8,7 +8,7 @@
 # - recompute attention's table block by block, and say what that saves;
 # - average gradients over ranks by rewriting a graph.
 #
-# **You need** [notebook 09](09_computation_graphs.ipynb). *Time:* 105 minutes (28, 15, 19, 25, 18 for the five sections), exercises included. Each section needs only the set-up. *Cores:* two. *GPU:* none.
+# **You need** [notebook 09](09_computation_graphs.ipynb). *Time:* 110 minutes (28, 15, 19, 25, 23 for the five sections), exercises included. Each section needs only the set-up. *Cores:* two. *GPU:* none.
 #
 # ## Set-up
 
@@ -30,7 +30,7 @@ from helpers.exercises import autodiff_runs as check_runs
 from helpers.exercises import more_of_graphs as check_more
 from helpers.plots import graph as draw
 from helpers.plots import style
-from helpers.plots.more_of_graphs import attention_block
+from helpers.plots.more_of_graphs import attention_block, scan_and_back
 from helpers.predictions import Prediction
 from helpers.timing import Others, measure
 
@@ -72,10 +72,10 @@ def peak(order, outputs):
 X = autodiff.variable("X", shape=(250, 250))
 s = autodiff.sum(autodiff.tanh(autodiff.sin(X)), axis=1, keepdims=True)
 y = autodiff.exp(X) @ s
-exp, sin, tanh, add, product = autodiff.topological([y])
+exp, sin, tanh, sums, product = autodiff.topological([y])
 ways = {
-    "the library's order": [exp, sin, tanh, add, product],
-    "exp later": [sin, tanh, add, exp, product],
+    "the library's order": [exp, sin, tanh, sums, product],
+    "exp later": [sin, tanh, sums, exp, product],
 }
 draw.orders({name: alive(order, [y]) for name, order in ways.items()})
 plt.show()
@@ -262,7 +262,14 @@ rnn = autodiff.function([xs, h0, U], [dU])
 print(f"gradient with respect to U: {len(rnn.order)} operators, whatever T is")
 
 # %% [markdown]
-# The gradient of a scan is another scan, from the last element to the first.
+# The gradient of a scan is another scan, from the last element to the first:
+
+# %%
+scan_and_back()
+plt.show()
+
+# %% [markdown]
+# Each step back (orange) reads the state that its forward step read, so the forward scan keeps its states.
 #
 # ### Exercise 3: one step backwards
 #

@@ -46,6 +46,16 @@ def test_a_graph_opens_at_the_step_that_was_asked_for(page, plan):
     assert label.startswith(f"memory: {plan.live[1]} of")
 
 
+def test_the_legend_names_what_the_picture_shows(page, plan):
+    page.set_content(graph(plan).data)
+    assert page.locator(".key span").all_inner_texts() == ["this step"]
+    x = autodiff.variable("x", shape=(4, 3))
+    y = autodiff.sum(autodiff.transpose(x) @ autodiff.tanh(x))
+    page.set_content(graph(autodiff.plan([x], autodiff.gradients(y, [x])), loss=y).data)
+    said = page.locator(".key span").all_inner_texts()
+    assert said == ["forward pass", "backward pass", "this step", "white: shares an input's bytes"]
+
+
 def test_boxes_and_ovals_answer_to_the_pointer_and_to_keys(page, plan):
     page.set_content(graph(plan).data)
     page.get_by_test_id("graph-node-0").hover()

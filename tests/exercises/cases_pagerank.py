@@ -33,6 +33,7 @@ def distinct(columns, first, last, of=np.unique):
 
 DENSE = lambda n, e: 4 * n * n  # noqa: E731
 CSR = lambda n, e: 8 * e + 4 * (n + 1)  # noqa: E731
+LEAST = lambda matrix, n, rate: (matrix + 8 * n) / rate  # noqa: E731
 
 
 def latest(damping, tolerance):
@@ -98,11 +99,20 @@ CASES = {
         ],
     ),
     "count_bytes": Case(
-        right=(DENSE, CSR),
+        right=(DENSE, CSR, LEAST),
+        also=[(DENSE, CSR, lambda m, n, rate: np.float32(m / rate) + 2 * 4 * n / rate)],
         wrong=[
-            (lambda n, e: 8 * n * n, CSR),
-            (DENSE, lambda n, e: CSR(n, e) - 4),  # N offsets, not N + 1
+            (lambda n, e: 8 * n * n, CSR, LEAST),
+            (DENSE, lambda n, e: CSR(n, e) - 4, LEAST),  # N offsets, not N + 1
+            (DENSE, CSR, lambda m, n, rate: (m + 4 * n) / rate),  # the new ranks do not move
+            (DENSE, CSR, lambda m, n, rate: (m + 16 * n) / rate),  # 8-byte ranks
+            (DENSE, CSR, lambda m, n, rate: (m + 2 * n) / rate),  # ranks, not their bytes
+            (DENSE, CSR, lambda m, n, rate: LEAST(m, n, rate * 1e9)),  # takes it for GB/s
+            (DENSE, CSR, lambda m, n, rate: 1e3 * LEAST(m, n, rate)),  # milliseconds
+            (DENSE, CSR, lambda m, n, rate: max(m, 8 * n) / rate),
+            (DENSE, CSR, lambda m, n, rate: (m + 8 * n) * rate),
         ],
+        told={"of the matrix alone": (DENSE, CSR, lambda m, n, rate: m / rate)},
     ),
     "boundary": Case(
         right=distinct,

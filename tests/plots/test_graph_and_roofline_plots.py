@@ -28,6 +28,13 @@ def test_time_against_bytes_is_in_megabytes_and_milliseconds():
     np.testing.assert_allclose(ax.lines[0].get_ydata() / ax.lines[0].get_xdata(), 1)
 
 
+def test_a_circle_shows_where_the_bound_of_convergence_reaches_the_tolerance():
+    changes = {"one": [1.0, 0.1]}
+    circle = graphs.convergence(changes, 0.5, 20, 1e-3).lines[-2]
+    assert (circle.get_marker(), *circle.get_xdata()) == ("o", 11)  # 2 · 0.5¹¹ = 0.98e-3
+    assert len(graphs.convergence(changes, 0.5, 5, 1e-3).lines[-2].get_xdata()) == 0
+
+
 def test_a_small_graph_says_what_each_link_carries_and_which_ranks_cross_the_cut():
     G = np.array([[0, 0, 1, 0], [1, 0, 0, 0], [1, 1, 0, 1], [0, 0, 1, 0]])
     whole, cut = (graphs.small_graph(G, [0.2, 0.1, 0.4, 0.3], cut=way) for way in (False, True))
@@ -98,6 +105,35 @@ def test_names_of_roofs_stand_apart_and_above_every_kernel():
     assert (names[:, 1] < peak).all()
     slope = np.radians(names[0, 2])
     assert (np.diff(sorted(names[:, 0])) * np.sin(slope) > 13).all()  # between lines of words
+
+
+def test_the_name_of_a_roof_below_the_highest_peak_ends_under_its_own_ridge():
+    peaks = {"fp32, 1 thread": 5e10, "fp32, 2 threads": 1e11}
+    bands = {"memory, 1 thread": 1e10, "memory, 2 threads": 2e10}
+    near = Point("near", 3e6, 1e6, 1e-4)  # just under the ridge: the name goes down the line
+    back = []
+    for points in ([], [near]):
+        page = roofs.interactive(peaks, bands, points).data
+        ridge = re.search(r'cx="([.\d]+)" cy="([.\d]+)" r="4"[^>]*><title>memory, 1', page)
+        name = re.search(r'<text x="([.\d]+)" y="([.\d]+)" text-anchor="end"[^>]*>mem', page)
+        slope = np.radians(float(re.search(r"rotate\(-(?!90 )([.\d]+)", page)[1]))
+        way, down = (np.cos(slope), -np.sin(slope)), (np.sin(slope), np.cos(slope))
+        off = np.subtract(np.float64(name.groups()), np.float64(ridge.groups()))
+        assert off @ down == pytest.approx(19, abs=0.3)
+        back.append(-(off @ way))
+    assert back[0] == pytest.approx(8, abs=0.3)
+    assert back[1] > 20
+
+
+def test_names_of_circles_that_overlap_keep_their_order_and_off_the_roofs():
+    points = [Point("upper", 2.5e6, 1e7, 4e-4), Point("lower", 2.5e6, 1e7, 4.7e-4)]
+    page = roofs.interactive({"peak": 1e11}, {"memory": 2.5e10}, points).data
+    circles, names = (
+        [float(re.search(pattern.format(name), page)[1]) for name in ("upper", "lower")]
+        for pattern in (r'cy="([.\d]+)" r="7"[^>]*><title>{}', r'y="([.\d]+)"[^>]*>{}</text>')
+    )
+    assert 6 < circles[1] - circles[0] < 14
+    assert names[1] - names[0] > 17
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from helpers.autodiff import checkpoint
 from helpers.plots.graph import orders, overlap, segments
 from helpers.plots.graph_html import described, graph
 from helpers.plots.layers import PITCH, layered
+from helpers.plots.style import VERMILION
 from tests.plots import values
 
 
@@ -77,6 +78,7 @@ def test_the_page_holds_types_names_and_a_picture_without_script():
     plan, h, _ = regression()
     html = graph(plan, {h: "h & co"}).data
     assert values(html)["peak"] == plan.peak
+    assert VERMILION not in values(html)["palette"]  # the operator that runs has it alone
     assert "float64 (5, 3)" in html
     assert "h &amp; co" in html
     assert html.count('class="operator"') == len(plan.steps)

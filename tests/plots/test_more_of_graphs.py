@@ -1,9 +1,9 @@
-"""Pictures of A5: who waits in an allreduce, and which rows meet in a block."""
+"""Pictures of A5: who waits in an allreduce, a loop and its gradient, rows that meet in a block."""
 
 import pytest
 
 from helpers.plots.graph import all_have_begun, overlap
-from helpers.plots.more_of_graphs import BLOCKS, KEYS, QUERIES, attention_block
+from helpers.plots.more_of_graphs import BLOCKS, KEYS, QUERIES, attention_block, scan_and_back
 from helpers.plots.style import BLUE, GREEN, ORANGE
 
 
@@ -39,3 +39,19 @@ def _rgb(colour):
     from matplotlib.colors import to_rgb
 
     return to_rgb(colour)
+
+
+def test_a_step_back_stands_below_its_step_and_reads_the_state_before_it():
+    ax = scan_and_back(4)
+    at = {text.get_text(): [] for text in ax.texts}
+    for text in ax.texts:
+        at[text.get_text()].append(text.get_position())
+    for t in range(1, 5):
+        (x, top), (below, low) = at[f"step {t}"]
+        ((state, middle),) = at[f"$h_{t - 1}$"]
+        assert x == below > state
+        assert top < middle < low
+    ends = {(note.xyann, note.xy) for note in ax.texts if getattr(note, "arrow_patch", None)}
+    back = sorted((a[0], b[0]) for a, b in ends if a[1] == b[1] == low)
+    assert len(back) == 5
+    assert all(start > end for start, end in back)  # from the last step to the first

@@ -5,7 +5,8 @@ import { player } from "./player.js";
 // much memory that is. What each step holds comes from the plan, in Python.
 export function start(root, data) {
   const { variables, steps, live, peak } = data;
-  const sides = root.querySelector(".sides"), sheet = root.querySelector(".sheet"), svg = sheet.querySelector("svg"), key = root.querySelector(".key");
+  const sides = root.querySelector(".sides"), sheet = root.querySelector(".sheet"), svg = sheet.querySelector("svg");
+  const key = root.querySelector(".key") || make("div", { class: "key" }, root, "operators:");
   const boxes = variables.map((_, k) => svg.querySelector(`[data-variable="${k}"]`));
   const ovals = steps.map((_, i) => svg.querySelector(`g[data-step="${i + 1}"]`));
   const edges = [...svg.querySelectorAll("path[data-step]")];
@@ -22,7 +23,9 @@ export function start(root, data) {
 
   const control = player(root, { steps: steps.length, draw: paint, label: told, seconds: 0.9, id: "graph", name: "steps of the graph" });
   const said = make("div", { class: "said", "data-testid": "graph-said", "aria-live": "polite" }, root, "Point at a box (a variable) or an oval (an operator), or Tab to one and press an arrow key. A click goes to its step.");
-  if (key) root.append(key);
+  make("span", { class: "now" }, key, "this step");
+  if (variables.some((v) => v.made && !variables[v.owner].made)) make("span", { class: "shares" }, key, "white: shares an input's bytes");
+  root.append(key);
   root.append(sides);
 
   for (const node of svg.querySelectorAll("g")) {
