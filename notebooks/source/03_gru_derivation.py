@@ -698,8 +698,7 @@ plt.show()
 def join(first, then):
     """Return (q, d) of one step that does both."""
     # BEGIN SOLUTION
-    (q1, d1), (q2, d2) = first, then
-    return q2 * q1, q2 * d1 + d2
+    return then[0] * first[0], then[0] * first[1] + then[1]
     # END SOLUTION
 
 

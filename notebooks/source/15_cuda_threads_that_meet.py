@@ -366,7 +366,8 @@ Code(histogram["direct_histogram"].listing, language="c++")
 #     // your part
 #     // BEGIN SOLUTION
 #     __syncthreads();
-#     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+#     int threads = gridDim.x * blockDim.x;
+#     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += threads)
 #         atomicAdd(&own[x[i]], 1u);
 #     __syncthreads();
 #     for (int b = threadIdx.x; b < 256; b += blockDim.x) atomicAdd(&bins[b], own[b]);
