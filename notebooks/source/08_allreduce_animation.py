@@ -321,7 +321,7 @@ for K, at_K in zip(array_sizes, zip(*ratios.values(), strict=True), strict=True)
 # %% [markdown]
 # Your order may differ. The model did name the fastest in a race that we recorded on two cores: few steps won for short arrays, few bytes for long ones. For 4 KB recursive doubling took 0.18 ms, the tree 0.21 and the ring 0.29. For 8 MB the ring took 7.4 ms, recursive doubling 13.8, and the tree 18.0. The chain, slowest by the model, took 13.7 ms. (AMD EPYC, 21 November 2026, suite *allreduce* in `data/bench`.)
 #
-# Trust the model's order only where two predictions are further apart than the printed factors. Within the grey band they are good for a model that ignores caches and the change from [eager](glossary.md#eager) to [rendezvous](glossary.md#rendezvous). Measured times are seldom below the predicted ones: the model leaves costs out. (We have not measured which.) Even the ring, whose steps gave α and β, can be off by two.
+# Trust the model's order only where two predictions are further apart than the printed factors. Within the grey band they are good for a model that ignores caches and the change from [eager](glossary.md#eager) to [rendezvous](glossary.md#rendezvous). In three runs on our machine, times lay between half and three times the predicted ones. (We have not measured why.) Even the ring, whose steps gave α and β, can be off by two.
 #
 # ### Exercise 3: where ring and tree cross
 #
