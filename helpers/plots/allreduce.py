@@ -1,12 +1,14 @@
-"""Notebook 08's pictures of an allreduce: its model, how far the model is off, and many ranks."""
+"""Pictures of 08 and A3: an allreduce's model, how far it is off, many ranks, a ring on hosts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from matplotlib.patches import FancyBboxPatch
+
 from helpers.plots.costs import fine, limit, look, shown, times_by_ranks, times_by_size
-from helpers.plots.style import GREY, ensure_axes, panels, plain_ticks
+from helpers.plots.style import GREY, VERMILION, arrow, ensure_axes, panels, plain_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -99,3 +101,33 @@ def where_faster(sizes: Sequence[int], one: Sequence[float], other: Sequence[flo
 def written(K: float) -> str:
     """Write a number of bytes in KB or MB, of 2^10 and 2^20 bytes."""
     return f"{K / 2**10:.0f} KB" if K < 2**20 else f"{K / 2**20:.0f} MB"
+
+
+def ring_over_hosts(placements: Mapping[str, Sequence[int]]) -> Sequence[Axes]:
+    """Draw, for each placement, the hosts of a ring's ranks and the messages of one step.
+
+    A placement names the host of each rank. Messages that leave a host are coloured.
+    """
+    axes = panels(len(placements), figsize=(9.5, 3.2))
+    axes[0].figure.set_label("One step of a ring on two hosts: which messages leave their host")
+    for ax, (name, hosts) in zip(axes, placements.items(), strict=True):
+        at = [(2.0 * host, -hosts[:rank].count(host)) for rank, host in enumerate(hosts)]
+        for host in sorted(set(hosts)):
+            here = [y for rank, (_, y) in enumerate(at) if hosts[rank] == host]
+            box = {"facecolor": "#EEEEEE", "edgecolor": GREY, "boxstyle": "round,pad=0.1"}
+            size = 1.0, max(here) - min(here) + 0.7
+            ax.add_patch(FancyBboxPatch((2.0 * host - 0.5, min(here) - 0.35), *size, **box))
+            ax.text(2.0 * host, 0.6, f"host {host}", ha="center", va="bottom")
+        for rank, (x, y) in enumerate(at):
+            ax.text(x, y, f"rank {rank}", ha="center", va="center", zorder=4)
+            right = (rank + 1) % len(at)
+            leaves = hosts[rank] != hosts[right]
+            bent = {"shrinkA": 24, "shrinkB": 24, "connectionstyle": "arc3,rad=0.25"}
+            shade, wide = (VERMILION, 3) if leaves else (GREY, 2)
+            arrow(ax, at[rank], at[right], shade, "-|>", wide, **bent)
+        out = max(sum(a == h != b for a, b in zip(hosts, [*hosts[1:], hosts[0]], strict=True))
+                  for h in hosts)  # fmt: skip
+        ax.set_title(f"{name}: {out} out of each host", loc="center")
+        ax.set(xlim=(-0.8, 2.0 * max(hosts) + 0.8), ylim=(-1.6, 1.1))
+        ax.axis("off")
+    return axes

@@ -138,7 +138,8 @@ def times_by_ranks(
     What is ``predicted``, of names that are in ``seconds``, is dashed, beside markers.
     """
     ax = ensure_axes(ax)
-    _times(ax, ranks, seconds, predicted, ranks, beside=bool(predicted))
+    apart = 1.03 if predicted else 1
+    _times(ax, ranks, seconds, predicted, ranks, gap=apart, beside=bool(predicted))
     ax.set(xlabel="number of ranks, N", ylabel="time [s]", yscale="log")
     ax.set_xscale("log", base=2)
     few_decades(ax.yaxis)

@@ -74,7 +74,7 @@ def product_blocks(blocks: Mapping[str, tuple[int, int]], side: int, step: int) 
         "What a block reads for its outputs (blue): rows of A, columns of B; "
         "a step loads two tiles, and the next ones follow the arrows"
         if len(blocks) == 1
-        else "For equally many outputs (blue), a square block reads fewer numbers at each step"
+        else "For equally many outputs (blue), a square block loads fewer numbers for each k"
     )
     return axes
 

@@ -122,7 +122,9 @@ def crossing(points, cores: int, predicted: float | None = None):
             axes[0].plot(at, 1, "o", color=BLACK, zorder=4, **ring)
             place = {"ha": "left" if at < 8 else "right", "color": legible(shade)}
             place["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 1}
-            note(axes[0], f"measured B = {at:.0f}", (at, 1), (12 if at < 8 else -12, -22), **place)
+            note(
+                axes[0], f"ratio 1 at B = {at:.0f}", (at, 1), (12 if at < 8 else -12, -22), **place
+            )
     batches = sorted({point.batch for point in points})
     for ax in axes:
         ax.axhline(1.0, color=GREY, linewidth=1.6)

@@ -91,7 +91,8 @@ def stage_bytes(formula: Sequence[Mapping[str, float]]) -> Axes:
             ax.bar(stage, held[name], 0.6, bottom, color=colour, hatch=hatch, edgecolor="white",
                    label=label if stage == 0 else None)  # fmt: skip
             bottom += held[name]
-        ax.text(stage + 0.33, bottom, f"{bottom:.3g}", va="center", fontsize=13)
+        paper = {"facecolor": "white", "edgecolor": "none", "pad": 1}
+        ax.text(stage + 0.33, bottom, f"{bottom:.3g}", va="center", fontsize=13, bbox=paper)
     ax.set(xticks=range(len(formula)), yticks=range(0, 17, 4), ylabel="bytes for each parameter")
     ax.set_xticklabels([f"stage {stage}" for stage in range(len(formula))])
     ax.grid(visible=False, axis="x")

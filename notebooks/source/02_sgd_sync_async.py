@@ -77,7 +77,7 @@ style.use()
 guess = Predictions()
 
 # %% [markdown]
-# The next cell records two short trainings. Each bar is one gradient being computed; in the gaps, ranks wait. A gradient takes about 30 ms, on rank 3 (long bars) 120 ms. Above, all ranks wait for each other in every step. Below, ranks 1 to 3 are *workers*: they send each gradient to rank 0, the *server*, which answers at once. **Click *play*.** Which training computes more gradients in the same time? Whose gradients are most out of date when they arrive? (The last picture of lesson 3 answers.)
+# The next cell records two short trainings. Each bar is one gradient being computed; in the gaps, ranks wait. A gradient takes about 30 ms, on rank 3 (long bars) 120 ms. Above, all ranks wait for each other in every step. Below, ranks 1 to 3 are *workers*: they send each gradient to rank 0, the *server*, which answers at once. **Click *play*.** Which training computes more gradients in the same time? Whose gradients are most out of date when they arrive? (Lesson 3 answers.)
 
 # %%
 from helpers.plots.data_parallel import waiting
@@ -281,7 +281,7 @@ claims.evidence("02-one-larger-batch-double")
 # %% [markdown]
 # ### Exceptions
 #
-# The derivation needs a loss that is a sum over samples, with terms that are the same however the batch is cut. Not every network has one.
+# The derivation needs each sample's loss to be the same, however the batch is cut. In some networks it is not.
 #
 # > **Predict.** In how many of three networks does the mean gradient of four parts differ from the whole batch's by more than rounding: a plain one, one with BatchNorm, and one with dropout?
 
@@ -466,12 +466,12 @@ def predict_crossing(fixed, per_sample, synchronize, ranks):
 check.predict_crossing(predict_crossing)
 
 # %% [markdown]
-# In the left panel, a ring marks where a measured curve falls below 1. Your $B$ (dotted) comes from the fitted line, so it may differ. In the right panel, replicas pay where a solid line is above 1; near 1, noise decides. Open marks have more ranks than cores.
+# In the left panel, a ring marks where a measured curve falls below 1. Your $B$ (dotted) comes from the fitted line, so it may differ. In the right panel, replicas pay where a solid line is above 1; this judges your prediction. Open marks have more ranks than cores.
 
 # %%
 by_function = []
 for points, name, times in zip((lenet2, wide), ("LeNet", "the perceptron"), fits, strict=True):
-    ratios = [p.synchronize / p.alone for p in points]
+    ratios = [1 / p.measured for p in points]
     found = time_model.crossing_batch([p.batch for p in points], ratios, 2)
     if found is None:  # no crossing: they pay from the smallest batch on, or with none
         found = points[0].batch if ratios[0] < 1 else f"beyond {points[-1].batch}"
@@ -496,7 +496,7 @@ for n, runs in ((2, lenet2), (4, lenet4)):
     print(f"which alone limits the speed-up to {n} / {together:.2f} = {n / together:.1f}")
 
 # %% [markdown]
-# The formula assumes that a rank computes as fast beside others as alone. The printed factors show how far your cores are from that. Even with free messages, LeNet's speed-up would stay about at the printed limits.
+# The formula assumes that a rank computes as fast beside others as alone. The printed factors (medians of noisy points) show how far your cores are from that. Where ranks slow each other down, replicas pay only from a larger $B$ than the ring says.
 #
 # ### A core for each rank, and a link between them
 #
@@ -568,7 +568,7 @@ except StartError as error:
 # %% [markdown]
 # ### The same batch, more ranks
 #
-# So far $R$ replicas made a batch of $R \cdot B$ (*weak scaling*). In *strong scaling* the whole batch stays the same: of 64 samples, each replica gets $64/R$. $T_\text{comp}$ shrinks to $a + 64\,b/R$, but $a$ and $T_\text{sync}$ remain, so the speed-up stays below $R$. (The formula assumes a core for each rank.)
+# So far $R$ replicas made a batch of $R \cdot B$ (*weak scaling*). In *strong scaling* the whole batch stays the same: of 64 samples, each replica gets $64/R$. $T_\text{comp}$ shrinks to $a + 64\,b/R$, but $a$ and $T_\text{sync}$ remain, so the speed-up stays below $R$. (The formula assumes a core for each rank; with fewer cores, expect less than it says.)
 
 # %%
 others.say()
@@ -578,7 +578,7 @@ for p in (lenet2[3], lenet4[2]):
           f" by the formula {whole / (p.alone + p.synchronize):.2f} times")  # fmt: skip
 
 # %% [markdown]
-# > **Answer.** $R$ replicas pay if $T_\text{sync}/T_\text{comp} < R - 1$ and each rank has a core. From $a$, $b$ and $T_\text{sync}$ follows roughly from which batch size on they pay. *Evidence: the points above, and the record on three links.*
+# > **Answer.** $R$ replicas pay if $T_\text{sync}/T_\text{comp} < R - 1$ and each rank has a core; near $R - 1$, measure. $a$, $b$ and $T_\text{sync}$ give only the order of magnitude of the batch size from which they pay. *Evidence: the points above, and the record on three links.*
 
 # %% [markdown]
 # ## Lesson 3. What do you gain by not waiting, and what does it cost?
@@ -799,7 +799,7 @@ display(claims.evidence("02-stale-update"), claims.evidence("02-mean-staleness")
 #
 # ### Exercise 6: what a straggler costs
 #
-# *Difficulty ●●○, 8 minutes.* Each of `workers` workers needs `compute` seconds for a gradient and `rest` seconds for everything else (messages, waiting, the update). One worker is slow: it needs `k` times `compute`, and the same `rest`. Return two numbers, the gradients per second of all workers together: **synchronous**, where every step lasts until the slow worker has finished, and **asynchronous**, where each works at its own pace.
+# *Difficulty ●●○, 8 minutes.* Each of `workers` workers needs `compute` seconds for a gradient and `rest` seconds for everything else (messages, the update). One worker is slow: it needs `k` times `compute`, and the same `rest`. Return two numbers, the gradients per second of all workers together: **synchronous**, where every step lasts until the slow worker has finished, and **asynchronous**, where each works at its own pace.
 #
 # <details><summary>Hint</summary>
 #

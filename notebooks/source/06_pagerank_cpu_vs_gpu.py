@@ -159,7 +159,7 @@ for version in (v.MessagePassing, v.SparseInLoop, v.DenseInLoop, v.DenseFolded, 
     print("\n".join(line for line in code if line.strip() and "import torch" not in line))
 
 # %% [markdown]
-# We run the versions on the source's random graph: each of the $N(N-1)$ links exists with probability $10^{-3}$, and every node has a link out.
+# We run all but version 3, which we come to below, on the source's random graph: each of the $N(N-1)$ links exists with probability $10^{-3}$, and every node has a link out.
 #
 # > **Predict.** Which version is the fastest? How many times as long does the slowest take?
 
@@ -267,16 +267,16 @@ plt.show()
 
 # %%
 for row in rows:
-    size = sizes.get(row["version"])
-    bound = least(size, P.nodes, bandwidth) if size else row["bytes"] / bandwidth
+    matrix = sizes.get(row["version"])
+    bound = least(matrix, P.nodes, bandwidth) if matrix else row["bytes"] / bandwidth
     print(f"version {row['version']:2} {row['bytes'] / 1e6:7.2f} MB, at least {seconds(bound):>8}, "
           f"measured {seconds(row['seconds']):>8}, ratio {row['seconds'] / bound:.1f}"
-          f"{', by your least' if size else ''}")  # fmt: skip
+          f"{', by your least' if matrix else ''}")  # fmt: skip
 
 # %% [markdown] claims="06-same-bytes 06-csr 06-messages-dense"
-# **Bytes explain the slow dense versions** if version 2 reads at least about as fast as a sum, which does little but read. (If it reads faster, its ratio is 1 by definition.) Then better code would gain little. Version 4 gains because it moves less than a 400th of the bytes, but not 400 times where its own ratio is above 1. (Versions 0, 0s, 1 and 4 touch only 1 to 4 MB. If a cache holds them, their ratio can fall below 1.)
+# **Bytes explain the slow dense versions** if version 2 reads about as fast as a sum, or faster: better code would then gain little. (If it reads faster, its ratio is 1 by definition; notebook 07 measures bandwidth better.) Version 4 moves less than a 400th of the bytes. If its own ratio is above 1, it gains less than 400 times. (Versions 0, 0s, 1 and 4 touch only 1 to 4 MB. If a cache holds them, their ratio can fall below 1.)
 #
-# **Bytes do not explain versions 0 and 1.** Version 1 stands farthest above the line in our runs. COO moves 2.2 MB and version 0s 3.7 MB. Yet in the records, on one core, COO takes five to seven times as long. Is the COO format slow? We give the same links to SciPy, in COO with 32-bit indices:
+# **Bytes do not explain versions 0, 0s and 1.** We look at version 1, farthest above the line in our runs. COO moves 2.2 MB and version 0s 3.7 MB. Yet in the records, on one core, COO takes five to seven times as long. Is the COO format slow? We give the same links to SciPy, in COO with 32-bit indices:
 
 # %%
 same = graph.incoming.tocoo().astype(np.float32)
@@ -369,7 +369,7 @@ print("L1 distance from the right ranks:", f"{np.abs(leaked - result.scores).sum
       f"scaled to sum 1: {np.abs(leaked / leaked.sum() - result.scores).sum():.0e}")  # fmt: skip
 
 # %% [markdown]
-# Four tenths of the rank have leaked away. But scale what is left to sum 1, and you have the right ranks: leaking has multiplied all of them by one factor. (*Right* means that a dangling node gives its rank to all nodes equally. This rank reaches all nodes equally, like a restart, and more restarts scale all ranks by one factor.)
+# Four tenths of the rank have leaked away. But scale what is left to sum 1, and you have the right ranks: leaking has multiplied all of them by one factor. (*Right* means that a dangling node gives its rank to all nodes equally. This rank acts like more restarts, and all ranks are proportional to what restarts bring each node.)
 #
 # ### Exercise 2: keep the rank
 #
@@ -410,7 +410,7 @@ if check.keep_the_rank.passed(step):  # no link leaves node 3
 # %% [markdown]
 # ### How many iterations?
 #
-# The *change* of an iteration is the L1 distance of the new ranks from the old. A step multiplies differences by $d$ and passes them on along the links. Passing them on cannot increase their sum. So each change is at most $d$ times the one before. At the uniform start, restarts give each node back exactly the share $1-d$ of its rank. So only the share $d$ changes place. Two vectors of sum 1 are at most 2 apart, so the first change is at most $2d$. The $k$-th change is at most $2 d^k$.
+# The *change* of an iteration is the L1 distance of the new ranks from the old. A step multiplies differences by $d$ and passes them on along the links. Passing them on cannot increase their sum. So each change is at most $d$ times the one before. At the uniform start, restarts return to each node exactly the share $1-d$ of its rank, so only the share $d$ moves. Two vectors of sum 1 are at most 2 apart, so the first change is at most $2d$. The $k$-th change is at most $2 d^k$.
 #
 # A small change is not yet a small *error*, the L1 distance from the exact ranks. The changes still to come add up to at most $d + d^2 + \dots = d / (1 - d)$ times the last one. So with $d = 0.85$ the error is at most 5.7 times the last change.
 #

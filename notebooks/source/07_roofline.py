@@ -10,7 +10,7 @@
 # - say why one loop order is many times as fast as another;
 # - write a matrix product in C that keeps its sums in registers.
 #
-# **You need** matrix products, and loops in C at reading level. *Time:* 150 minutes, in two lessons; each runs after the set-up alone. *Cores:* one is enough, and a C compiler. *GPU:* none.
+# **You need** matrix products, and loops and pointers in C. *Time:* 150 minutes, in two lessons; each runs after the set-up alone. *Cores:* one is enough, and a C compiler. *GPU:* none.
 #
 # | symbol | meaning | unit |
 # |---|---|---|
@@ -26,6 +26,7 @@
 
 # %%
 from dataclasses import dataclass
+from functools import partial
 from time import thread_time
 
 import ipywidgets as widgets
@@ -158,7 +159,7 @@ if machine.found:  # else too busy for a whole curve
 print(f"a line has {machine.line or '?'} bytes")
 
 # %% [markdown]
-# At each step of this staircase, the working set has outgrown a cache. The steps need not stand where the system reports a cache's size: other programs, or other virtual machines, may use a part of it. *A slope* marks a level within which the time more than doubles; its time says little. We take the last level for memory.
+# At each step of this staircase, the working set has outgrown a cache. The steps need not stand where the system reports a cache's size: other programs, or other virtual machines, may use a part of it. *A slope* marks a level within which the time more than doubles; its time says little. We take the last level for memory; a reported cache larger than the curve may still hold it.
 #
 # A cache moves whole **[lines](glossary.md#cache-line)**, usually of 64 bytes. So a second access in the same line usually finds it in L1.
 #
@@ -297,7 +298,7 @@ draw.interactive(peaks, roofs | machine.cache_roofs(), points)
 # %% [markdown] claims="07-fusion 07-softmax"
 # **Fusion, one pass in place of four, saves bytes and time.** In the records, on one thread, four passes take 2.0 to 2.2 times as long as one pass if the arrays lie in memory, and 1.7 to 1.9 times if they lie in L2. Bytes alone predict 2.5.
 #
-# **A circle above memory's roof can have two causes.** A kernel's arrays take 128 MiB, or twice what the system reports of the last cache, but at most 512 MiB. A larger cache can deliver part of them. Otherwise a roof was probably measured too low: run `ceilings(again=True)`.
+# **A circle above memory's roof can have two causes.** A large cache may deliver part of a kernel's arrays, which take up to 512 MiB. Or a roof was measured too low: run `ceilings(again=True)`.
 #
 # **The roof is the best of four loops.** A kernel that only reads, such as `dot`, reaches at most about the bandwidth of *read*. **Bytes do not explain `softmax`**: it moves as many bytes as `x * 2`, and takes 1.5 to 4.3 times as long in the records. One reason may be *exp*: we count it as one operation, but it takes many instructions.
 #
@@ -434,7 +435,7 @@ print(f"this machine's L1: {machine.ways or '?'} ways")
 # Misses are one difference between `ijk` and `ikj`. Two others:
 #
 # - **Waiting.** In `ijk` all products of the inner loop go into one sum. Each addition waits about four cycles for the one before. In `ikj` each addition goes to another element of C: none waits.
-# - **Vectors.** The compiler turns the inner loop of `ikj` into vector instructions. It may not do so with the single sum of `ijk`, because another order of additions rounds differently.
+# - **Vectors.** The compiler turns the inner loop of `ikj` into vector instructions. It must not do so with the single sum of `ijk`: another order of additions rounds differently.
 #
 # In the picture, each colour is a sum, an addition takes four cycles, and one can start in each cycle:
 
@@ -477,7 +478,7 @@ plain.answer(gain[1, 1])
 after.answer(gain[8, 8])
 
 # %% [markdown] claims="07-causes-together"
-# Read the last column. In the record, turning B gains a factor of 1.2 to 2 in the plain loop, and of 9 to 36 with eight sums of vectors. The last three lines show the same for eight sums and for vectors: if they gain little with B as it is and much with B turned, the jumps had hidden their gain. A possible explanation: the plain loop loads the next number while the addition waits, so jumps in B cost little. With eight sums nothing waits, so the jumps show: each one misses, and each vector of B needs eight separate loads.
+# Read the last column. In the record, turning B gains a factor of 1.2 to 2 in the plain loop, and of 9 to 36 with eight sums of vectors. The last three lines show what eight sums and vectors gain: if little with B as it is and much with B turned, the jumps had hidden their gain. A possible explanation: the plain loop loads the next number while the addition waits, so jumps in B cost little. With eight sums nothing waits, so the jumps show: each one misses, and each vector of B needs eight separate loads.
 #
 # **So no single cause makes `ijk` slow. The causes hide one another**: remove one, and the next one takes over.
 
@@ -541,7 +542,7 @@ best_side.answer(max(rates, key=rates.get))
 # %% [markdown] claims="07-tile-too-large 07-register-tile"
 # The dashed line is the same program with a single tile: where the curve lies above it, blocks pay. Is there a peak just left of your tile for L1, or for L2? In the records, tiles twice as wide as those for L2 take 16 to 45 % longer.
 #
-# Blocks do not change the innermost loop: it still loads and stores an element of C for each product. A **register tile**, at the right of the picture above, changes it: a piece of C stays in registers while $k$ runs. In the records, on AMD, register tiles are three to four times as fast as blocks; on an Intel Xeon we saw 1.5 times. Compare *tiled* with *blocked* in the last picture.
+# Blocks do not change the innermost loop: it still loads and stores an element of C for each product. A **register tile**, at the right of the picture above, changes it: a piece of C stays in registers while $k$ runs. In the records, on AMD, register tiles are three to four times as fast as blocks of side 64. Point at *tiled* and *blocked* in the last picture for this machine's figures.
 
 # %%
 display(evidence("07-tile-too-large"), evidence("07-register-tile"))
@@ -558,7 +559,7 @@ display(evidence("07-tile-too-large"), evidence("07-register-tile"))
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# An addition takes about four cycles, and two can start in each cycle. So at least eight vectors of sums must be in progress. `typedef float row __attribute__((vector_size(32), aligned(4)));` is a vector of eight floats. `row sum[6][2] = {0};` is a tile of 6 × 16 that the compiler keeps in registers if all loops over it have fixed bounds.
+# An addition takes about four cycles, and two can start in each cycle. So at least eight vectors of sums must be in progress. `typedef float row __attribute__((vector_size(32), aligned(4)));` is a vector of eight floats. `row sum[6][2] = {0};` is a tile of 6 × 16 that stays in registers if all loops over it have fixed bounds. With a float pointer `p`, `*(const row *)p` loads eight floats; a float times a row multiplies all eight.
 #
 # </details>
 
@@ -590,12 +591,11 @@ from helpers.roofline.own import ProductError, try_product
 
 
 def race():
-    """Time each product once, in turn; yours and ikj take turns in a process of their own."""
+    """Time each product in turn; yours and ikj take turns in a process of their own."""
     timed = {}
     for name in ("ijk", "ikj", "blocked", "tiled", "library"):
-        began = thread_time()
-        products[name](a, b)
-        timed[name] = thread_time() - began
+        call = partial(products[name], a, b)
+        timed[name] = measure(call, repeats=2, warmup=1, clock=thread_time).best
     if runs:
         mine = try_product(product, P.n)
         timed |= {"ikj": mine.rival, "yours": mine.seconds}
@@ -616,7 +616,7 @@ if runs:
 draw.interactive(*machine.lines(1), raced)
 
 # %% [markdown]
-# All products have the same counted operations and bytes, hence the same intensity. At n = 384, B takes 0.6 MB: if a cache holds it, blocks may gain little.
+# All products have the same counted operations and bytes, hence the same intensity. At n = 384, B takes 0.6 MB: if a cache holds it, blocks, here of side 64, may even lose time.
 #
 # > **Answer.** The inner loop of `ikj` takes steps of one element, lets no addition wait, and compiles to vectors. Each of the three gains less without the others. Blocks and register tiles then use each loaded number more often.
 #

@@ -209,7 +209,7 @@ guess.answer("MB sent by each of a thousand, at least", 100 * thousand)
 # %% [markdown]
 # In the chain, each inner rank sends the array once in each direction, $2K$ bytes. In the tree, rank 0 sends it in each of the $\log_2 N$ steps on the way back: $K\log_2 N$ bytes, $2K$ for four ranks. In recursive doubling, every rank sends $K\log_2 N$ bytes. In the ring, every rank sends a chunk of $K/N$ bytes in each of $2(N-1)$ steps, $1.5K$ for four ranks. Halving and doubling sends as little: on four ranks $K/2 + K/4$ while halving, and again while doubling.
 #
-# Can an algorithm send less than the ring? No, as long as ranks do the adding. Take one number of the result. When the first rank has it, at least $N-1$ messages have arrived: every other rank had to send its part. At that moment the other $N-1$ ranks still lack the result, so each must receive at least one more message. So each number is sent at least $2(N-1)$ times, and all ranks together send at least $2(N-1)K$ bytes. Shared evenly, these are $2(N-1)K/N$ for each rank, as in the ring.
+# Can an algorithm send less than the ring? No, as long as ranks do the adding. Take one number of the result. When the first rank has it, at least $N-1$ messages have arrived: every other rank had to send its part. At that moment the other $N-1$ ranks still lack the result, so each must receive at least one more message. So each number of the result takes at least $2(N-1)$ transfers, and all ranks together send at least $2(N-1)K$ bytes. Shared evenly, these are $2(N-1)K/N$ for each rank, as in the ring.
 #
 # **Answer.** Yes: a ring cuts the array into $N$ chunks and runs $N$ chains at once. Every rank sends $2(N-1)K/N$ bytes, and in every algorithm some rank must send at least as many. Halving and doubling needs fewer steps for the same bytes. *Evidence: your ranks' counts equal the formulas; for halving and doubling, its simulation.*
 
@@ -253,7 +253,7 @@ guess.answer("becomes flat", "bytes")
 #
 # ### Measure α, β and γ
 #
-# Can a ping-pong predict a ring's time? In a *ping-pong* one rank sends at a time, as in notebook 01. In a *ring step* all ranks send to the right at once. We fit a line $\alpha + \beta m$ to each (curved on logarithmic axes). We take the shortest of several runs: other programs can only lengthen a run. For $\gamma$ all ranks time an addition, and the slowest rank's median counts. Compare the two lines:
+# Can a ping-pong predict a ring's time? In a *ping-pong* one rank sends at a time, as in notebook 01. In a *ring step* all ranks send to the right at once. We fit a line $\alpha + \beta m$ to each (curved on logarithmic axes). We take the shortest of several runs: other programs can only lengthen a run. For $\gamma$ all ranks time an addition, and the slowest rank's median counts. Compare the two lines, and see where marks leave them:
 
 # %%
 with Others() as others:
@@ -282,7 +282,7 @@ claims.evidence("08-ping-pong")
 # %% [markdown]
 # ### The race
 #
-# Does the model predict which algorithm is fastest? The four algorithms take turns. MPI's own `Allreduce` shows what a library reaches:
+# Does the model predict which algorithm is fastest? Compare marks with the line of the same colour. MPI's own `Allreduce` shows what a library reaches:
 
 # %%
 array_sizes = [4**k for k in range(5, 12)]  # 1 KB to 4 MB
@@ -321,7 +321,7 @@ for K, at_K in zip(array_sizes, zip(*ratios.values(), strict=True), strict=True)
 # %% [markdown]
 # Your order may differ. The model did name the fastest in a race that we recorded on two cores: few steps won for short arrays, few bytes for long ones. For 4 KB recursive doubling took 0.18 ms, the tree 0.21 and the ring 0.29. For 8 MB the ring took 7.4 ms, recursive doubling 13.8, and the tree 18.0. The chain, slowest by the model, took 13.7 ms. (AMD EPYC, 21 November 2026, suite *allreduce* in `data/bench`.)
 #
-# Trust the model's order only where two predictions are further apart than the printed factors. Within the grey band they are good for a model that ignores caches and the change from [eager](glossary.md#eager) to [rendezvous](glossary.md#rendezvous). In three runs on our machine, times lay between half and three times the predicted ones. (We have not measured why.) Even the ring, whose steps gave α and β, can be off by two.
+# Trust the order of two predictions only if they are further apart than the two factors printed for this size. Within the grey band predictions are good for a model that ignores caches and the change from [eager](glossary.md#eager) to [rendezvous](glossary.md#rendezvous). Above 1, the model leaves costs out; below 1, a step takes less than fitted. (We have not measured why.) Even the ring, whose steps gave α and β, can be off by two.
 #
 # ### Exercise 3: where ring and tree cross
 #
@@ -414,7 +414,7 @@ guess.answer("ms for 1.57 million bytes on one link", least)
 guess.answer("fastest between hosts", costs.shown(min(took, key=took.get)))
 
 # %% [markdown]
-# Ring and two levels come nearest to the least time, as predicted (dots), and either may win a run. How many bytes does each send through the links?
+# Ring and two levels come nearest to the least time, as predicted (dots). But two levels save less than predicted, and either may win a run. How many bytes does each send through the links?
 #
 # ### Exercise 4: the bytes that leave a host
 #
@@ -491,7 +491,7 @@ guess.answer("fastest for 1 MB on 16 384 GPUs", min(largest, key=largest.get))
 # %% [markdown]
 # ## Project: few steps *and* few bytes
 #
-# *Difficulty ●●●, 35 minutes.* Write *recursive halving and doubling* (Rabenseifner 2004), which you watched in Lesson 1: $2\log_2 N$ steps and $2(N-1)K/N$ bytes. Your first partner is at distance $N/2$. You and your partner keep one *half* of the array each, send the other half, and add what arrives. Do the same with quarters at distance $N/4$, and so on, until each rank has the complete sums of one $N$-th. Then go back: exchange the sums that you have with the same partners in reverse order, until every rank has all sums.
+# *Difficulty ●●●, 35 minutes.* Write *recursive halving and doubling* (Rabenseifner 2004), which you watched in Lesson 1: $2\log_2 N$ steps and $2(N-1)K/N$ bytes. Your first partner, at distance $N/2$, is rank $r$ with one bit flipped. You and your partner keep one *half* of the array each, send the other half, and add what arrives. Do the same with quarters at distance $N/4$, and so on, until each rank has the complete sums of one $N$-th. Then go back: exchange the sums that you have with the same partners in reverse order, until every rank has all sums.
 #
 # Write it for $N$ a power of two (1 included) that divides the length of `x`, and for any type of number. Return a new array. In the model your function is never slower than tree or ring; is it so in the race?
 #

@@ -13,7 +13,7 @@ y = s * s * x
 graph(autodiff.plan([w, x, b], [y]), {s: "s", y: "y"}, first=2)
 
 # %% [markdown]
-# This is $y=(wx+b)^2x$ as a [computation graph](glossary.md#computation-graph): boxes are tensors with their shapes, and ovals are operators. Grey boxes are inputs; other boxes of one colour share memory, a *buffer*. The picture shows the state after step 2: dashed boxes are not computed yet, struck-through boxes have been overwritten or freed. Press ▶| twice: $s^2$ is written over $s$, and $y$ over $s^2$. So one buffer of 8 kB is enough.
+# This is $y=(wx+b)^2x$ as a [computation graph](glossary.md#computation-graph): boxes are tensors with their shapes, and ovals are operators. Grey boxes are inputs; other boxes of one colour share memory, a *buffer*. The picture shows the state after step 2: dashed boxes are not computed yet, nobody reads struck-through boxes again. Press ▶| twice: $s^2$ is written over $s$, and $y$ over $s^2$. So one buffer of 8 kB is enough.
 #
 # **You will be able to**
 #
@@ -497,7 +497,7 @@ names = {h: "h", loss: "loss", wanted[1]: "∂W", wanted[2]: "∂V"}
 graph(plan, names, first=21, loss=loss)
 
 # %% [markdown]
-# The plan is right to within a few kilobytes. Step 21, shown above, is in the backward pass, and memory is at its peak: $h$ waits for its last reader, a transpose, beside three more results of its size.
+# The plan is right to within a few kilobytes. Step 21, shown above, is in the backward pass, and memory is at its peak: $h$ waits for the product that makes $\partial V$, beside three more results of its size.
 #
 # ### What breaks: no guard
 #
@@ -627,7 +627,7 @@ for name, schedule in schedules.items():
 #
 # ### The best schedule, and 10 000 convolutions
 #
-# Suppose that we keep at most $c$ results, $x_0$ included, and run each step forward at most $r$ times. The best schedule (Griewank and Walther 2000) runs forward to one place and keeps the result there. To the right it goes on in the same way, with $c-1$ results. The part to the left comes last: all $c$ results are free again, but its steps have only $r-1$ runs left. Let $S(c,r)$ be the length of the longest possible chain. Its two parts give $S(c,r)=S(c-1,r)+S(c,r-1)$, with $S(0,r)=S(c,0)=1$. This is Pascal's rule, so $S(c,r)=\binom{c+r}{c}$. A running step also holds the result that it reads and the one that it makes, so the peak is $c+2$. (Choose *best places* in the widget above.) For 10 000 steps:
+# Suppose that we keep at most $c$ results, $x_0$ included, and run each step forward at most $r$ times. The best schedule (Griewank and Walther 2000) runs forward to one place and keeps the result there. To the right it goes on in the same way, with $c-1$ results. The part to the left comes last: all $c$ places are free again, but its steps have only $r-1$ runs left. Let $S(c,r)$ be the length of the longest possible chain. Its two parts give $S(c,r)=S(c-1,r)+S(c,r-1)$, with $S(0,r)=S(c,0)=1$: one step only runs backward. This is Pascal's rule, so $S(c,r)=\binom{c+r}{c}$. A running step also holds the result that it reads and the one that it makes, so the peak is $c+2$. (Choose *best places* in the widget above.) For 10 000 steps, where do the best places meet Tian's line?
 
 # %%
 N, MiB = P.chain, P.unit
@@ -655,12 +655,12 @@ for c in (140, 108):
 guess.answer("forward passes at 173 MiB", forward)
 
 # %% [markdown]
-# So 173 MiB in place of 15 GiB cost at least 2.4 forward passes. Tian explains the 173 MiB by blocks (our segments) of $\sqrt n$ steps. But equal segments need at least $2\sqrt n-1=199$ results, 311 MiB. The best places reach 10 000 steps with $r=2$ and $c=140$, since $\binom{142}{2}=10\,011$: 222 MiB.
+# So 173 MiB ($c=108$, $r=3$) in place of 15 GiB cost at least 2.4 forward passes: not all steps need three runs. Tian explains the 173 MiB by blocks (our segments) of $\sqrt n$ steps. But equal segments need at least $2\sqrt n-1=199$ results, 311 MiB. The best places reach 10 000 steps with $r=2$ and $c=140$, since $\binom{142}{2}=10\,011$: 222 MiB.
 
 # %% [markdown] claims="09-segments-time"
 # ### The clock
 #
-# The backward pass of a convolution computes two gradients, so count it as two forward passes. A training step then costs three forward passes. If each convolution runs forward twice, the step costs four: a third more. The chains recorded below need less: 4 to 9 % more time for 32 × 32 images, 18 to 23 % for 16 × 16, depending on the processor. (We did not measure why.) *Equal* means: less than a tenth.
+# The backward pass of a convolution computes two gradients, so count it as two forward passes. A training step then costs three forward passes. If each convolution runs forward twice, the step costs four: a third more. The chains recorded below need less: 4 and 9 % more time in two records for 32 × 32 images, 18 and 23 % for 16 × 16. (We did not measure why.) *Equal* means: less than a tenth.
 
 # %%
 claims.evidence("09-segments-time")
@@ -716,7 +716,7 @@ others.say()
 #
 # ### Same numbers, fewer bytes: fusion
 #
-# Each elementwise operator reads its operands from memory and writes its result there. In one [fused](glossary.md#fusion) loop, intermediate values stay in registers, and every element gets the same operations in the same order. So sums and products keep their bits. The pass `fuse` writes C:
+# Each elementwise operator reads its operands from memory and writes its result there. In one [fused](glossary.md#fusion) loop, intermediate values stay in registers, and every element gets the same operations in the same order. So sums and products keep their bits, if the compiler may not contract them to fused multiply-adds (we forbid it). The pass `fuse` writes C:
 
 # %%
 COEFFICIENTS = (0.5, -1.0, 2.0, 0.25)
@@ -772,7 +772,7 @@ others.say()
 # - *40 000 numbers* (two arrays of 0.3 MB) fit into a cache: blocks have no traffic with main memory to save. The fused loop wins all the same.
 # - *Two million* fill two arrays of 16 MB. In our runs blocks beat one array, and the fused loop beats both: it also saves calls and cache traffic. (We did not separate them.)
 #
-# Ten recorded runs compare loop and blocks:
+# So most of the loop's gain is not main-memory traffic: blocks save this, too. Ten recorded runs of loop and blocks (at most 4 million numbers):
 
 # %% claims="09-fused-blocks"
 claims.evidence("09-fused-blocks")
@@ -824,7 +824,7 @@ def my_momentum(w, v, g, rate):
 check_runs.momentum(my_momentum)
 
 # %% [markdown]
-# A whole training step is now one graph: a network, its loss, its gradients, your updates, and the dependencies between them. The network learns to tell a ring of points from the others.
+# A whole training step is now one graph: a network, its loss, its gradients, your updates, and the dependencies between them. The network learns to tell a ring of points from the others. Does its answer (shaded) leave the ring's middle free?
 
 
 # %%

@@ -22,7 +22,7 @@ plots.mesh(Layout(2, 2, 2))
 # - count the messages of each way to split, and predict which layout is fastest;
 # - save a model on eight ranks and continue with four.
 #
-# **You need** notebooks [01](01_mpi_basics.ipynb), [02](02_sgd_sync_async.ipynb) and [08](08_allreduce_animation.ipynb), for Lesson 3 also [11](11_pipelines.ipynb), and a transformer's block: [attention](glossary.md#attention) with heads, then a perceptron. *Time:* 140 minutes: three lessons, a project of 20 minutes, and 10 for the rest. Each lesson needs only the set-up. *Cores:* 2 or more. *GPU:* none.
+# **You need** notebooks [01](01_mpi_basics.ipynb), [02](02_sgd_sync_async.ipynb) and [08](08_allreduce_animation.ipynb), for Lesson 3 also [11](11_pipelines.ipynb), and a transformer's block: [attention](glossary.md#attention) with heads, then a perceptron. *Time:* 140 minutes: three lessons, a project of 20 minutes, and 10 for the rest. Each lesson's cells need only the set-up; Exercise 5 builds on lessons 1 and 2. *Cores:* 2 or more. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
@@ -495,7 +495,7 @@ spread = Prediction("a step, matrices cut across hosts ÷ inside hosts", None)  
 #
 # - *ZeRO 1*, *ZeRO 3*: stages of Lesson 1;
 # - *tensor*: matrices (two pairs in each block) and loss cut as in Lesson 2;
-# - *tensor, sequence*: as *tensor*, but between pairs each rank keeps only $T/N$ positions (*sequence parallelism*). A reduce-scatter ends a pair, and an allgather begins the next. Gradients of norms, biases and positions add many short messages;
+# - *tensor, sequence*: as *tensor*, but between pairs each rank keeps only $T/N$ positions (*sequence parallelism*). A reduce-scatter ends a pair, and an allgather begins the next. The ranks' gradients of norms, biases and positions must then be added, in many short messages;
 # - *context*: ring attention alone;
 # - *experts*: each rank has one [expert](glossary.md#expert), a perceptron. A gate chooses one for each token (*top-1*). An *all-to-all* sends tokens to their experts; another returns the results.
 #
@@ -587,7 +587,7 @@ print(f"largest difference in twelve steps: {apart:.0e}")
 #
 # $$\tau_\text{step} \approx (m + p - 1)\,\Big(\frac{3F}{t\,s} + \tau_\text{tensor} + \tau_\text{pipeline}\Big) + \tau_\text{data}$$
 #
-# In `helpers/sharded/planner.py`, groups that use a link together share its bandwidth.
+# Groups that use a link together share its bandwidth (`helpers/sharded/planner.py`).
 #
 # We try it on two hosts of four ranks, joined by a link of 100 Mbit/s, with ranks paced to $2.4 \cdot 10^8$ operations per second. A message of $b$ bytes takes $\alpha + \beta b$, which we measure inside a host while all eight ranks send. Between hosts, we take the same $\alpha$ and the link's $\beta$:
 
@@ -604,7 +604,7 @@ inside, between = Link("memory", alpha, beta), Link("100 Mbit/s", alpha, 1 / pai
 machine = planner.Machine(chosen.speed, inside, between, pair.places(8))
 
 # %% [markdown]
-# Now five layouts run. Bars are predictions, diamonds measurements, each with the *m* that is written; *bubble* is the $p - 1$ slots in which a stage has no micro-batch. Besides *compute*, which part makes each bar long? Is the shortest bar's layout also the fastest?
+# Now five layouts run. Bars are predictions, diamonds measurements; *bubble* is the $p - 1$ slots in which a stage has no micro-batch. Besides *compute*, which part makes each bar long? Is the shortest bar's layout also the fastest?
 
 # %%
 layouts = [Layout(8), Layout(2, 1, 4), Layout(2, 4, 1), Layout(1, 2, 4), Layout(2, 2, 2)]
@@ -639,7 +639,7 @@ print(f"predicted within a factor of {limit:.2f} of the fastest:", ", ".join(nea
 # %% [markdown] claims="13-placement"
 # On our machine with two cores, the two layouts without a pipeline are fastest, both predicted and measured. Their predictions are so close that the formula cannot order them.
 #
-# Replicas exchange gradients (*data*), pipeline stages wait (*bubble*), and in $1 \times 2 \times 4$ all activations between stages cross the slow link (*pipeline*). In $8 \times 1 \times 1$, a ring of eight ranks sends $1.75\,\Psi$ numbers over the slow link. In $2 \times 1 \times 4$, four rings of two ranks send $\Psi$ together, so *data* is shorter.
+# Replicas exchange gradients (*data*), ranks that share matrices send many messages (*tensor*), pipeline stages wait (*bubble*), and in $1 \times 2 \times 4$ activations cross the slow link (*pipeline*). In $8 \times 1 \times 1$, a ring of eight ranks sends $1.75\,\Psi$ numbers over the slow link. In $2 \times 1 \times 4$, four rings of two ranks send $\Psi$ together, but *tensor* costs about what *data* saves.
 #
 # A pipeline may take less time than predicted, as two of these three did on our machine. The formula gives every stage the slowest stage's time, and lets nothing travel while a rank computes. `planner.least` counts each stage's own time. It also lets a stage send activations while it computes the next micro-batch, and gradients while earlier stages still compute. No measured step is shorter than `planner.least` (second column).
 #
@@ -652,7 +652,7 @@ spread.answer(slowest.peer_value / slowest.value)
 placed
 
 # %% [markdown]
-# **Answer.** On two hosts with a slow link, cut it without a pipeline: $8 \times 1 \times 1$ and $2 \times 1 \times 4$ are fastest, as predicted. Where predictions differ by less than the printed factor, run both layouts. At 50 and 200 Mbit/s, a step is shorter if ranks that share a matrix are on one host. *Evidence: predicted and measured steps above; the record.*
+# **Answer.** On two hosts with a slow link, $8 \times 1 \times 1$ and $2 \times 1 \times 4$, without a pipeline, are the fastest of these five, as predicted. Where predictions differ by less than the printed factor, run both layouts. At 50 and 200 Mbit/s, a step is shorter if ranks that share a matrix are on one host. *Evidence: predicted and measured steps above; the record.*
 #
 # ## Project: place it better
 #
@@ -727,7 +727,7 @@ if yours:
 hosts.stop()
 
 # %% [markdown]
-# *Compute* and *data* do not depend on $m$. The bubble is $p - 1$ slots, and a slot with half as many sequences takes about half the time. *Tensor* and *pipeline* send the same bytes in more messages, and each costs $\alpha$. More micro-batches pay as long as the bubble shrinks by more than these two grow. On our machine, the step is shortest with $m = 4$.
+# *Compute* and *data* do not depend on $m$. The bubble is $p - 1$ slots, and a slot with half as many sequences takes about half the time. *Tensor* (0 if $t = 1$) and *pipeline* (thin here) send the same bytes in more messages, and each costs $\alpha$. More micro-batches pay as long as the bubble shrinks by more than these two grow. On our machine, the step is shortest with $m = 4$.
 
 # %% [markdown]
 # ## What breaks

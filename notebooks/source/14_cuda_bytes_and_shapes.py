@@ -96,7 +96,7 @@ wasted.answer(moved["copy_along_columns"] / moved["copy_along_rows"])
 # %% [markdown]
 # Along rows, the 128 bytes of a warp fill 4 sectors: the access is *[coalesced](glossary.md#coalescing)*. Along columns, each lane touches a sector of its own and uses 4 of its 32 bytes.
 #
-# On an H200, with 8192 × 8192 floats, the copy along rows took 0.215 ms and the copy along columns 0.97 ms: 4.5 times as long, not eight times. Eight times as many sectors moved between threads and caches, but the memory behind the caches moved only 3 % more bytes: the caches keep sectors whose other words are still to be read. (`make gpu` took these figures; `data/gpu/` holds the record.)
+# On an H200, with 8192 × 8192 floats, the copy along rows took 0.215 ms and the copy along columns 0.97 ms: 4.5 times as long, not eight times. Eight times as many sectors moved between threads and caches, but the memory behind the caches moved only 3 % more bytes: the caches keep sectors whose other words are still to come. (`make gpu` took these figures; `data/gpu/` holds the record.)
 #
 # ### Exercise 1: coalesce an access
 #
@@ -217,7 +217,7 @@ plt.show()
 # %% [markdown]
 # Left, all lanes want bank 2. Right, each row begins one bank further, so each lane wants another bank. With 32 banks and eight columns of padding, each row begins eight banks further, and every fourth lane wants the same bank. Padding removes every conflict if it makes the row's length odd. On an H200, a transposition of 8192 × 8192 floats took 0.39 ms without padding and 0.20 ms with one column.
 #
-# > **Answer.** A request moves whole sectors. If neighbouring lanes take neighbouring addresses from a sector's start on, it uses all their bytes; if they take neighbouring rows, 4 of each 32. A kernel that needs columns reads rows into a padded tile of shared memory, and takes the columns from there.
+# > **Answer.** A request moves whole sectors. If neighbouring lanes take neighbouring words, aligned to sectors, all bytes are used; if they take neighbouring rows, 4 of each 32 are. A kernel that needs columns reads rows into a padded tile of shared memory, and takes the columns from there.
 #
 # ## Lesson 2. What does a tile save in a matrix product?
 #
@@ -367,7 +367,7 @@ for R in (1, 2, 4):
 coarse_share.answer(found[4] / found[1])
 
 # %% [markdown]
-# In global memory, only the reads of $A$ shrink with $R$. Each block still makes 16 rows of outputs, so as many blocks as before read each number of $B$. In shared memory, a thread reads a number of $A$'s tile once for $R$ products.
+# In global memory, only the reads of $A$ shrink with $R$. Each block still makes 16 rows of outputs, so four blocks still read each number of $B$. In shared memory, a thread reads a number of $A$'s tile once for $R$ products.
 #
 # On an H200, with all sides 4096, the $16 \times 16$ tile took 16.9 ms, $R = 2$ 14.1 ms, and $R = 4$ 12.4 ms. PyTorch's product (cuBLAS, single precision) took 2.7 ms. (We did not time the direct product.)
 #
@@ -393,7 +393,7 @@ plt.show()
 #
 # ### Registers as tiles: a square of outputs for each thread
 #
-# The same argument holds for one thread and shared memory. For $R$ outputs of a row, a thread reads $1 + R$ numbers of shared memory for $R$ multiply-adds. For a *square* of $R \times R$ outputs, it reads $2R$ numbers (`of_a` and `of_b`) for $R^2$ multiply-adds:
+# The same argument holds for one thread and shared memory. For $R$ outputs of a row, a thread reads $1 + R$ numbers of shared memory for $R$ multiply-adds. For $R \times R$ outputs, 16 rows and 16 columns apart, it reads only $2R$ (`of_a`, `of_b`) for $R^2$ multiply-adds:
 
 # %%
 Code(products["register_product<2>"].listing, language="c++")
@@ -504,9 +504,9 @@ Markdown("\n".join(lines))
 #
 # ### How many warps hide a load?
 #
-# A load from global memory takes several hundred clocks. A multiprocessor has four *schedulers*, each with a quarter of the resident warps. In each clock, a scheduler can start one request of a warp that is ready. We replay the recorded requests on one scheduler with 2 to 16 warps. The scheduler starts a warp's requests until the barrier after its loads and stores. There the warp waits until 500 clocks after its last load, and the scheduler turns to another warp. (The replay leaves out arithmetic, banks, and waiting for other warps.)
+# A load from global memory takes several hundred clocks. A multiprocessor has four *schedulers*, each with a quarter of the resident warps. In each clock, a scheduler can start one request of a warp that is ready. We replay the recorded requests on one scheduler with 2 to 16 warps. A warp starts one request a clock until the barrier that follows its loads. There it waits until 500 clocks after its last load; meanwhile another warp starts its requests. (The replay leaves out arithmetic, banks, and waiting for other warps.)
 #
-# > **Predict.** Between two waits, a warp of `square_product<16>` starts 36 requests: 2 loads, 2 stores into the tiles and 32 reads of them. A scheduler has 8 such warps, half of what it can hold. In how many % of all clocks does it start a request?
+# > **Predict.** Between two waits, a warp of `square_product<16>` starts 36 requests: 2 loads, 2 stores into the tiles and 32 reads of them. A scheduler has 8 such warps, half of what it can hold. In what % of the clocks does it start a request?
 
 # %%
 busy_clocks = Prediction("% of clocks, 8 warps of square_product<16>", None)  # your number
@@ -525,7 +525,7 @@ for name in ("square_product<16>", "register_product<2>", "register_product<4>")
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# By hand, a warp's round takes about $36 + 500$ clocks, in which 8 warps start $8 \cdot 36 = 288$ requests: 54 %. Twice the warps start twice the requests, until the scheduler is busy. A warp of `register_product<4>` starts four times as many reads of the tiles between two waits: 128. So 8 warps, all that the registers allow, keep a scheduler busy.
+# By hand, a warp's round takes about $36 + 500$ clocks, in which 8 warps start $8 \cdot 36 = 288$ requests: 54 % (53 % with start and end). Twice the warps start twice the requests, until the scheduler is busy. A warp of `register_product<4>` starts four times as many reads of the tiles between two waits: 128. So 8 warps, all that the registers allow, keep a scheduler busy.
 #
 # Are fewer warps enough on an H200 too? We gave each block unused shared memory, so that fewer blocks fit, and timed the products:
 
@@ -555,7 +555,7 @@ plt.show()
 #
 # <details><summary>What the source says, what we counted</summary>
 #
-# "Adjacent threads access adjacent memories simultaneously": 100 % of the bytes are used, else 12.5 % (lesson 1).
+# "Adjacent threads access adjacent memories simultaneously": 100 % of the bytes are used, by columns 12.5 % (lesson 1).
 #
 # </details>
 #

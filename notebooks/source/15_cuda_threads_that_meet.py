@@ -49,7 +49,7 @@ rng = np.random.default_rng(15)
 photograph = load_sample_image("china.jpg").mean(axis=2).astype(np.float32) / 255
 
 # %% [markdown]
-# A *[scan](glossary.md#scan)* computes, for each number of an array, the sum of all numbers before it. For 256 numbers, one thread makes 254 additions in sequence; a tree of threads takes $2 \log_2 n = 16$ steps. The picture shows the tree on eight numbers: three steps up, a zero, three steps down. **Press |◀, then ▶|** to follow it. A coloured frame marks a write, with its thread (`t2`); lines are reads. The menu has another scan; lesson 2 explains both.
+# A *[scan](glossary.md#scan)* computes, for each number of an array, the sum of all numbers before it. For 256 numbers, one thread makes 254 additions in sequence; a tree of threads takes $2 \log_2 n = 16$ steps. The picture shows the tree on eight numbers: three steps up, a zero, three steps down. **Press |◀, then ▶|** to follow it. A coloured frame marks a write, with its thread (`t2`); lines are reads. The menu's other scan also adds the number itself; lesson 2 explains both.
 
 # %%
 eight, scans = np.array([3, 1, 7, 0, 4, 1, 6, 3], np.float32), {}
@@ -168,7 +168,7 @@ check.packed_sum(packed_sum)
 # %% [markdown]
 # ### Shuffles: lanes read each other's registers
 #
-# A warp's threads can exchange values without shared memory. `__shfl_down_sync(mask, v, d)` returns the `v` of the lane whose number is larger by `d` (the lane's own `v` if there is none). `mask` has a bit for each lane that must make this call, here all 32. After five shuffles, lane 0 holds the sum of its warp:
+# A warp's threads can exchange values without shared memory. `__shfl_down_sync(mask, v, d)` returns the `v` of the lane whose number is larger by `d` (the lane's own `v` if there is none). `mask` has a bit for each lane that must make this call, here all 32. Lane 0 adds the number of lane 16, then lane 8's sum of two, then lane 4's of four. After five shuffles, it holds the sum of its warp:
 
 # %% language="cuda"
 # __global__ void shuffled_sum(const float *x, float *total) {
@@ -334,7 +334,7 @@ worst_request.answer(found["scan_tree", 0][1])
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# The tree makes fewer than half of the accesses, but needs *twice* the wavefronts (on an H200, 1.7 times). Its lanes read words 2, 4, 8, … apart; 32 words 8 apart lie in four banks, 8 in each. Skipping one word in every 32 (*padding*) removes all conflicts; only then does the tree need fewer wavefronts. Padded or not, it needs 17 barriers, the steps 8. An H200 scanned 134 million numbers in blocks of 256: in steps in 0.62 ms, by the tree in 1.16 ms, by the padded tree in 0.55 ms. **Fewer additions alone do not make a kernel faster.**
+# The tree makes fewer than half of `scan_steps`' accesses, but needs *twice* its wavefronts (1.7 times on an H200). Its lanes read words 2, 4, 8, … apart; 32 words 8 apart lie in four banks, 8 in each. Skipping one word in every 32 (*padding*) removes all conflicts; only then does the tree need fewer wavefronts. Either tree needs 17 barriers, `scan_steps` 8. An H200 scanned 134 million numbers in blocks of 256: in steps in 0.62 ms, by the tree in 1.16 ms, by the padded tree in 0.55 ms. **Fewer additions alone do not make a kernel faster.**
 #
 # ### Histogram: many threads, one bin
 #
@@ -405,15 +405,15 @@ Markdown("\n".join(lines))
 # %% [markdown] claims="15-histogram"
 # The direct kernel makes $n$ global atomics, the kernel with private bins 256 for each block: it saves global atomics only if a block counts more than 256 bytes. An H200 (`data/gpu/`) counted 268 million random bytes in 69 ms with bins in global memory, and in 0.37 ms with private bins.
 #
-# Privatization leaves as many atomics in sequence as before. Equal bytes put 16 times as many in sequence as random bytes: the H200 took 196 ms with bins in global memory, but again 0.37 ms with private bins. So this count does not predict the time in shared memory, and we do not know why.
+# Privatization leaves as many atomics in sequence as before. Equal bytes put 16 times as many in sequence as random bytes: the H200 took 196 ms with bins in global memory, but again 0.37 ms with private bins. So this count predicts neither time (× 2.8 and × 1.0); we do not know why.
 #
-# Neighbouring pixels of a photograph are alike, so more lanes want one bin than with random bytes. How many more depends on the piece: 7.7 above, on average 3.5 (887 for 8192 bytes) in the record's five pieces of `china.jpg`.
+# Neighbouring pixels of a photograph are alike, so more lanes want one bin than with random bytes. How many more depends on the piece: 7.7 above; in the record's five pieces of `china.jpg`, 887 for 8192 bytes: 3.5 for 32.
 
 # %%
 evidence("15-histogram")
 
 # %% [markdown]
-# > **Answer.** A bright pixel's place is the number of bright pixels before it: an exclusive scan of ones and zeros. A tree scans $n$ numbers in $2\log_2 n$ steps; one thread alone needs nearly $n$. Where many threads update one place, atomics keep the result right, and private copies keep most of them out of global memory.
+# > **Answer.** A bright pixel's place is the number of bright pixels before it: an exclusive scan of ones and zeros. A tree saves additions, but needs twice the barriers of the scan in steps, and padding. Where many threads update one place, atomics keep the result right, and private copies keep most of them out of global memory.
 #
 # ## Lesson 3. Can attention be computed without storing its scores?
 #
@@ -576,7 +576,7 @@ Markdown("\n".join(lines))
 #
 # ### The same softmax, on a ring of ranks
 #
-# For each query, `attention` returns $m + \ln l = \ln \sum_j e^{x_j}$ in `logs`. With these logs, `merge` joins outputs over *different* keys, below the first 50 and the last 78. [Notebook 13](13_sharding.ipynb#Cut-the-sequence:-ring-attention) calls `merge` for pieces that travel round a ring of ranks.
+# For each query, `attention` returns $m + \ln l = \ln \sum_j e^{x_j}$ in `logs`. With these logs, `merge` joins outputs over *different* keys, here the first 50 and the last 78. [Notebook 13](13_sharding.ipynb#Cut-the-sequence:-ring-attention) calls `merge` for pieces that travel round a ring of ranks.
 
 # %%
 pieces = []
@@ -595,7 +595,7 @@ print(f"two pieces merged: largest difference from PyTorch {(merged - reference)
 #
 # CUB and Thrust offer sums, scans and histograms. PyTorch's `scaled_dot_product_attention` uses FlashAttention where GPU and shapes allow it. For the gradient, FlashAttention stores `logs` and computes the scores again, as checkpointing does in [notebook 09](09_computation_graphs.ipynb).
 #
-# <details><summary>The tile of scores in Triton (not run: it needs a GPU)</summary>
+# <details><summary>The tile of scores in Triton (not run; T divides n)</summary>
 #
 # ```python
 # @triton.jit

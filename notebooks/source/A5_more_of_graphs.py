@@ -160,7 +160,7 @@ ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3)
 plt.show()
 
 # %% [markdown]
-# The library's order is near the worst. At their peak, most orders hold four arrays of $h$'s size (0.26 MB each); the library's order holds five. An order by the hint holds three. Which of the library's five waits? We delay one operator at a time until just before its first reader, and print the delay that helps most:
+# The library's order is near the worst. At their peak, most orders hold four arrays of $h$'s size (0.26 MB each); the library's order holds five. An order by the hint holds three. (Transposes and reshapes count here; 09's plan shares their bytes and needs 1.33 MB.) Which of the library's five waits? We delay one operator at a time until just before its first reader, and print the delay that helps most:
 
 
 # %%
@@ -191,7 +191,7 @@ print(f"delayed: peak {peak(delayed(best, order), wanted) / 1e6:.2f} MB")
 #
 # ### Exercise 2: nothing twice
 #
-# *Difficulty ●●○, 10 minutes.* Two applications compute the same if their operators are equal (compare `node.operator` with `==`) and they read the same variables in the same order. Treat a repeated application's output as the first one's, wherever it is read. Given a topological `order` (leave it unchanged), return a dictionary from each repeated application to the *first* application that computes the same.
+# *Difficulty ●●○, 10 minutes.* Two applications compute the same if their operators are equal (compare `node.operator` with `==`) and they read the same variables in the same order. Where an application reads a repeated output, compare as if it read the first one. Given a topological `order` (leave it unchanged), return a dictionary from each repeated application to the *first* application that computes the same.
 #
 # <details><summary>Hint</summary>
 #
@@ -262,7 +262,7 @@ rnn = autodiff.function([xs, h0, U], [dU])
 print(f"gradient with respect to U: {len(rnn.order)} operators, whatever T is")
 
 # %% [markdown]
-# The gradient of a scan is another scan, from the last element to the first:
+# The gradient of a scan is another scan, from the last element to the first ($dh_t$ is $\partial L/\partial h_t$, $dU$ the sum so far):
 
 # %%
 scan_and_back()
@@ -395,7 +395,7 @@ def my_block(Q, K, V, g, out, log_sum):
 check_runs.attention_block(my_block)
 
 # %% [markdown]
-# We compare blocks of `rows` queries and all keys with the graph, which keeps the whole table.
+# Our blocks are `rows` whole rows of the table: they meet all keys. We compare them with the graph, which keeps the table.
 
 
 # %%
@@ -441,7 +441,7 @@ others.say()
 # %% [markdown]
 # One block of all 1024 rows *is* the whole table, and needs more memory than the graph. (FlashAttention also cuts each row, so a block fits into a GPU's fast memory.)
 #
-# **Answer.** It recomputes the table, block by block: with blocks of 64 rows, the peak is less than a quarter of the graph's, for seven matrix products instead of six ($QK^\top$ twice).
+# **Answer.** It recomputes the table, block by block: with blocks of 64 rows, the peak is less than a quarter of the graph's. It costs a seventh matrix product ($QK^\top$ twice), and here more time than that. (We did not measure why.)
 #
 # ## How does a graph train on several ranks?
 #
@@ -449,7 +449,7 @@ others.say()
 #
 # ### Exercise 5: the rule of a pass
 #
-# *Difficulty ●○○, 8 minutes.* `rebuild(outputs, rule)` goes through a graph's applications in topological order and calls `rule(node, operands)` for each. `operands` are the variables that stand for `node.inputs` in the new graph. The rule returns the variable that all later readers of `node.output` get instead, or `None` to keep the operator. Write the rule that averages: if `node.output` is one of `gradients` (a list), apply `node.operator` to `operands`, and return `average(...)` of the result. `average` takes a variable and returns one.
+# *Difficulty ●○○, 8 minutes.* `rebuild(outputs, rule)` goes through a graph's applications in topological order and calls `rule(node, operands)` for each. `operands` are the variables that stand for `node.inputs` in the new graph. The rule returns the variable that all later readers of `node.output` get instead, or `None` to keep the operator. Write the rule that averages: if `node.output` is one of `gradients` (a list), return `average(...)` of the gradient as the new graph computes it. `average` takes a variable and returns one.
 #
 # <details><summary>Hint</summary>
 #
@@ -557,7 +557,7 @@ equal = all(
 print("weights of both ranks equal to one process, bit for bit:", equal)
 
 # %% [markdown]
-# A triangle marks a gradient that is ready; its allreduce, of the same number, is then queued, and begins when its thread runs. Allreduces run one after another. While one is hatched, the other rank has not begun it. Which allreduces overlap with computation? In the table, *alone* is the same allreduce while nobody computes (best of seven).
+# A triangle marks when a gradient is ready. The allreduce with its number is then queued, and begins when the queue's thread runs. Allreduces run one after another. While one is hatched, the other rank has not begun it. Which allreduces overlap with computation? In the table, *alone* is the same allreduce while nobody computes (best of seven).
 
 # %%
 recorded = [events for _, events, _ in ranks]
@@ -576,7 +576,7 @@ for rank, (_, events, alone) in enumerate(ranks):
 early.answer(sum(start < last for start in queued))
 
 # %% [markdown]
-# Allreduces 1 and 2 are queued early, so they may overlap; on our machine allreduce 1 did. Allreduce 3 never overlaps: no gradient is left to compute. Allreduce 1 (41 kB) lasts longer than alone: beyond its hatched wait, this is the price of running beside computation. (Two threads compute and two run allreduces; how many cores have you?) If it lasts until the last gradient is ready, allreduce 2 cannot overlap. (We did not measure whether overlap saves time here.)
+# Allreduces 1 and 2 are queued early, so they may overlap; the table's third column says for how long. Allreduce 3 never overlaps: no gradient is left to compute. Allreduce 1 (41 kB) lasts many times as long as alone: beyond its hatched wait, this is the price of running beside computation. (Two threads compute and two run allreduces; how many cores have you?) If it lasts until the last gradient is ready, allreduce 2 cannot overlap. (We did not measure whether overlap saves time here.)
 #
 # **Answer.** A pass adds operators that queue each gradient's allreduce and wait for it. On two ranks the weights equal one process's, bit for bit.
 #

@@ -40,7 +40,7 @@ def test_crossing_draws_more_ranks_than_cores_open():
     assert left.lines[2].get_xdata() == [3, 3]
     (ring,) = left.lines[3:-1]  # of two replicas; four pay from the smallest batch on
     assert ring.get_xdata() == pytest.approx([2.0])
-    assert {"your B = 3", "measured B = 2"} == {text.get_text() for text in left.texts}
+    assert {"your B = 3", "ratio 1 at B = 2"} == {text.get_text() for text in left.texts}
     assert right.lines[0].get_ydata().tolist() == pytest.approx([2 / 3, 1.6])
 
 
