@@ -111,7 +111,10 @@ def ring_over_hosts(placements: Mapping[str, Sequence[int]]) -> Sequence[Axes]:
     axes = panels(len(placements), figsize=(9.5, 3.2))
     axes[0].figure.set_label("One step of a ring on two hosts: which messages leave their host")
     for ax, (name, hosts) in zip(axes, placements.items(), strict=True):
-        at = [(2.0 * host, -hosts[:rank].count(host)) for rank, host in enumerate(hosts)]
+        at = [  # odd hosts from below, so that the ring runs round
+            (2.0 * host, -(hosts[rank + 1 :] if host % 2 else hosts[:rank]).count(host))
+            for rank, host in enumerate(hosts)
+        ]
         for host in sorted(set(hosts)):
             here = [y for rank, (_, y) in enumerate(at) if hosts[rank] == host]
             box = {"facecolor": "#EEEEEE", "edgecolor": GREY, "boxstyle": "round,pad=0.1"}
@@ -122,12 +125,13 @@ def ring_over_hosts(placements: Mapping[str, Sequence[int]]) -> Sequence[Axes]:
             ax.text(x, y, f"rank {rank}", ha="center", va="center", zorder=4)
             right = (rank + 1) % len(at)
             leaves = hosts[rank] != hosts[right]
-            bent = {"shrinkA": 24, "shrinkB": 24, "connectionstyle": "arc3,rad=0.25"}
+            way = "arc3" if leaves else "arc3,rad=0.25"
+            bent = {"shrinkA": 26, "shrinkB": 26, "connectionstyle": way}
             shade, wide = (VERMILION, 3) if leaves else (GREY, 2)
             arrow(ax, at[rank], at[right], shade, "-|>", wide, **bent)
         out = max(sum(a == h != b for a, b in zip(hosts, [*hosts[1:], hosts[0]], strict=True))
                   for h in hosts)  # fmt: skip
-        ax.set_title(f"{name}: {out} out of each host", loc="center")
+        ax.set_title(f"{name}: each host sends {out}", loc="center")
         ax.set(xlim=(-0.8, 2.0 * max(hosts) + 0.8), ylim=(-1.6, 1.1))
         ax.axis("off")
     return axes

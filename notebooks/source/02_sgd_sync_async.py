@@ -206,7 +206,7 @@ check.sync_gradients(sync_gradients, cluster=cluster)
 # %% [markdown]
 # ### Unequal parts
 #
-# If parts differ in size, the loss is a *weighted* sum of the parts' mean losses, $\sum_r \alpha_r L(D_r)$ with $\alpha_r = |D_r| / \sum_s |D_s|$, and its gradient has the same weights. In the example above, let rank 0 have two of five samples. One process gets $-(1 + 2 + 3 + 6 + 8)/5 = -4$:
+# If parts differ in size, the loss is a *weighted* sum of the parts' mean losses, $\sum_r \alpha_r L(D_r)$ with $\alpha_r = |D_r| / \sum_s |D_s|$, and its gradient has the same weights. Now add $x = 8$, and let rank 0 have two samples. One process gets $-(1 + 2 + 3 + 6 + 8)/5 = -4$:
 
 # %%
 # %%ranks
@@ -363,7 +363,7 @@ for run in (four, alone):
     print(f"{run.scheme:17s}{run.updates:4d} updates, accuracy {run.accuracy:.1%}")
 
 # %% [markdown] claims="02-own-rate"
-# The single process makes four times as many updates. Yet in the record (five seeds, 1 500 gradients) its accuracy is 15 points lower if both train at 0.02. On other seeds, 0.02 was the best of five rates for the replicas, and 0.005 for the single process. With each at its best rate, the accuracies differ by less than one point, and the seeds do not decide which is better:
+# The single process makes four times as many updates. Yet in the record (five seeds, 1 500 gradients) its accuracy is 15 points lower if both train at 0.02. On other seeds, 0.02 was the best of five rates for the replicas, and 0.005 for the single process. With each at its best rate, the mean accuracies differ by less than one point, and the seeds do not decide which is better:
 
 # %%
 claims.evidence("02-own-rate")
@@ -466,7 +466,7 @@ def predict_crossing(fixed, per_sample, synchronize, ranks):
 check.predict_crossing(predict_crossing)
 
 # %% [markdown]
-# In the left panel, a ring marks where a measured curve falls below 1. Your $B$ (dotted) comes from the fitted line, so it may differ. In the right panel, replicas pay where a solid line is above 1; this judges your prediction. Open marks have more ranks than cores.
+# In the left panel, a circle marks the last fall of a measured curve below 1. Your $B$ (dotted) comes from the fitted line, so it may differ. In the right panel, replicas pay where a solid line is above 1; compare your prediction. Open marks have more ranks than cores.
 
 # %%
 by_function = []
@@ -496,7 +496,7 @@ for n, runs in ((2, lenet2), (4, lenet4)):
     print(f"which alone limits the speed-up to {n} / {together:.2f} = {n / together:.1f}")
 
 # %% [markdown]
-# The formula assumes that a rank computes as fast beside others as alone. The printed factors (medians of noisy points) show how far your cores are from that. Where ranks slow each other down, replicas pay only from a larger $B$ than the ring says.
+# The formula assumes that a rank computes as fast beside others as alone. The printed factors (medians of noisy points) show how far your cores are from that. Where ranks slow each other down, replicas pay only from a larger $B$ than the circle says.
 #
 # ### A core for each rank, and a link between them
 #
@@ -653,7 +653,7 @@ guess.answer(
 #
 # ### Exercise 4: the server's receive
 #
-# *Difficulty ●●○, 12 minutes.* Workers push their gradients layer by layer, in order, without asking first. `layers` are the server's arrays, one for each layer. Fill them with the gradient of **one** worker: the worker whose first layer arrives first. Return its rank.
+# *Difficulty ●○○, 12 minutes.* Workers push their gradients layer by layer, in order, without asking first. `layers` are the server's arrays, one for each layer. Fill them with the gradient of **one** worker: the worker whose first layer arrives first. Return its rank.
 #
 # <details><summary>Hint</summary>
 #
@@ -708,7 +708,7 @@ ax.figure.set_label("Rank 0 answers each worker on its own, while the others com
 plt.show()
 
 # %% [markdown]
-# Follow one worker from its second hello: it receives ready, sends g and receives θ. Then it computes while the server answers others. (The first hello only fetches θ.) The server needs no other worker's gradient for its answer. Four questions about the three schemes:
+# Follow one worker from its second hello: it receives ready, sends g and receives θ. Then it computes while the server answers others. (The first hello only fetches θ; thin boxes only handle messages.) The server needs no other worker's gradient for its answer. Four questions about the three schemes:
 #
 # | question | synchronous, no server | synchronous, a server | asynchronous |
 # |---|---|---|---|
@@ -787,7 +787,7 @@ for run in (single, together, free):
 print("first at loss 1:", min(times, key=times.get, default="none of them"))
 
 # %% [markdown] claims="02-stale-update 02-mean-staleness"
-# The mean staleness is $W - 1$: each update makes the $W - 1$ other workers' gradients one update staler. The record compares losses after 200 updates. At $\lambda = 0.05$, the best of five rates for both, the loss is 0.8 with fresh gradients, and 1.3 to 1.6 with stale ones (one record from each of three machines). At $\lambda = 0.02$ five seeds do not decide whether stale gradients cost anything:
+# The mean staleness is $W - 1$: each update makes the $W - 1$ other workers' gradients one update staler. The record compares losses after 200 updates. At $\lambda = 0.05$, the best of five rates for both on other seeds, the loss is 0.8 with fresh gradients, and 1.3 to 1.6 with stale ones (one record from each of three machines). At $\lambda = 0.02$ five seeds do not decide whether stale gradients cost anything:
 
 # %%
 display(claims.evidence("02-stale-update"), claims.evidence("02-mean-staleness"))
@@ -795,7 +795,7 @@ display(claims.evidence("02-stale-update"), claims.evidence("02-mean-staleness")
 # %% [markdown]
 # ### A straggler
 #
-# Now rank 3 becomes a *[straggler](glossary.md#straggler)*, $k$ times slower. All ranks are [paced](glossary.md#paced), like devices of their own: a gradient takes 30 ms, on rank 3 $30\,k$ ms.
+# Now rank 3 becomes a *[straggler](glossary.md#straggler)*, $k$ times slower. All ranks are [paced](glossary.md#paced), like devices of their own: a gradient takes 30 ms, or $30\,k$ ms on rank 3.
 #
 # ### Exercise 6: what a straggler costs
 #
@@ -861,7 +861,7 @@ else:
 # %% [markdown]
 # A synchronous step takes as long as the straggler; the factor is below 4, since only `compute` is slower. (Your function uses the `rest` measured at $k = 1$.) The mean staleness (picture) is still about $W - 1 = 2$, but rank 3's few gradients are much staler, and other workers' gradients are fresher.
 #
-# > **Answer.** Without waiting, a straggler slows down only its own contribution. The price is a mean staleness of $W - 1$: after 200 updates at the rate that is best for both, the loss is 1.3 to 1.6 instead of 0.8. *Evidence: the measured rates and losses of this lesson, and the two records.*
+# > **Answer.** Without waiting, a straggler slows down only its own contribution. The price is a mean staleness of $W - 1$: after 200 updates at the rate that is best for both, the loss is 1.3 to 1.6 instead of 0.8. With a straggler, we did not measure whose loss falls sooner. *Evidence: the measured rates and losses of this lesson, and the two records.*
 
 # %% [markdown]
 # ## What breaks

@@ -223,7 +223,7 @@ if check.long_broadcast.passed(long_broadcast, cluster=cluster):
     guess.answer("the faster broadcast of 64 KB", faster)
 
 # %% [markdown]
-# Left: rank 0 sends $2K$ by the tree, $1.5K$ in chunks. The tree takes $\lceil\log_2 N\rceil$ steps of $K$ bytes. The broadcast in chunks takes $2(N-1)$ steps of $K/N$ bytes, so by the model it wins for long arrays. Right: each time ÷ the tree's, for your broadcast and MPI's own. On our page yours loses, and comes close only at 4 MB. Short arrays pay for six steps instead of two. In one shared memory all ranks' bytes count: $3.75K$ in chunks, $3K$ by the tree.
+# Left: rank 0 sends $2K$ by the tree, $1.5K$ in chunks. The tree takes $\lceil\log_2 N\rceil$ steps of $K$ bytes. The broadcast in chunks takes $2(N-1)$ steps of $K/N$ bytes, so by the model it wins for long arrays. Right: each time ÷ the tree's, for your broadcast and MPI's own. Up to 256 KB yours loses: six steps cost more than two. For longer arrays either may win: in one shared memory all ranks' bytes count, $3.75K$ in chunks, $3K$ by the tree.
 #
 # ## Links
 #
@@ -243,7 +243,7 @@ for link in links:
 Markdown("\n".join(rows))
 
 # %% [markdown]
-# For 102 MB, α hardly matters: a tenth of Ethernet 100G's (assumed for RoCE) saves 2 %. Networks are sold in *bits* per second: "100G" is 12.5 GB/s. The lecture gives a lane of PCIe 3.0 "985 MiB/s", in the wrong unit: a lane transfers $8\cdot10^9$ bits a second, 128 of every 130 of them data.
+# For 102 MB, α hardly matters: RoCE 100G, with a tenth of Ethernet 100G's α, saves 2 %. Networks are sold in *bits* per second: "100G" is 12.5 GB/s. The lecture gives a lane of PCIe 3.0 "985 MiB/s", in the wrong unit: a lane transfers $8\cdot10^9$ bits a second, 128 of every 130 of them data.
 
 # %%
 lane = 8e9 * 128 / 130 / 8  # bytes per second
@@ -274,7 +274,7 @@ def rate_for(seconds, N, K, alpha, data):
 check.rate_for(rate_for)
 
 # %% [markdown]
-# Which links let eight ranks allreduce 102 MB in 50 ms? (We ignore packet headers, so `data` is 1.)
+# Which links let eight ranks allreduce 102 MB in 50 ms? (The table's rates exclude coding bits, and we ignore packet headers: `data` is 1.)
 
 # %%
 in_time = 0.05  # s; try others
@@ -303,7 +303,7 @@ if check.rate_for.passed(rate_for):
         print(f"No hosts here ({error}).")
 
 # %% [markdown]
-# Nearly: on our page the ring is a few percent late.
+# Nearly: in our runs the ring was 3 to 10 % late.
 #
 # ## Where ranks sit
 #
@@ -362,7 +362,7 @@ for way in ("block", "cyclic") if check.ring_on_hosts.passed(ring_on_hosts) else
         print(f"{way:6s} predicted {seconds(told)}. No hosts here ({error}).")
 
 # %% [markdown] claims="A3-placement"
-# About twice as long. In every step, cyclic placement sends twice as many bytes through each link as block placement. In our records of four hosts on two cores, it takes 1.8 to 1.9 times as long for 256 KB, and 2.1 times for 1 MB:
+# About twice as long. In every step, cyclic placement sends twice as many bytes through each link as block placement. In the records below (four hosts, two cores), it takes 1.8 and 1.9 times as long for 256 KB, 2.1 times for 1 MB:
 
 # %%
 claims.evidence("A3-placement")

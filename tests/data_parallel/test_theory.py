@@ -27,6 +27,7 @@ def test_crossing_lies_where_the_ratio_is_the_number_of_helpers():
     ratios = [3 / b for b in batches]  # T_comp grows with B, T_sync does not
     assert crossing_batch(batches, ratios, 2) == pytest.approx(3.0)
     assert crossing_batch(batches, ratios, 3) == pytest.approx(1.5)
+    assert crossing_batch([1, 2, 4, 8], [2.0, 0.5, 2.0, 0.5], 2) == pytest.approx(32**0.5)  # last
     assert crossing_batch(batches, ratios, 100) is None
     assert crossing_batch(batches, ratios, 1) is None
 

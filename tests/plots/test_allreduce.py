@@ -61,6 +61,6 @@ def test_where_one_is_faster(one, said):
 
 def test_messages_that_leave_a_host_are_counted():
     block, cyclic = allreduce.ring_over_hosts({"block": (0, 0, 1, 1), "cyclic": (0, 1, 0, 1)})
-    assert block.get_title("center") == "block: 1 out of each host"
-    assert cyclic.get_title("center") == "cyclic: 2 out of each host"
+    assert block.get_title("center") == "block: each host sends 1"
+    assert cyclic.get_title("center") == "cyclic: each host sends 2"
     assert [text.get_text() for text in block.texts if "rank" in text.get_text()][3] == "rank 3"

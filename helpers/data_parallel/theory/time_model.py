@@ -68,13 +68,13 @@ def crossing_batch(batches: list[float], ratios: list[float], ranks: int) -> flo
     Returns
     -------
     float or None
-        Samples, interpolated on logarithmic axes; None if the ratio never crosses R − 1.
+        Samples at the last crossing, interpolated on logarithmic axes; None if the ratio never crosses R − 1.
     """
     if ranks < 2:
         return None
     limit = np.log(ranks - 1)
     x, y = np.log(batches), np.log(ratios)
-    for i in range(len(x) - 1):
+    for i in reversed(range(len(x) - 1)):  # noise may cross before
         if y[i] >= limit > y[i + 1]:
             return float(np.exp(x[i] + (limit - y[i]) * (x[i + 1] - x[i]) / (y[i + 1] - y[i])))
     return None
