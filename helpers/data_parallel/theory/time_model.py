@@ -68,7 +68,7 @@ def crossing_batch(batches: list[float], ratios: list[float], ranks: int) -> flo
     Returns
     -------
     float or None
-        Samples at the last crossing, interpolated on logarithmic axes; None if the ratio never crosses R − 1.
+        Samples at the last crossing, interpolated on logarithmic axes; None without a crossing.
     """
     if ranks < 2:
         return None
