@@ -159,7 +159,7 @@ if machine.found:  # else too busy for a whole curve
 print(f"a line has {machine.line or '?'} bytes")
 
 # %% [markdown]
-# At each step of this staircase, the working set has outgrown a cache. The steps need not stand where the system reports a cache's size: other programs, or other virtual machines, may use a part of it. *A slope* marks a level within which the time more than doubles; its time says little. We take the last level for memory; a reported cache larger than the curve may still hold it.
+# At each step of this staircase, the working set has outgrown a cache, or the table of translated addresses (TLB). A step need not stand where the system reports a cache's size: other programs or virtual machines may use a part of it. *A slope* marks a level within which the time more than doubles; its time says little. We take the last level for memory; a cache larger than the curve may still hold its data.
 #
 # A cache moves whole **[lines](glossary.md#cache-line)**, usually of 64 bytes. So a second access in the same line usually finds it in L1.
 #
@@ -302,7 +302,7 @@ draw.interactive(peaks, roofs | machine.cache_roofs(), points)
 #
 # **The roof is the best of four loops.** A kernel that only reads, such as `dot`, reaches at most about the bandwidth of *read*. **Bytes do not explain `softmax`**: it moves as many bytes as `x * 2`, and takes 1.5 to 4.3 times as long in the records. One reason may be *exp*: we count it as one operation, but it takes many instructions.
 #
-# The convolution stands far right: each loaded weight serves all pixels.
+# The convolution stands far right: each loaded weight serves all pixels. On our page, `unfused` takes about three times as long as `passes`: it has one thread for two, and each NumPy pass fills a new array, whose pages the system may first have to supply.
 
 # %%
 display(evidence("07-fusion"), evidence("07-softmax"))
@@ -437,7 +437,7 @@ print(f"this machine's L1: {machine.ways or '?'} ways")
 # - **Waiting.** In `ijk` all products of the inner loop go into one sum. Each addition waits about four cycles for the one before. In `ikj` each addition goes to another element of C: none waits.
 # - **Vectors.** The compiler turns the inner loop of `ikj` into vector instructions. It must not do so with the single sum of `ijk`: another order of additions rounds differently.
 #
-# In the picture, each colour is a sum, an addition takes four cycles, and one can start in each cycle:
+# In the picture, each colour is a sum, an addition takes four cycles, and one starts in each cycle (most cores can start two):
 
 # %%
 draw.waiting(8, 4)
@@ -542,7 +542,7 @@ best_side.answer(max(rates, key=rates.get))
 # %% [markdown] claims="07-tile-too-large 07-register-tile"
 # The dashed line is the same program with a single tile: where the curve lies above it, blocks pay. Is there a peak just left of your tile for L1, or for L2? In the records, tiles twice as wide as those for L2 take 16 to 45 % longer.
 #
-# Blocks do not change the innermost loop: it still loads and stores an element of C for each product. A **register tile**, at the right of the picture above, changes it: a piece of C stays in registers while $k$ runs. In the records, on AMD, register tiles are three to four times as fast as blocks of side 64. Point at *tiled* and *blocked* in the last picture for this machine's figures.
+# Blocks do not change the innermost loop: it still loads and stores an element of C for each product. A **register tile**, at the right of the picture above, changes it: a piece of C stays in registers while $k$ runs. In the records, on AMD, register tiles are three to four times as fast as blocks of side 64; on our Intel page, 1.7 times. For your machine, point at *tiled* and *blocked* after exercise 5.
 
 # %%
 display(evidence("07-tile-too-large"), evidence("07-register-tile"))
@@ -550,7 +550,7 @@ display(evidence("07-tile-too-large"), evidence("07-register-tile"))
 # %% [markdown]
 # ### Exercise 5, a project: your own product
 #
-# *Difficulty ●●●, 45 minutes.* Write `void multiply(int64_t n, const float *a, const float *b, float *c)` in C, as a string. It computes $C = AB$ for $n \times n$ matrices, stored row after row. $n$ is a multiple of 48, and `c` holds zeros at the call. Your product may take at most four fifths of the time of `ikj`. Both are compiled with `-O3 -march=native`, and `<stdint.h>` is included already. Your code runs in a process of its own, so nothing is lost if it crashes.
+# *Difficulty ●●●, 45 minutes.* Write `void multiply(int64_t n, const float *a, const float *b, float *c)` in C, as a string. It computes $C = AB$ for $n \times n$ matrices, stored row after row. $n$ is a multiple of 48, and `c` holds zeros at the call. For $n = 768$, your product may take at most four fifths of the time of `ikj`. Both are compiled with `-O3 -march=native`, and `<stdint.h>` is included already. Your code runs in a process of its own, so nothing is lost if it crashes.
 #
 # <details><summary>Hint 1</summary>
 #
