@@ -129,32 +129,31 @@ def held_out_sources(answer):
 @exercise
 def why_padding_is_wrong(answer, order="ABCDE"):
     """answer: the letters of all true statements; these may stand in another order."""
-    named = letters(answer, order)
-    true = {"B", "C", "E"}
-    if false := named - true:
-        wrong(f"{len(false)} of the statements that you name are false: try them on two documents")
     hints = {
         "B": "follow the backward direction",
         "C": "follow the softmax",
         "E": "think of batches that are padded alike",
     }
-    if missing := sorted(true - named):
-        wrong(f"{len(missing)} true statement(s) missing: {hints[missing[0]]}")
+    _true_ones(answer, order, hints, "try them on two documents")
 
 
 @exercise
 def who_is_ahead(answer, order="ABCDE"):
     """answer: the letters of all statements about the curves of accuracy that are true."""
-    named = letters(answer, order)
-    true = {"B", "D", "E"}
-    if false := named - true:
-        wrong(f"{len(false)} of the statements that you name are false: measure the distances")
     hints = {
         "B": "compare the leads at all five rates",
         "D": "find both curves' highest points, and go one rate to the right",
         "E": "ask which documents chose the highest points",
     }
-    if missing := sorted(true - named):
+    _true_ones(answer, order, hints, "measure the distances")
+
+
+def _true_ones(answer, order, hints, doubt):
+    """Refuse letters unless they name all true statements, those in ``hints``, and no other."""
+    named = letters(answer, order)
+    if false := named - set(hints):
+        wrong(f"{len(false)} of the statements that you name are false: {doubt}")
+    if missing := sorted(set(hints) - named):
         wrong(f"{len(missing)} true statement(s) missing: {hints[missing[0]]}")
 
 

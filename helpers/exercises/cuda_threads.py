@@ -37,16 +37,21 @@ def packed_sum(answer):
                 )
 
 
+def _scanned(module, kernel, blocks, threads, size):
+    """Scan blocks of random numbers: the record, x, y, the sums up to each number, and a name."""
+    x = np.random.default_rng(blocks).random(size * blocks, np.float32)
+    y = np.full_like(x, np.nan)
+    record = run(module, kernel, blocks, threads, x, y, record=True)
+    upto = x.reshape(blocks, size).cumsum(axis=1, dtype=float).ravel()
+    return record, x, y, upto, f"y of {blocks} block{'s' * (blocks > 1)}"
+
+
 @kernel_exercise
 def warp_scan(answer):
     """warp_scan(x, y): the running sums of each block of 32, by one warp and its shuffles."""
     with compiled(answer) as module:
         for blocks in (1, 3):
-            x = np.random.default_rng(blocks).random(32 * blocks, np.float32)
-            y = np.full_like(x, np.nan)
-            record = run(module, "warp_scan", blocks, 32, x, y, record=True)
-            upto = x.reshape(blocks, 32).cumsum(axis=1, dtype=float).ravel()
-            what = f"y of {blocks} block{'s' * (blocks > 1)}"
+            record, x, y, upto, what = _scanned(module, "warp_scan", blocks, 32, 32)
             if np.allclose(y, upto - x, rtol=1e-4, atol=1e-4):
                 wrong(f"{what}: the sums lack the lane's own number; they end with it")
             close(y, upto, what, rtol=1e-4)
@@ -81,11 +86,7 @@ def my_scan(answer):
     """my_scan(x, y): exclusive scans of blocks of 256 by 128 threads, in about 2 n additions."""
     with compiled(answer) as module:
         for blocks in (1, 3):
-            x = np.random.default_rng(blocks).random(256 * blocks, np.float32)
-            y = np.full_like(x, np.nan)
-            record = run(module, "my_scan", blocks, 128, x, y, record=True)
-            upto = x.reshape(blocks, 256).cumsum(axis=1, dtype=float).ravel()
-            what = f"y of {blocks} block{'s' * (blocks > 1)}"
+            record, x, y, upto, what = _scanned(module, "my_scan", blocks, 128, 256)
             if np.allclose(y, upto, rtol=1e-4):
                 wrong(f"{what}: each sum holds its own number too, not only those before it")
             close(y, upto - x, what, rtol=1e-4, atol=1e-4)
