@@ -196,6 +196,9 @@ def misses(counts: Mapping[str, Mapping[str, int]]) -> Axes:
     return ax
 
 
+LETTERS = ("ik", "kj", "ij")  # of the loops over rows and columns of A, B and C
+
+
 def cache_step(order: str, n: int, cache: Cache, step: int) -> Sequence[Axes]:
     """Draw the three matrices (n, n) of a product after some accesses of a loop order.
 
@@ -213,7 +216,7 @@ def cache_step(order: str, n: int, cache: Cache, step: int) -> Sequence[Axes]:
         last = (name, row, column, cache.access(address))
     axes = panels(3, figsize=(10, 3.8))
     axes[0].figure.set_label("What a small cache holds of three matrices")
-    for ax, (number, name) in zip(axes, enumerate("abc"), strict=True):
+    for ax, (number, name), (row, column) in zip(axes, enumerate("abc"), LETTERS, strict=True):
         base = number * n * n * 4
         addresses = base + 4 * np.arange(n * n).reshape(n, n)
         picture = np.isin(addresses // cache.line, list(cache.lines)).astype(int)
@@ -227,7 +230,8 @@ def cache_step(order: str, n: int, cache: Cache, step: int) -> Sequence[Axes]:
         ax.set_yticks(np.arange(-0.5, n), [])
         ax.tick_params(length=0)
         ax.grid(color="white", linewidth=2)
-        ax.set_title(name.upper())
+        ax.set_title(f"{name.upper()},  {column} →")
+        ax.set_ylabel(f"← {row}")  # turned, the arrow points down
     seen = cache.hits + cache.misses
     said = "" if last is None else f"{'hit' if last[3] else 'miss'} in {last[0].upper()}; "
     said = f"{order}: {said}{cache.misses} misses in {seen} accesses"

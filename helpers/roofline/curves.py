@@ -100,7 +100,7 @@ def levels(sizes: Sequence[float], seconds: Sequence[float], count: int) -> list
     for a, b in zip((0, *ends[:-1]), ends, strict=True):
         # Random chases miss already below a cache's size: the rise within a plateau belongs to it.
         capacity = float(np.sqrt(sizes[b - 1] * sizes[b])) if b < n else float("inf")
-        half = np.asarray(seconds[a:b])[: max(1, (b - a + 1) // 2)]
+        half = np.sort(seconds[a:b])[: max(1, (b - a + 1) // 2)]
         rise = float(np.exp(x[b - 1] - x[a]))
         found.append({"seconds": float(np.median(half)), "capacity": capacity, "rise": rise})
     return found

@@ -11,7 +11,7 @@
 # - predict from two measured times whether a second replica pays;
 # - write the receive of an asynchronous [parameter server](glossary.md#parameter-server), and measure [staleness](glossary.md#staleness) and its price.
 #
-# **You need** notebook [01](01_mpi_basics.ipynb) (ranks, send and receive, allreduce), how gradient descent trains a network, and how PyTorch does it (`backward`, `.grad`, an optimizer). *Time:* 145 minutes: 10 for the opening and *What breaks*, 135 for three lessons, each of which needs only the set-up. *What breaks* needs lesson 1, and the last table needs all three. *Cores:* 2 or more. *GPU:* none.
+# **You need** notebook [01](01_mpi_basics.ipynb) (ranks, send and receive, allreduce), how gradient descent trains a network, and how PyTorch does it (`backward`, `.grad`, an optimizer). *Time:* 150 minutes: 15 for the opening and *What breaks*, 135 for three lessons, each of which needs only the set-up. *What breaks* needs lesson 1, and the last table needs all three. *Cores:* 2 or more. *GPU:* none.
 #
 # | symbol | meaning | unit |
 # |---|---|---|
@@ -466,7 +466,7 @@ def predict_crossing(fixed, per_sample, synchronize, ranks):
 check.predict_crossing(predict_crossing)
 
 # %% [markdown]
-# In the left panel, a circle marks the last fall of a measured curve below 1. Your $B$ (dotted) comes from the fitted line, so it may differ. In the right panel, replicas pay where a solid line is above 1; compare your prediction. Open marks have more ranks than cores.
+# In the left panel, a circle marks where a measured curve last falls below 1. Your $B$ (dotted) comes from the fitted line, so it may differ. In the right panel, replicas pay where a solid line is above 1; compare your prediction. Open marks have more ranks than cores.
 
 # %%
 by_function = []
@@ -475,11 +475,10 @@ for points, name, times in zip((lenet2, wide), ("LeNet", "the perceptron"), fits
     found = time_model.crossing_batch([p.batch for p in points], ratios, 2)
     if found is None:  # no crossing: they pay from the smallest batch on, or with none
         found = points[0].batch if ratios[0] < 1 else f"beyond {points[-1].batch}"
-    guess.answer(
-        f"the batch from which {name} pays", found if isinstance(found, str) else round(found)
-    )
     crossed = predict_crossing(*(1e3 * t for t in times), 2)
-    by_function.append(f"B = {crossed} for {points[0].name}")
+    seen = found if isinstance(found, str) else round(found)
+    guess.answer(f"the batch from which {name} pays", seen)
+    by_function.append(f"B = {crossed} for {points[0].name} (measured: {seen})")
 print("your function:", "; ".join(by_function))
 ax, _ = plots.crossing(lenet2 + lenet4 + wide, usable_cores(), None if crossed == 1 else crossed)
 style.doubt(ax.figure, others)
@@ -493,10 +492,10 @@ print(f"the inequality was right at {right} of {len(points)} points, {usable_cor
 for n, runs in ((2, lenet2), (4, lenet4)):
     together = np.median([p.compute / p.alone for p in runs])
     print(f"{n} ranks at once: T_comp is {together:.2f} times that of one alone (median),")
-    print(f"which alone limits the speed-up to {n} / {together:.2f} = {n / together:.1f}")
+    print(f"which alone would make the speed-up {n} / {together:.2f} = {n / together:.1f}")
 
 # %% [markdown]
-# The formula assumes that a rank computes as fast beside others as alone. The printed factors (medians of noisy points) show how far your cores are from that. Where ranks slow each other down, replicas pay only from a larger $B$ than the circle says.
+# The formula assumes that a rank computes as fast beside others as alone. The printed factors (medians of noisy points) show how far your cores are from that; each step also waits for its latest rank. Where ranks slow each other down, replicas pay only from a larger $B$ than the circle says.
 #
 # ### A core for each rank, and a link between them
 #
@@ -527,7 +526,7 @@ guess.answer("T_sync/T_comp at 10 Mbit/s", ratio)  # of the last link
 on_links.say()
 
 # %% [markdown] claims="02-link-speed"
-# The bytes alone make the ratio 5.2; packet headers raise it to 5.5. Two ranks should lose on the slowest link, where the ratio is above $R - 1 = 1$, and win on the other two. The record compares the measured speed-up with the predicted $R/(1 + T_\text{sync}/T_\text{comp})$; *equal* means within 15 %. The prediction *fails* for eight replicas on the two faster links: they share two cores, for which the formula has no term. With 80 ms a batch (last two rows), eight replicas come within 12 % of the prediction in both records.
+# The bytes alone make the ratio 5.2; packet headers raise it to 5.5. Two ranks should lose on the slowest link, where the ratio is above $R - 1 = 1$, and win on the other two. The record compares the measured speed-up with the predicted $R/(1 + T_\text{sync}/T_\text{comp})$; *equal*: the whole interval is within 15 %. The prediction *fails* for eight replicas on the two faster links: they share two cores, for which the formula has no term. With 80 ms a batch (last two rows), eight replicas come within 12 % of the prediction in both records.
 
 # %%
 claims.evidence("02-link-speed")
@@ -568,7 +567,7 @@ except StartError as error:
 # %% [markdown]
 # ### The same batch, more ranks
 #
-# So far $R$ replicas made a batch of $R \cdot B$ (*weak scaling*). In *strong scaling* the whole batch stays the same: of 64 samples, each replica gets $64/R$. $T_\text{comp}$ shrinks to $a + 64\,b/R$, but $a$ and $T_\text{sync}$ remain, so the speed-up stays below $R$. (The formula assumes a core for each rank; with fewer cores, expect less than it says.)
+# So far $R$ replicas made a batch of $R \cdot B$ (*weak scaling*). In *strong scaling* the whole batch stays the same: of 64 samples, each replica gets $64/R$. $T_\text{comp}$ shrinks to $a + 64\,b/R$, but $a$ and $T_\text{sync}$ remain, so the speed-up stays below $R$. (Expect less than the formula says: it has no term for shared cores or for late ranks.)
 
 # %%
 others.say()
@@ -593,7 +592,7 @@ for p in (lenet2[3], lenet4[2]):
 _ = plots.schemes()
 
 # %% [markdown]
-# Here are three synchronous steps, recorded. Arrows are messages; a long slant is a rank that waits for a core:
+# Here are three synchronous steps, recorded. Arrows are messages; a long slant is a message that waits for its receiver:
 
 # %%
 # %%ranks --trace served_trace --timeout 120
@@ -612,7 +611,7 @@ ax.figure.set_label("Rank 0 answers nobody before it has the gradients of all th
 plt.show()
 
 # %% [markdown]
-# Rank 0 waits until it has all three gradients, makes the update, and answers one worker after another.
+# Rank 0 receives the three gradients in the order of ranks, makes the update, and answers in that order.
 #
 # ### A server that does not wait
 #
@@ -703,8 +702,8 @@ print("staleness of the nine gradients:", *ages)
 
 # %%
 title = "Asynchronous: the first updates"
-ax = messages(point_to_point(free_trace), tags, title=title, share=0.4)
-ax.figure.set_label("Rank 0 answers each worker on its own, while the others compute")
+ax = messages(point_to_point(free_trace), tags, title=title, share=0.5)
+ax.figure.set_label("Rank 0 answers each worker, and waits for no other's gradient")
 plt.show()
 
 # %% [markdown]
@@ -787,7 +786,7 @@ for run in (single, together, free):
 print("first at loss 1:", min(times, key=times.get, default="none of them"))
 
 # %% [markdown] claims="02-stale-update 02-mean-staleness"
-# The mean staleness is $W - 1$: each update makes the $W - 1$ other workers' gradients one update staler. The record compares losses after 200 updates. At $\lambda = 0.05$, the best of five rates for both on other seeds, the loss is 0.8 with fresh gradients, and 1.3 to 1.6 with stale ones (one record from each of three machines). At $\lambda = 0.02$ five seeds do not decide whether stale gradients cost anything:
+# The mean staleness is $W - 1$: each update makes the $W - 1$ other workers' gradients one update staler. The record compares losses after 200 updates. At $\lambda = 0.05$, the best of five rates for both on seeds 0 to 2, the loss is 0.8 with fresh gradients, and 1.3 to 1.6 with stale ones (three records, one on other seeds). At $\lambda = 0.02$ five seeds do not decide whether stale gradients cost anything:
 
 # %%
 display(claims.evidence("02-stale-update"), claims.evidence("02-mean-staleness"))

@@ -6,7 +6,7 @@
 # **You will be able to**
 #
 # - measure peak arithmetic, bandwidth and latency, and read the sizes of the caches from a curve;
-# - count the operations and bytes of a kernel, and predict its least time;
+# - count the bytes that a kernel moves, and predict its least time;
 # - say why one loop order is many times as fast as another;
 # - write a matrix product in C that keeps its sums in registers.
 #
@@ -135,7 +135,7 @@ draw.latency(machine.latency, ())
 plt.show()
 
 # %% [markdown]
-# Read the curve yourself. **At which working set, in KiB, is the first rise steepest? And the second?**
+# Read the curve yourself; a point above its right neighbour is noise. **At which working set, in KiB, is the first rise steepest? And the second?**
 
 # %%
 first_ends = Prediction("KiB in L1, read off the curve", None)  # your number for None
@@ -159,7 +159,7 @@ if machine.found:  # else too busy for a whole curve
 print(f"a line has {machine.line or '?'} bytes")
 
 # %% [markdown]
-# At each step of this staircase, the working set has outgrown a cache, or the table of translated addresses (TLB). A step need not stand where the system reports a cache's size: other programs or virtual machines may use a part of it. *A slope* marks a level within which the time more than doubles; its time says little. We take the last level for memory; a cache larger than the curve may still hold its data.
+# At each step of this staircase, the working set has outgrown a cache, or the TLB, the core's table of recent page addresses. A step need not stand where the system reports a cache's size: other programs or virtual machines may use a part of it. *A slope* marks a level within which the time more than doubles; its time says little. We take the last level for memory; a cache larger than the curve may still hold its data.
 #
 # A cache moves whole **[lines](glossary.md#cache-line)**, usually of 64 bytes. So a second access in the same line usually finds it in L1.
 #
@@ -181,7 +181,7 @@ if alone:  # else the machine was too busy
     shows_most.answer(max(alone, key=alone.get))
 
 # %% [markdown]
-# These figures count the bytes that the program asks for. A step of the triad reads two doubles and writes one: 24 bytes. Memory may move more: most processors fetch a line before they write to it (**[write-allocate](glossary.md#write-allocate)**). Our figures do not count this fetch.
+# Each level is slower than the one before. A loop that hardly gains from a second thread was probably disturbed. The figures count the bytes that the program asks for. A step of the triad reads two doubles and writes one: 24 bytes. Memory may move more: most processors fetch a line before they write to it (**[write-allocate](glossary.md#write-allocate)**). Our figures do not count this fetch.
 #
 # ### Exercise 1: what memory moves
 #
@@ -226,7 +226,7 @@ for row in from_memory:
     print(f"{row['kind']:6} {on:9} {row['rate'] / 1e9:11.1f} {fetched:>12}")
 
 # %% [markdown]
-# With the fetch counted, the triad's bandwidth rises by a third and the copy's by half. The update's stays: it has read each line that it writes. Bytes do not explain the differences that remain. **So compare two bandwidths only if the same rule counted their bytes.** From here on, $\beta$ is the highest of the four bandwidths, without the fetch.
+# With the fetch counted, the triad's bandwidth rises by a third and the copy's by half. The update's stays: it has read each line that it writes. **So compare two bandwidths only if the same rule counted their bytes.** On our page, one thread brings in 13 to 16 GB/s in all four loops (two thirds of the update's bytes come in); what it writes back seems to cost little. From here on, $\beta$ is the highest of the four bandwidths, without the fetch.
 #
 # ### The roof
 #
@@ -341,7 +341,7 @@ for name, best in spent.items():
 swap.answer(spent["ijk"] / spent["ikj"])
 
 # %% [markdown]
-# The last letter of an order names its *inner* loop. The two orders with inner loop `j` are by far the fastest of the six; `ikj` also reuses one row of C for all k.
+# The last letter of an order names its *inner* loop. The two orders with inner loop `j` are by far the fastest of the six; `kij` reads and writes all of C for each k, `ikj` only reads all of B for each i.
 #
 # A matrix lies in memory row after row. From $a_{ik}$ to $a_{i,k+1}$ is a step of one element, mostly within the same line. From $b_{kj}$ to $b_{k+1,j}$ is a step of a whole row, into another line. So in `ijk`, each run of the inner loop uses 4 of the 64 bytes of a line of B.
 #
@@ -434,7 +434,7 @@ print(f"this machine's L1: {machine.ways or '?'} ways")
 #
 # Misses are one difference between `ijk` and `ikj`. Two others:
 #
-# - **Waiting.** In `ijk` all products of the inner loop go into one sum. Each addition waits about four cycles for the one before. In `ikj` each addition goes to another element of C: none waits.
+# - **Waiting.** In `ijk` all products of the inner loop go into one sum. Each addition waits three or four cycles for the one before. In `ikj` each addition goes to another element of C: none waits.
 # - **Vectors.** The compiler turns the inner loop of `ikj` into vector instructions. It must not do so with the single sum of `ijk`: another order of additions rounds differently.
 #
 # In the picture, each colour is a sum, an addition takes four cycles, and one starts in each cycle (most cores can start two):
@@ -488,7 +488,7 @@ evidence("07-causes-together")
 # %% [markdown]
 # ### Blocks
 #
-# A product of two $n \times n$ matrices does $2n^3$ operations on $3n^2$ numbers. In fp32 its intensity is $I = 2n^3 / 12n^2 = n/6$ flop/byte: 64 for $n = 384$, far right of the ridge. But this counts each number as read once. Three plain loops read B $n$ times, from memory if no cache holds it. **Blocked** loops work on square *tiles* of side $t$, at the left of the picture. If three tiles, one of each matrix, fit into a cache, each loaded number is used $t$ times before it leaves. The arrows point to the next tile:
+# A product of two $n \times n$ matrices does $2n^3$ operations on $3n^2$ numbers. In fp32 its intensity is $I = 2n^3 / 12n^2 = n/6$ flop/byte: 64 for $n = 384$, far right of the ridge. But this counts each number as read once. Three plain loops read B $n$ times, from memory if no cache holds it. **Blocked** loops work on square *tiles* of side $t$, at the left of the picture. If three tiles, one of each matrix, fit into a cache, each loaded number is used $t$ times before it leaves. Its arrows point to the next tile. The right half is for later:
 
 # %%
 draw.reuse(32, (6, 16))
@@ -542,7 +542,7 @@ best_side.answer(max(rates, key=rates.get))
 # %% [markdown] claims="07-tile-too-large 07-register-tile"
 # The dashed line is the same program with a single tile: where the curve lies above it, blocks pay. Is there a peak just left of your tile for L1, or for L2? In the records, tiles twice as wide as those for L2 take 16 to 45 % longer.
 #
-# Blocks do not change the innermost loop: it still loads and stores an element of C for each product. A **register tile**, at the right of the picture above, changes it: a piece of C stays in registers while $k$ runs. In the records, on AMD, register tiles are three to four times as fast as blocks of side 64; on our Intel page, 1.7 times. For your machine, point at *tiled* and *blocked* after exercise 5.
+# Blocks do not change the innermost loop: it still loads and stores an element of C for each product. A **register tile**, at the right of the picture above, changes it: a piece of C stays in registers while $k$ runs. In the records, on AMD, register tiles are three to four times as fast as blocks of side 64; on our Intel page, 1.7 times. For your machine, see below exercise 5.
 
 # %%
 display(evidence("07-tile-too-large"), evidence("07-register-tile"))
@@ -611,14 +611,15 @@ with Others() as others, threadpool_limits(1):
     raced = under_roof(machine, race, rounds=7)
 others.say()
 took = {point.name: point.seconds for point in raced}
+print(f"tiled is {took['blocked'] / took['tiled']:.1f} times as fast as blocked")
 if runs:
-    print(f"yours takes {took['yours'] / took['ikj']:.2f} of the time of ikj")
-draw.interactive(*machine.lines(1), raced)
+    print(f"yours takes {took['yours'] / took['ikj']:.2f} of the time of ikj at n = {P.n}")
+draw.interactive(*machine.lines(), raced)
 
 # %% [markdown]
 # All products have the same counted operations and bytes, hence the same intensity. At n = 384, B takes 0.6 MB: if a cache holds it, blocks, here of side 64, may even lose time.
 #
-# > **Answer.** The inner loop of `ikj` takes steps of one element, lets no addition wait, and compiles to vectors. Each of the three gains less without the others. Blocks and register tiles then use each loaded number more often.
+# > **Answer.** The inner loop of `ikj` takes steps of one element, lets no addition wait, and compiles to vectors. Alone, each of the three gains little. Blocks and register tiles then use each loaded number more often.
 #
 # ## What breaks: a benchmark without a result
 #

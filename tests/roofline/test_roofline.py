@@ -267,6 +267,19 @@ def test_memory_is_read_by_one_thread_even_when_the_time_is_up(monkeypatch):
     assert [(b["level"], b["kind"], b["threads"]) for b in made] == [("memory", "read", 1)]
 
 
+def test_a_latency_above_that_of_a_larger_working_set_is_measured_again(monkeypatch):
+    tried = []
+
+    def latency(size, **_):
+        tried.append(size)
+        return [4e-9 if tried in ([1, 2], [1, 2, 3]) else 2e-9]  # disturbed twice
+
+    monkeypatch.setattr(measuring.probes, "latency", latency)
+    session = measuring._Session(2, measuring._Bar(1, shown=False), quick=True)
+    assert measuring._latency(session, [1, 2, 3, 4]) == [[1, 2e-9], [2, 2e-9], [3, 2e-9], [4, 2e-9]]
+    assert tried == [1, 2, 3, 4, 2, 3]
+
+
 def test_caches_end_where_the_curve_says_unless_the_system_contradicts():
     reported = [{"size": 32 << 10}, {"size": 1 << 20}, {"size": 32 << 20}]
 
