@@ -86,22 +86,6 @@ def stale_update(seed: int, rate: float, steps: int = 200) -> tuple[float, float
     )
 
 
-class _Slow(dict):
-    """{3: factor}, hashable, so that a run with it can be told from another."""
-
-    def __init__(self, factor: float = 1.0):
-        super().__init__({3: factor})
-
-    def __hash__(self) -> int:  # type: ignore[override]
-        return hash(self[3])
-
-
-def mean_staleness(seed: int, factor: float, updates: int = 150) -> tuple[float, float]:
-    """The mean staleness of all gradients against W − 1 = 2, rank 3 slower by a factor."""
-    history = _history("Asynchronous", seed, updates, slow=_Slow(factor), **PLAIN)
-    return sum(history.staleness) / len(history.staleness), 2.0
-
-
 # ------------------------------------------------------------------------------------ links
 
 
@@ -183,20 +167,6 @@ CLAIMS = [
         rival="one process",
         unit="loss",
         smallest={"steps": 2},
-    ),
-    Claim(
-        id="02-mean-staleness",
-        sentence="With W workers, the mean staleness of a gradient is W − 1 updates, whether or "
-        "not all workers are equally fast.",
-        experiment=mean_staleness,
-        seeds=FEW,
-        settings={"equally fast": {"factor": 1.0}, "one 4 times slower": {"factor": 4.0}},
-        verdict="equal",
-        margin=0.2,
-        ours="measured",
-        rival="W − 1",
-        unit="updates",
-        smallest={"updates": 12},
     ),
     Claim(
         id="02-link-speed",

@@ -10,11 +10,15 @@ from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from helpers import records
 from helpers.claims.claim import PROCESSOR, ClaimError
 from helpers.paths import CLAIM_RECORDS
 from helpers.records import Row
+
+if TYPE_CHECKING:
+    from IPython.display import Markdown
 
 VERDICT = "[verdict](glossary.md#verdict)"
 SPACE = "\u00a0"  # does not break a line
@@ -67,8 +71,18 @@ class Recorded:
 
     def _repr_markdown_(self) -> str:
         first = self.rows[0]
-        said = f"**{typeset(first.parameters['sentence'])}** *{self.verdict}* (`{self.id}`)"
+        margin = first.parameters["margin"]
+        share = first.parameters["scale"] == "ratio"
+        least = f", margin {_percent(margin) if share else f'{margin:g}'}" if margin else ""
+        said = f"**{typeset(first.parameters['sentence'])}** *{self.verdict}* (`{self.id}`{least})"
         return f"{said}\n\n{self.tables()}"
+
+    def folded(self) -> Markdown:
+        """Return the effects as a line that opens to the tables."""
+        from IPython.display import Markdown
+
+        line = f"<summary>Record {self.id}: {self.effects()}</summary>"
+        return Markdown(f"<details>{line}\n\n{self.tables()}\n\n</details>")
 
     def effects(self) -> str:
         """Return what was compared, and the effect at each setting, in a line; of many, the ends.

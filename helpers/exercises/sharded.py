@@ -94,7 +94,7 @@ def _near(got: list, want: np.ndarray) -> bool:
 def _in_shards(calls: list, whole: int) -> None:
     """Refuse calls that bring the whole mean gradient, or all that it is made of, to one rank."""
     names = {name.lower().removeprefix("i") for name, _ in calls}
-    if names <= {"allgather", "allgatherv"} and any(size >= whole for _, size in calls):
+    if names <= {"allgather", "allgatherv"} and sum(size for _, size in calls) >= whole:
         wrong(
             "it gathers every rank's whole gradient on every rank, where each needs the mean of "
             "its own shard"
@@ -110,6 +110,8 @@ def _in_shards(calls: list, whole: int) -> None:
                 f"it hands all {whole // 8} numbers to {name}: some rank then has the whole, where "
                 "each needs the mean of its own shard"
             )
+    if sum(size for _, size in calls) > 2.2 * whole:
+        wrong("it sends whole gradients round: each rank needs the mean of its own shard only")
 
 
 @exercise

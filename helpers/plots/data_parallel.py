@@ -52,8 +52,8 @@ def losses(histories):
     axes[0].set_yscale("log")
     few_decades(axes[0].yaxis)
     axes[0].figure.set_label("The loss of each scheme by seconds and by updates")
-    axes[0].set_title("what you wait for")
-    axes[1].set_title("what an update is worth")
+    axes[0].set_title("by time")
+    axes[1].set_title("by updates")
     # of the figure, below it: a panel would make room beside itself for a legend wider than it is
     axes[0].figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return axes
@@ -75,14 +75,16 @@ def staleness(history):
         bars = right.bar([label], mine.mean(), 0.7, **look)
         right.bar_label(bars, [f"{mine.mean():.2f}\n{len(mine)} gradients"], fontsize=13)
         bottom += counts
-    left.axvline(stale.mean(), color=BLACK, linestyle="--", linewidth=1.8)
+    look = {"color": BLACK, "linestyle": "--", "linewidth": 1.8, "zorder": 0.5}  # behind bars
+    left.axvline(stale.mean(), **look)
     left.set_ylim(0, 1.18 * bottom.max())
     left.text(stale.mean(), 1.1 * bottom.max(), f"  mean {stale.mean():.2f}")
     left.figure.set_label("How stale each gradient was")
     left.set(xlabel="staleness: updates since the parameters were fetched", ylabel="gradients")
     left.xaxis.get_major_locator().set_params(integer=True)
     left.legend()
-    right.set(ylabel="mean staleness [updates]")
+    left.set_title("all gradients")
+    right.set(ylabel="mean staleness [updates]", title="by the rank that computed them")
     right.margins(y=0.3)
     return axes
 

@@ -17,6 +17,17 @@ LOOKS = {"RNN": 0, "GRU": 1, "half-life GRU": 2, "orthogonal RNN": 4}  # of one 
 GATE = style.BLUE
 
 
+def forgetting(gaps: Mapping[str, Tensor]) -> Axes:
+    """Draw what is left of the difference of two starting states after 1, 2, 3, ... steps."""
+    ax = style.ensure_axes(None)
+    for name, gap in gaps.items():
+        ax.semilogy(range(1, len(gap) + 1), gap, label=name, markevery=10)
+    ax.figure.set_label("How fast a network forgets where it started")
+    ax.set(xlabel="steps since the start", ylabel="difference ÷ difference at the start")
+    ax.legend()
+    return ax
+
+
 def norms_by_lag(
     curves: Mapping[str, Tensor],
     bounds: Mapping[str, Tensor] | None = None,

@@ -998,7 +998,7 @@ plt.show()
 #
 # The appendix [A1](A1_more_of_mpi.ipynb) starts ranks by hand, hands tasks to whoever is free, compares MPI with MapReduce, and computes while messages travel.
 #
-# **In practice** you call collectives: MPI's, or for GPUs NVIDIA's NCCL through `torch.distributed` ([02](02_sgd_sync_async.ipynb)). You write sends and receives only for a pattern of your own. On a cluster `srun` or `mpirun` starts the ranks; `Cluster(n, start=Slurm())` does it from the notebook.
+# **In practice** you call collectives: MPI's, or for GPUs NVIDIA's NCCL through `torch.distributed` ([02](02_sgd_sync_async.ipynb)). You write sends and receives only for a pattern of your own. A *CUDA-aware* MPI sends arrays straight from a GPU's memory. On a cluster `srun` or `mpirun` starts the ranks; `Cluster(n, start=Slurm())` does it from the notebook.
 #
 # **References**
 #

@@ -316,7 +316,7 @@ guess.answer("networks of three that break it", exceptions)
 #
 # ### Exercise 2: a part of the data for each rank
 #
-# *Difficulty ●●○, 10 minutes.* In each [epoch](glossary.md#epoch), every rank takes a part of the data. There are `count` samples, numbered from 0, and `size` ranks. Return the indices (0 to `count - 1`) of the samples that `rank` processes in `epoch`, in order, as a list or an array.
+# *Difficulty ●●○, 10 minutes.* In each [epoch](glossary.md#epoch), every rank takes a part of the data. There are `count` samples, numbered from 0, and `size` ranks. Return the indices (0 to `count - 1`) of the samples that `rank` processes in `epoch`, first to last, as a list or an array.
 #
 # - No sample is on two ranks in one epoch.
 # - Every rank has `count // size` samples. The rest is left out, and it differs from epoch to epoch.
@@ -325,7 +325,7 @@ guess.answer("networks of three that break it", exceptions)
 #
 # <details><summary>Hint</summary>
 #
-# `np.random.default_rng(epoch).permutation(count)` is the same on all ranks. Shuffle first, and then take a part: every `size`-th number, or one block of `count // size`.
+# A generator with the seed `epoch` draws the same on all ranks. Shuffle first, and then take a part.
 #
 # </details>
 
@@ -526,7 +526,7 @@ guess.answer("T_sync/T_comp at 10 Mbit/s", ratio)  # of the last link
 on_links.say()
 
 # %% [markdown] claims="02-link-speed"
-# The bytes alone make the ratio 5.2; packet headers raise it to 5.5. Two ranks should lose on the slowest link, where the ratio is above $R - 1 = 1$, and win on the other two. The record compares the measured speed-up with the predicted $R/(1 + T_\text{sync}/T_\text{comp})$; *equal*: the whole interval is within 15 %. The prediction *fails* for eight replicas on the two faster links: they share two cores, for which the formula has no term. With 80 ms a batch (last two rows), eight replicas come within 12 % of the prediction in both records.
+# The bytes alone make the ratio 5.2; packet headers raise it to 5.5. Two ranks should lose on the slowest link, where the ratio is above $R - 1 = 1$, and win on the other two. The record compares the measured speed-up with the predicted $R/(1 + T_\text{sync}/T_\text{comp})$. The prediction *fails* for eight replicas on the two faster links: they share two cores, for which the formula has no term. With 80 ms a batch (last two rows), eight replicas come within 12 % of the prediction in both records.
 
 # %%
 claims.evidence("02-link-speed")
@@ -557,10 +557,11 @@ def step(overlap):
 
 
 try:
-    with Cluster(n=2, network=Network(2, rate=100e6), preload=("torch",)) as hosts:
+    with on_links, Cluster(n=2, network=Network(2, rate=100e6), preload=("torch",)) as hosts:
         after, during = (min(max(hosts.run(step, o)) for _ in range(5)) for o in (False, True))
     print(f"sent after the backward pass {1e3 * after:.0f} ms, during it {1e3 * during:.0f} ms;")
     print(f"both compute for 40 ms; one gradient is sent in {1e3 * (after - 40e-3) / 8:.0f} ms")
+    on_links.say()
 except StartError as error:
     print(f"no hosts here ({error})")
 
@@ -652,7 +653,7 @@ guess.answer(
 #
 # ### Exercise 4: the server's receive
 #
-# *Difficulty ●○○, 12 minutes.* Workers push their gradients layer by layer, in order, without asking first. `layers` are the server's arrays, one for each layer. Fill them with the gradient of **one** worker: the worker whose first layer arrives first. Return its rank.
+# *Difficulty ●●○, 12 minutes.* Workers push their gradients layer by layer, in order, without asking first. `layers` are the server's arrays, one for each layer. Fill them with the gradient of **one** worker: the worker whose first layer arrives first. Return its rank.
 #
 # <details><summary>Hint</summary>
 #
@@ -711,14 +712,14 @@ plt.show()
 #
 # | question | synchronous, no server | synchronous, a server | asynchronous |
 # |---|---|---|---|
-# | replicas? | $R$, always equal | $W$, always equal | $W$, of different ages |
+# | how many replicas? | $R$, always equal | $W$, always equal | $W$, of different ages |
 # | what *must* the server store? | there is none | $\theta$, $v$, an arriving gradient | $\theta$, $v$, an arriving gradient, and the count of updates to measure staleness |
 # | what *must* a worker store? | $\theta$, $g_r$, $v$ | $\theta$, $g_r$ | $\theta$, $g_r$, the count at its last fetch |
 # | what is sent in a step? | gradients, summed on the way | $g_r$ to the server, $\theta$ back | $g_r$ to the server, $\theta$ back |
 #
 # ### Exercise 5: staleness by hand
 #
-# *Difficulty ●●○, 8 minutes.* The list `workers` says whose gradient made each update. All workers begin with the initial parameters, and each fetches new parameters right after its own update. For each gradient, how many updates old were its parameters? `staleness_of([1, 2, 1])` is `[0, 1, 1]`: rank 2's gradient misses the update by rank 1, and rank 1's second gradient misses the update by rank 2.
+# *Difficulty ●○○, 8 minutes.* The list `workers` says whose gradient made each update. All workers begin with the initial parameters, and each fetches new parameters right after its own update. For each gradient, how many updates old were its parameters? `staleness_of([1, 2, 1])` is `[0, 1, 1]`: rank 2's gradient misses the update by rank 1, and rank 1's second gradient misses the update by rank 2.
 #
 # <details><summary>Hint</summary>
 #
@@ -785,11 +786,11 @@ for run in (single, together, free):
     print(f"{run.scheme:18s}{run.updates / run.seconds[-1]:10.0f}{when:>19s}{smooth[-1]:17.2f}")
 print("first at loss 1:", min(times, key=times.get, default="none of them"))
 
-# %% [markdown] claims="02-stale-update 02-mean-staleness"
-# The mean staleness is $W - 1$: each update makes the $W - 1$ other workers' gradients one update staler. The record compares losses after 200 updates. At $\lambda = 0.05$, the best of five rates for both on seeds 0 to 2, the loss is 0.8 with fresh gradients, and 1.3 to 1.6 with stale ones (three records, one on other seeds). At $\lambda = 0.02$ five seeds do not decide whether stale gradients cost anything:
+# %% [markdown] claims="02-stale-update"
+# The mean staleness is $W - 1$ (less at the start): each update makes the $W - 1$ other workers' gradients one update staler. The record compares losses after 200 updates. At $\lambda = 0.05$, the best of five rates for both on seeds 0 to 2, the loss is 0.8 with fresh gradients, and 1.3 to 1.6 with stale ones (three records, one on other seeds). At $\lambda = 0.02$ five seeds do not decide whether stale gradients cost anything:
 
 # %%
-display(claims.evidence("02-stale-update"), claims.evidence("02-mean-staleness"))
+claims.evidence("02-stale-update")
 
 # %% [markdown]
 # ### A straggler
@@ -798,7 +799,7 @@ display(claims.evidence("02-stale-update"), claims.evidence("02-mean-staleness")
 #
 # ### Exercise 6: what a straggler costs
 #
-# *Difficulty ●●○, 8 minutes.* Each of `workers` workers needs `compute` seconds for a gradient and `rest` seconds for everything else (messages, the update). One worker is slow: it needs `k` times `compute`, and the same `rest`. Return two numbers, the gradients per second of all workers together: **synchronous**, where every step lasts until the slow worker has finished, and **asynchronous**, where each works at its own pace.
+# *Difficulty ●○○, 8 minutes.* Each of `workers` workers needs `compute` seconds for a gradient and `rest` seconds for everything else (messages, the update). One worker is slow: it needs `k` times `compute`, and the same `rest`. Return two numbers, the gradients per second of all workers together: **synchronous**, where every step lasts until the slow worker has finished, and **asynchronous**, where each works at its own pace.
 #
 # <details><summary>Hint</summary>
 #
@@ -840,6 +841,7 @@ with Others() as beside:
 speeds = {k: [run.gradients / run.seconds[-1] for run in pair] for k, pair in runs_at.items()}
 ages = {k: float(np.mean(pair[1].staleness)) for k, pair in runs_at.items()}
 beside.say()
+print("all equally fast, gradients/s: synchronous {:.0f}, asynchronous {:.0f}".format(*speeds[1]))
 for name, before, now in zip(("synchronous", "asynchronous"), speeds[1], speeds[4], strict=True):
     print(f"{name}: {before / now:.2f} times slower")
     guess.answer(f"{name}, times slower", before / now)
@@ -858,9 +860,9 @@ else:
     print("Exercise 6 first")
 
 # %% [markdown]
-# A synchronous step takes as long as the straggler; the factor is below 4, since only `compute` is slower. (Your function uses the `rest` measured at $k = 1$.) The mean staleness (picture) is still about $W - 1 = 2$, but rank 3's few gradients are much staler, and other workers' gradients are fresher.
+# A synchronous step takes as long as the straggler; the factor is below 4, since only `compute` is slower. (Random times cost a synchronous step, too: it waits for the latest rank. [12](12_large_batches_and_compression.ipynb) measures it.) (Your function uses the `rest` measured at $k = 1$.) The mean staleness (picture) is still about $W - 1 = 2$, but rank 3's few gradients are much staler, and other workers' gradients are fresher.
 #
-# > **Answer.** Without waiting, a straggler slows down only its own contribution. The price is a mean staleness of $W - 1$: after 200 updates at the rate that is best for both, the loss is 1.3 to 1.6 instead of 0.8. With a straggler, we did not measure whose loss falls sooner. *Evidence: the measured rates and losses of this lesson, and the two records.*
+# > **Answer.** Without waiting, a straggler slows down only its own contribution. The price is a mean staleness of $W - 1$: after 200 updates at the rate that is best for both, the loss is 1.3 to 1.6 instead of 0.8. With a straggler, we did not measure whose loss falls sooner. *Evidence: the measured rates and losses of this lesson, and the record.*
 
 # %% [markdown]
 # ## What breaks

@@ -10,7 +10,7 @@
 # - say why one loop order is many times as fast as another;
 # - write a matrix product in C that keeps its sums in registers.
 #
-# **You need** matrix products, and loops and pointers in C. *Time:* 150 minutes, in two lessons; each runs after the set-up alone. *Cores:* one is enough, and a C compiler. *GPU:* none.
+# **You need** matrix products, and loops and pointers in C. *Time:* 150 minutes, in three lessons; each runs after the set-up alone. *Cores:* one is enough, and a C compiler. *GPU:* none.
 #
 # | symbol | meaning | unit |
 # |---|---|---|
@@ -119,7 +119,7 @@ if machine.skipped or machine.busy:
     print("Other programs disturbed these measurements. Measure again: ceilings(again=True)")
 
 # %% [markdown]
-# *Scalar* code uses one lane of a register. The column *theory* is the formula with two units and FMA, also for rows without FMA. The last column is the number of instructions that your core finishes in a cycle. With FMA, about 2 confirms the two units, and about 1 means a single unit of this width. A figure between 1 and 2 means at least two units, slowed by other programs or a lower clock. Without FMA, more than 2 means more than two units.
+# *Scalar* code uses one lane of a register. The column *theory* is the formula with two units and FMA, also for rows without FMA. The last column is the number of instructions that your core finishes in a cycle. With FMA, about 2 confirms the two units, and about 1 means a single unit of this width. A figure between 1 and 2 means at least two units, slowed by other programs or a lower clock, or measured on a slower core than the frequency. Without FMA, more than 2 means more than two units.
 #
 # ### Latency: find the caches
 #
@@ -314,7 +314,7 @@ display(evidence("07-fusion"), evidence("07-softmax"))
 #
 # ## Lesson 2. Why is one loop order many times as fast as another?
 #
-# *90 minutes, of which the project takes 45.* **The question:** the source multiplies matrices with three loops, and asks what happens if you swap the inner two. The number of operations stays $2n^3$.
+# *35 minutes.* **The question:** the source multiplies matrices with three loops, and asks what happens if you swap the inner two. The number of operations stays $2n^3$. All products of this lesson run on one thread.
 #
 # ```c
 # for (i) for (j) for (k)  c[i][j] += a[i][k] * b[k][j];     /* ijk */
@@ -486,6 +486,12 @@ after.answer(gain[8, 8])
 evidence("07-causes-together")
 
 # %% [markdown]
+# > **Answer.** The inner loop of `ikj` takes steps of one element, lets no addition wait, and compiles to vectors. Alone, each of the three gains little.
+#
+# ## Lesson 3. How do you use each loaded number more often?
+#
+# *55 minutes, of which the project takes 45.* **The question:** `ikj` still loads and stores an element of C for each product. How can a product load less?
+#
 # ### Blocks
 #
 # A product of two $n \times n$ matrices does $2n^3$ operations on $3n^2$ numbers. In fp32 its intensity is $I = 2n^3 / 12n^2 = n/6$ flop/byte: 64 for $n = 384$, far right of the ridge. But this counts each number as read once. Three plain loops read B $n$ times, from memory if no cache holds it. **Blocked** loops work on square *tiles* of side $t$, at the left of the picture. If three tiles, one of each matrix, fit into a cache, each loaded number is used $t$ times before it leaves. Its arrows point to the next tile. The right half is for later:
@@ -534,8 +540,8 @@ for t in 3 * sides:  # the best of three rounds
     rates[t] = max(rates[t], flops(P.large) / timing.best)
 caches = {f"L{cache['level']}": tile(cache["size"], 4, 8) for cache in machine.reported[:2]}
 yours = {cache: side for cache, side in caches.items() if side}
-others.say()
-draw.tiles(sides[:-1], [rates[t] for t in sides[:-1]], rates[P.large], yours)
+ax = draw.tiles(sides[:-1], [rates[t] for t in sides[:-1]], rates[P.large], yours)
+style.doubt(ax.figure, others)
 plt.show()
 best_side.answer(max(rates, key=rates.get))
 
@@ -619,7 +625,7 @@ draw.interactive(*machine.lines(), raced)
 # %% [markdown]
 # All products have the same counted operations and bytes, hence the same intensity. At n = 384, B takes 0.6 MB: if a cache holds it, blocks, here of side 64, may even lose time.
 #
-# > **Answer.** The inner loop of `ikj` takes steps of one element, lets no addition wait, and compiles to vectors. Alone, each of the three gains little. Blocks and register tiles then use each loaded number more often.
+# > **Answer.** Blocks use each number in a cache more often, register tiles each number in a register. Whether blocks pay depends on the size and on the caches: measure.
 #
 # ## What breaks: a benchmark without a result
 #

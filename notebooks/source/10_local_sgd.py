@@ -74,7 +74,7 @@ replicas(draw.plane(paths, curve.loss_of, cells=(28, 20)), met)
 # - write DiLoCo's outer step, and say how fast replicas become alike if each mixes only with its neighbours (gossip);
 # - design a scheme for a slow link.
 #
-# **You need** notebook [02](02_sgd_sync_async.ipynb) (replicas, averaged gradients, momentum) and from [08](08_allreduce_animation.ipynb) what a ring allreduce sends. *Time:* 130 minutes: three lessons, a project of 25 minutes, and ten for what breaks. Each lesson runs after the cells above; the project needs Lesson 3, and *What breaks* needs Lesson 1. *Cores:* 2 or more. *GPU:* none.
+# **You need** notebook [02](02_sgd_sync_async.ipynb) (replicas, averaged gradients, momentum) and from [08](08_allreduce_animation.ipynb) what a ring allreduce sends. *Time:* 133 minutes: three lessons, a project of 25 minutes, and ten for what breaks. Each lesson runs after the cells above; the project needs Lesson 3, and *What breaks* needs Lesson 1. *Cores:* 2 or more. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
@@ -252,16 +252,7 @@ plt.show()
 
 
 # %%
-def folded(id):
-    """Show a record as a line that opens."""
-    from IPython.display import Markdown
-
-    found = claims.evidence(id)
-    line = f"<summary>Record: {found.effects()}</summary>"
-    return Markdown(f"<details>{line}\n\n{found.tables()}\n\n</details>")
-
-
-folded("10-drift-predicted")
+claims.evidence("10-drift-predicted").folded()
 
 # %% [markdown] claims="10-drift-curvature"
 # Why? The formula assumes that all replicas have the same $\nabla L$. But on a curved loss, a replica away from the mean has a gradient of its own, which leads it back. To test whether this is the reason, take every replica's gradient at the *mean* of the replicas and change nothing else (rows *the mean*; `schemes.AtTheMean`). Does $\Xi$ at $H=64$ become eight times $\Xi$ at $H=8$, as the formula says?
@@ -275,7 +266,7 @@ claims.evidence("10-drift-curvature")
 # In these runs the replicas' data were alike. If each replica sees classes of its own, $\nabla L$ differs between the replicas, and they drift further. Sorting the data by class makes $\Xi$ (its mean over the second half of a run) 2.5 times as large at $H=8$, and 3.7 times at $H=64$.
 
 # %%
-folded("10-drift-data")
+claims.evidence("10-drift-data").folded()
 
 # %% [markdown]
 # **Answer.** Noise alone would make $\Xi = h\,\lambda^2\sigma^2\frac{R-1}{R}$ after $h$ steps, eight times as large at $H=64$ as at $H=8$. But each replica takes its gradient at its own position, and $\Xi$ is only about five times as large. Data that differ drive the replicas further apart. *Evidence: the curves above and the three records.*
@@ -429,11 +420,28 @@ guess.answer("the fastest H at 100 Mbit/s", fastest["H"])
 # %% [markdown]
 # ## Lesson 3. What else can they do when they meet?
 #
-# *25 minutes.* In local SGD the replicas take the plain mean at a constant interval. What do post-local SGD, DiLoCo and gossip save, and what do they cost?
+# *28 minutes.* In local SGD the replicas take the plain mean at a constant interval. What do post-local SGD, DiLoCo and gossip save, and what do they cost?
 #
 # ### A short interval first
 #
-# **Post-local SGD** (Lin et al., 2020) keeps $H=1$ at first, while the parameters move fast, and takes a larger $H$ later.
+# **Post-local SGD** (Lin et al., 2020) keeps $H=1$ at first, and takes a larger $H$ later.
+#
+# ### Momentum, and one average at the end
+#
+# Our schemes average the parameters; with momentum, each replica keeps its own velocity. Do rare averages cost more then? Momentum $\mu = 0.9$ also makes steps $1/(1-\mu) = 10$ times as large, so the last rows take ten times the rate without momentum. The data are alike; *never* means one average at the end:
+
+# %%
+from helpers.data_parallel.schemes.local import NEVER
+
+for rate, momentum in ((0.05, 0.0), (0.05, 0.9), (0.5, 0.0)):
+    for H in (1, 64, NEVER):
+        how = {"steps": 192, "rate": rate, "momentum": momentum, "timeout": 120}
+        run = cluster.run(perceptron.train, local(H), **how)[0]
+        print(f"λ = {rate}, μ = {momentum}, H = {H or 'never':>5}: "
+              f"loss {run.loss:.2f}, accuracy {run.accuracy:.0%}")  # fmt: skip
+
+# %% [markdown]
+# Small steps bear rare averages, and even none before the end. With momentum rare averages cost much; with steps as large and *no* momentum they cost at least as much. So here the large step is the reason, not the velocities. (Seeds 1 and 2 show the same.)
 #
 # ### A second optimizer
 #
@@ -702,7 +710,7 @@ claims.evidence("10-threads")
 #
 # </details>
 #
-# **In practice**: PyTorch has `torch.distributed.algorithms.model_averaging` and a hook for post-local SGD. OpenDiLoCo and Prime train language models over the internet with DiLoCo. Federated learning (FedAvg) is local SGD on data that differ; SCAFFOLD corrects each gradient for that difference.
+# **In practice**: PyTorch has `torch.distributed.algorithms.model_averaging` and a hook for post-local SGD. OpenDiLoCo and Prime train language models over the internet with DiLoCo. Streaming DiLoCo (2025) sends a part of the parameters at a time, while the replicas go on. Federated learning (FedAvg) is local SGD on data that differ; SCAFFOLD corrects each gradient for that difference.
 #
 # **References**
 #

@@ -4,6 +4,8 @@
 # Ranks send 4 bits for each number of a gradient instead of 32, or drop 99 % of the numbers. They do not wait for the slowest worker, or take few steps with large batches.
 
 # %%
+import ipywidgets
+import matplotlib.pyplot as plt
 import numpy as np
 
 from helpers.data_parallel.compression.quantise import quantise
@@ -13,10 +15,18 @@ from helpers.plots import style
 style.use()
 random = np.random.default_rng(12)
 example = random.standard_normal(12)
-_ = plots.code(example, quantise(example, 7, random.random(12)), 7)
+dice = random.random(12)
+
+
+def show(levels):
+    plots.code(example, quantise(example, levels, dice), levels)
+    plt.show()
+
+
+_ = ipywidgets.interact(show, levels=ipywidgets.SelectionSlider(options=[1, 3, 7, 15], value=7))
 
 # %% [markdown]
-# Twelve numbers (bars), divided by their norm: each is rounded at random to one of the two nearest levels (diamonds), and sent in four bits.
+# Twelve numbers (bars), divided by their norm: each is rounded at random to one of the two nearest levels (diamonds). Seven levels and a sign fit into four bits; move the slider.
 #
 # **You will be able to**
 #
@@ -36,8 +46,6 @@ import inspect
 import itertools
 from dataclasses import dataclass
 
-import ipywidgets
-import matplotlib.pyplot as plt
 from IPython.display import Code, display
 
 from helpers import claims, records
@@ -766,7 +774,7 @@ for name, gradients in (
 #
 # </details>
 #
-# **In practice.** `torch.distributed.algorithms.ddp_comm_hooks` has fp16, PowerSGD and 8-bit hooks for `DistributedDataParallel`.
+# **In practice.** `torch.distributed.algorithms.ddp_comm_hooks` has fp16, PowerSGD and 8-bit hooks for `DistributedDataParallel`. ZeRO++ quantises ZeRO's messages. For Adam the usual rule is $\sqrt k$ (Malladi et al., 2022; not measured here). As the noise scale grows, the batch may grow during training.
 #
 # **References**, beside those above. Karimireddy et al. (2019), *Error feedback fixes SignSGD*. Chen et al. (2016), *Revisiting distributed synchronous SGD*. You et al. (2017, 2020): LARS, LAMB. McCandlish et al. (2018), *An empirical model of large-batch training*.
 #

@@ -153,7 +153,7 @@ Markdown("\n".join(lines))
 _ = plots.stage_bytes([{part: n / psi for part, n in found["held"].items()} for found in zeros])
 
 # %% [markdown]
-# The counts (bars) equal the formulas, and the second step's losses agree. Stages 1 and 2 send as much as replicas (stage 0): one reduce-scatter and one allgather. Stage 3 needs a second allgather, so it sends 1.5 times as much. (Activations are neither cut nor counted.)
+# The counts (bars) equal the formulas, and the second step's losses agree. Stages 1 and 2 send as much as replicas (stage 0): one reduce-scatter and one allgather. Stage 3 needs a second allgather, so it sends 1.5 times as much. (Activations are neither cut nor counted here; [11](11_pipelines.ipynb) counts them, with recomputation too.)
 #
 # ### Exercise 1: bytes in mixed precision
 #
@@ -188,7 +188,7 @@ for stage in zero.STAGES if check.bytes_of_a_stage.passed(my_bytes) else ():
 # %% [markdown]
 # ### Exercise 2: a step in shards
 #
-# *Difficulty ●●○, 12 minutes.* All ranks have the same `values` (an array of float64 that you may overwrite; the number of ranks divides its length). Each rank has the `gradient` of its own samples. Cut `values` into equal shards. Rank $r$ subtracts `rate` times the mean gradient from shard $r$ only. Return all updated values on every rank. No rank may ever hold the whole mean gradient, so do not use an allreduce.
+# *Difficulty ●●○, 12 minutes.* All ranks have the same `values` (an array of float64 that you may overwrite; the number of ranks divides its length). Each rank has the `gradient` of its own samples. Cut `values` into equal shards. Rank $r$ subtracts `rate` times the mean gradient from shard $r$ only. Return all updated values on every rank. No rank may ever hold the whole mean gradient, nor receive all others' whole gradients. So do not use an allreduce.
 #
 # <details><summary>Hint</summary>
 #
@@ -474,7 +474,7 @@ each = [sum(range(6 * rank + 1, 6 * rank + 7)) for rank in range(4)]  # one piec
 uneven.answer(each[3] / each[0])
 
 # %% [markdown]
-# With an early and a late piece, each rank needs 75 scores, so no rank waits for rank 3.
+# With an early and a late piece, each rank needs 75 scores, so no rank waits for rank 3. *Ulysses* (Jacobs et al., 2023) cuts attention by heads instead: an all-to-all gives each rank all positions for some heads, and another restores the cut by positions. It needs at least as many heads as ranks.
 #
 # **Answer.** Ranks must exchange numbers where a sum or a maximum runs over what was cut. A pair of matrices needs one sum in each pass. The loss needs three numbers for each position, not all scores. Two pieces of attention merge by their outputs and their $\ell$. *Evidence: all three agree with one process to rounding, above.*
 
@@ -497,7 +497,7 @@ spread = Prediction("a step, matrices cut across hosts ÷ inside hosts", None)  
 # - *tensor*: matrices (two pairs in each block) and loss cut as in Lesson 2;
 # - *tensor, sequence*: as *tensor*, but between pairs each rank keeps only $T/N$ positions (*sequence parallelism*). A reduce-scatter ends a pair, and an allgather begins the next. The ranks' gradients of norms, biases and positions must then be added, in many short messages;
 # - *context*: ring attention alone;
-# - *experts*: each rank has one [expert](glossary.md#expert), a perceptron. A gate chooses one for each token (*top-1*). An *all-to-all* sends tokens to their experts; another returns the results.
+# - *experts*: each rank has one [expert](glossary.md#expert), a perceptron. A gate chooses one for each token (*top-1*). An *all-to-all* sends tokens to their experts; another returns the results. (A gate may overload one expert. In practice a loss for balance, or a bias for each expert, prevents this.)
 #
 # A trace counts what rank 0 sends; `helpers/sharded/counts.py` has the formulas:
 
@@ -546,7 +546,7 @@ for name, size in sizes.items() if check.equal_bytes.passed(my_batch) else ():
     print(f"{name}, {count:,} parameters: {sequences:.1f} sequences")
 
 # %% [markdown]
-# Below this number, tensor parallelism sends fewer bytes (in the table: with 8 sequences). Above it, ZeRO 3 does (with 16).
+# Below this number, tensor parallelism sends fewer bytes (in the table: with 8 sequences). Above it, ZeRO 3 does (with 16). In a deep model nearly all parameters are in the blocks, about $12C^2$ in each. Then both send equally much at about $4.5\,C$ tokens, whatever the depth.
 #
 # ### All together, on eight ranks
 #
@@ -652,7 +652,7 @@ spread.answer(slowest.peer_value / slowest.value)
 placed
 
 # %% [markdown]
-# **Answer.** On two hosts with a slow link, $8 \times 1 \times 1$ and $2 \times 1 \times 4$, without a pipeline, are the fastest of these five, as predicted. Where predictions differ by less than the printed factor, run both layouts. At 50 and 200 Mbit/s, a step is shorter if ranks that share a matrix are on one host. *Evidence: predicted and measured steps above; the record.*
+# **Answer.** On two hosts with a slow link, $8 \times 1 \times 1$ and $2 \times 1 \times 4$, without a pipeline, are the fastest of these five, as predicted. If the model fits on one rank, try plain replicas first: here they are among the two fastest. Where predictions differ by less than the printed factor, run both layouts. At 50 and 200 Mbit/s, a step is shorter if ranks that share a matrix are on one host. *Evidence: predicted and measured steps above; the record.*
 #
 # ## Project: place it better
 #
@@ -767,7 +767,7 @@ print("on to the next epoch")
 #
 # </details>
 #
-# **In practice**: `torch.distributed.fsdp.fully_shard`, `torch.distributed.tensor` and `torch.distributed.checkpoint` also run on the course's MPI backend (tested). DeepSpeed offers ZeRO; Megatron-LM offers the other cuts.
+# **In practice**: `torch.distributed.fsdp.fully_shard`, `torch.distributed.tensor` and `torch.distributed.checkpoint` also run on the course's MPI backend (tested). DeepSpeed offers ZeRO; Megatron-LM offers the other cuts, and can send a pair's messages while its products run.
 #
 # **References**
 #

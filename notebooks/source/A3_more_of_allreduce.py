@@ -46,7 +46,7 @@ cluster = Cluster(n=P.ranks)
 # %% [markdown]
 # ## The six collectives
 #
-# Training uses six [collectives](glossary.md#collective) of notebook [01](01_mpi_basics.ipynb). Which messages do they send, in how many steps?
+# Training uses the six [collectives](glossary.md#collective) of notebook [01](01_mpi_basics.ipynb), the reduce-scatter (half of 08's ring) and the all-to-all (below). Which messages do the six send, in how many steps?
 #
 # | collective | before | after | used for |
 # |---|---|---|---|

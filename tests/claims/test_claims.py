@@ -131,6 +131,10 @@ def test_a_record_shows_what_was_run(tmp_path):
     assert "| small |" in shown
     assert "8 | holds |" in shown
     assert "99-gap  holds" in table([found])
+    assert f"(`99-gap`, margin {CLAIM.margin:g})" in shown
+    line, _, opened = read.folded().data.partition("</summary>")
+    assert line == f"<details><summary>Record 99-gap: {read.effects()}"
+    assert read.tables() in opened
     tuned = {"k = 4, λ ÷ 10": {"gap": 1.0}, "k = 4": {"gap": 2.0}}
     recorded(tmp_path / "tuned", replace(CLAIM, settings=tuned, unit="‖U‖^2", rival="W − 1"))
     shown = evidence("99-gap", tmp_path / "tuned")._repr_markdown_()

@@ -198,6 +198,10 @@ CASES = {
     "brighten": Case(
         right=BRIGHTEN
         % "int x = blockIdx.x * 32 + threadIdx.x, y = blockIdx.y * 32 + threadIdx.y;",
+        also=[
+            BRIGHTEN % "__syncwarp(); int x = blockIdx.x * 32 + threadIdx.x,"
+            " y = blockIdx.y * 32 + threadIdx.y;"
+        ],
         wrong=[
             BRIGHTEN % "int x = blockIdx.x * 32 + threadIdx.y, y = blockIdx.y * 32 + threadIdx.x;",
             BRIGHTEN % "int x = blockIdx.y * 32 + threadIdx.x, y = blockIdx.x * 32 + threadIdx.y;",

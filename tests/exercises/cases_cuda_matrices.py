@@ -175,7 +175,11 @@ BY_TILE = """float score[32], now = m;
 CASES = {
     "constant_filter": Case(
         right=FILTER,
-        also=[SQUARE, FILTER.replace("taps[25]", "taps[32]")],
+        also=[
+            SQUARE,
+            FILTER.replace("taps[25]", "taps[32]"),
+            FILTER.replace("__constant__ float", "float __constant__"),
+        ],
         wrong=[
             FILTER.replace("__constant__", "__device__"),
             ALONE,

@@ -112,6 +112,7 @@ CASES = {
         ],
         wrong=[
             PACKED % "if (t % (2 * s) == 0) part[t] += part[t + s];",  # right, in 47 passes
+            PACKED % "if (t % (2 * s) == s) part[t - s] += part[t];",  # the same, by the other half
             PACKED % "if (2 * s * t <= 256) part[2 * s * t] += part[2 * s * t + s];",
             PACKED % "for (int j = 0; t == 0 && j < 256; j += 2 * s) part[j] += part[j + s];",
             PACKED % "if (s * t < 256) part[s * t] += part[s * t + s];",

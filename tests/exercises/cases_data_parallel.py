@@ -75,6 +75,14 @@ def into_arrays_of_its_own(comm, layers):
     return status.source
 
 
+def four_layers_only(comm, layers):
+    status = MPI.Status()
+    comm.Recv(layers[0], status=status)
+    for number in (1, 2, 3):
+        comm.Recv(layers[number], status.source)
+    return status.source
+
+
 def always_rank_1(comm, layers):
     for layer in layers:
         comm.Recv(layer, 1)
@@ -169,6 +177,7 @@ CASES = {
         wrong=[
             from_anyone,
             into_arrays_of_its_own,
+            four_layers_only,
         ],
         hangs=[always_rank_1],
     ),

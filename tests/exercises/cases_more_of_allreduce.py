@@ -34,6 +34,13 @@ def scatter_alone(work, comm, kind=None):
     return work
 
 
+def by_mpis_scatter(work, comm):
+    part = np.empty(len(work) // comm.size, work.dtype)
+    comm.Scatter(work, part)
+    np.split(work, comm.size)[comm.rank][:] = part
+    return allgather(work, comm)
+
+
 def scatter_and_allgather(work, comm):
     return allgather(scatter_alone(work, comm), comm)
 
@@ -120,7 +127,7 @@ CASES = {
         ],
         wrong=[
             *(broadcast_along_a_chain, lambda work, comm: (comm.Bcast(work), work)[1]),
-            scatter_alone,
+            *(scatter_alone, by_mpis_scatter),
             lambda work, comm: by_requests(scatter_alone(work, comm), comm, wait=False),
         ],
         told={

@@ -70,6 +70,37 @@ def by_a_root(values, gradient, comm, rate):
     return whole
 
 
+def in_halves(values, gradient, comm, rate):
+    total = np.concatenate([sum(comm.allgather(half)) for half in np.array_split(gradient, 2)])
+    return moved_alone(values, total, comm, rate)
+
+
+def by_broadcasts(values, gradient, comm, rate):
+    total = np.zeros_like(gradient)
+    for root in range(comm.size):
+        one = gradient.copy()
+        comm.Bcast(one, root)
+        total += one
+    return moved_alone(values, total, comm, rate)
+
+
+def round_the_ring(values, gradient, comm, rate):
+    total, one = gradient.copy(), gradient.copy()
+    for _ in range(comm.size - 1):
+        right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+        comm.Sendrecv_replace(one, right, source=left)
+        total += one
+    return moved_alone(values, total, comm, rate)
+
+
+def moved_alone(values, total, comm, rate):
+    """Move one's own shard by the whole sum of gradients."""
+    size, whole = len(values) // comm.size, np.empty_like(values)
+    mine = slice(comm.rank * size, comm.rank * size + size)
+    comm.Allgather(values[mine] - rate * total[mine] / comm.size, whole)
+    return whole
+
+
 def gathers_the_gradient(values, gradient, comm, rate):
     part, whole = np.empty(len(values) // comm.size), np.empty_like(values)
     comm.Reduce_scatter_block(gradient, part)
@@ -188,7 +219,7 @@ CASES = {
         right=by_shards,
         also=[by_owners, in_place],
         wrong=[
-            *(gathers_the_gradient, everything),
+            *(gathers_the_gradient, everything, in_halves, by_broadcasts, round_the_ring),
             lambda v, g, comm, rate: by_shards(v, g, comm, rate * comm.size / 4),
             by_a_root,
             lambda v, g, comm, rate: v - rate * sum(comm.allgather(g)) / comm.size,
