@@ -26,6 +26,13 @@ class Recipe:
     smoothing: float = 0.1  # of the labels
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        if self.epochs < 1 or self.batch < 1:
+            raise ValueError(
+                f"Recipe expects epochs and batch of at least 1; got epochs={self.epochs!r}, "
+                f"batch={self.batch!r}"
+            )
+
 
 class Trained(NamedTuple):
     """What a training did."""

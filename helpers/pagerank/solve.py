@@ -74,6 +74,8 @@ def pagerank(
     method
         "csr" (SciPy, power iteration), "ordered" (C, Gauss-Seidel along the strongly connected
         components), or "auto": ordered if there is a C compiler that works, else csr.
+        On Debian's packages (63 337 components) ordered takes a tenth of csr's time, on random
+        graphs (one component) about as long, up to 1.4 times at 2.5 million edges.
     tolerance
         The L1 change, summed over all nodes, at which to stop.
     personalization : (N,) numpy.ndarray, optional

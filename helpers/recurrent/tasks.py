@@ -64,6 +64,13 @@ class LongCopy:
     length: int = 40  # steps
     classes: int = 4
 
+    def __post_init__(self) -> None:
+        if self.length < 1 or self.classes < 1:
+            raise ValueError(
+                f"LongCopy expects length and classes of at least 1; got length={self.length!r}, "
+                f"classes={self.classes!r}"
+            )
+
     @property
     def inputs(self) -> int:
         """Columns of x: one for each symbol, and one for what distracts."""

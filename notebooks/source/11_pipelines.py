@@ -176,7 +176,7 @@ guess.answer("idle share, one piece", predicted["4 ranks"][0])  # by the formula
 guess.answer("idle share, 16 micro-batches", predicted["4 ranks"][4])
 
 # %% [markdown] claims="11-bubble"
-# More pieces mean less idle time. But smaller pieces have a price, which paced stages hide: a layer reads all its weights for each piece, however small ([A4](A4_more_of_roofline.ipynb)). Averaged over four runs (each the shortest of three steps), the recorded shares are less than 0.01 above the formula's:
+# More pieces mean less idle time. But smaller pieces have a price, which paced stages hide: a layer reads all its weights for each piece, however small ([A4](A4_more_of_roofline.ipynb)). Nor can the batch grow at will ([12](12_large_batches_and_compression.ipynb)). Averaged over four runs (each the shortest of three steps), the recorded shares are less than 0.01 above the formula's:
 
 # %%
 claims.evidence("11-bubble")

@@ -367,7 +367,7 @@ for R in (1, 2, 4):
 coarse_share.answer(found[4] / found[1])
 
 # %% [markdown]
-# In global memory, only the reads of $A$ shrink with $R$. Each block still makes 16 rows of outputs, so four blocks still read each number of $B$. In shared memory, a thread reads a number of $A$'s tile once for $R$ products.
+# In global memory, only the reads of $A$ shrink with $R$. Each block still makes 16 rows of outputs, so four blocks still read each number of $B$. In shared memory, a thread needs a number of $A$'s tile only once for $R$ products. (If your reads of A's tile do not shrink with $R$, read `left[y][p]` into a variable before the loop over `q`.)
 #
 # On an H200, with all sides 4096, the $16 \times 16$ tile took 16.9 ms, $R = 2$ 14.1 ms, and $R = 4$ 12.4 ms. PyTorch's product (cuBLAS, single precision) took 2.7 ms. (We did not time the direct product.)
 #

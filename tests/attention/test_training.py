@@ -157,6 +157,9 @@ def test_documents_and_labels_that_cannot_be_trained_are_refused(learned):
     for documents, labels in (([], []), ([[[2]]], [0, 1])):
         with pytest.raises(ValueError, match=f"{len(documents)} documents with {len(labels)} lab"):
             train(learned[0], documents, labels)
+    for settings in ({"epochs": 0}, {"batch": 0}):
+        with pytest.raises(ValueError, match=r"Recipe expects .* at least 1; got .*=0"):
+            Recipe(**settings)
 
 
 def test_the_experiment_makes_every_model_from_one_split():
