@@ -95,7 +95,8 @@ def test_half_life_is_where_half_is_left_and_bad_settings_are_named():
             ValueError, match=rf"steps={re.escape(str(steps))}: expected .* at most"
         ):
             half_life_bias(steps)
-    with pytest.raises(ValueError, match=r"LongCopy expects .* at least 1; got length=0, classes=4"):
+    says = r"LongCopy expects .* at least 1; got length=0, classes=4"
+    with pytest.raises(ValueError, match=says):
         LongCopy(length=0)
 
 
