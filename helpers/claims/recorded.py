@@ -72,8 +72,10 @@ class Recorded:
     def _repr_markdown_(self) -> str:
         first = self.rows[0]
         margin = first.parameters["margin"]
-        share = first.parameters["scale"] == "ratio"
-        least = f", margin {_percent(margin) if share else f'{margin:g}'}" if margin else ""
+        least = f"{margin:g}"
+        if first.parameters["scale"] == "ratio":
+            least = _percent(margin) if margin < 1 else f"{TIMES}{1 + margin:g}"
+        least = f", margin {least}" if margin else ""
         said = f"**{typeset(first.parameters['sentence'])}** *{self.verdict}* (`{self.id}`{least})"
         return f"{said}\n\n{self.tables()}"
 

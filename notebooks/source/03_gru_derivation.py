@@ -20,6 +20,7 @@ def remember(bias):
     x, h0 = torch.randn(60, 1, 32).double(), torch.randn(1, 1, 32).double()
     layers = {kind.__name__: kind(32, 32).double() for kind in (nn.RNN, nn.GRU)}
     layers[f"GRU, bias {bias:+g}"] = patient = nn.GRU(32, 32).double()
+    patient.load_state_dict(layers["GRU"].state_dict())
     patient.bias_ih_l0.data[32:64] += bias  # of the update gate
     with torch.no_grad():
         gaps = {name: layer(x, h0)[0] - layer(x)[0] for name, layer in layers.items()}
@@ -27,10 +28,11 @@ def remember(bias):
     plt.show()
 
 
+# %%
 _ = interact(remember, bias=FloatSlider(4, min=-2, max=8, step=1, continuous_update=False))
 
 # %% [markdown]
-# Three untrained networks read the same inputs twice, from two starting states. Each curve shows how much of the difference between the states is left: what that network remembers of its start. The RNN forgets first, PyTorch's GRU later. A GRU with one bias raised by 4 still remembers after 60 steps; move the slider. (Below $10^{-16}$ there is only rounding.) You will see why the curves are nearly straight, and what that bias does.
+# Three untrained networks read the same inputs twice, from two starting states. Each curve shows how much of the difference between the states is left: what that network remembers of its start. The RNN forgets first, PyTorch's GRU later. The same GRU with one bias raised by 4 still remembers after 60 steps. Move the slider: how much must the bias be raised? (Below $10^{-16}$ there is only rounding.) You will see why the curves are nearly straight, and what that bias does.
 #
 # **You will be able to**
 #
@@ -604,7 +606,7 @@ for name in NETWORKS:
     print(f"{name:14} of five seeds: smallest {min(norms):.1g}, largest {max(norms):.1g}")
 
 # %% [markdown]
-# The half-life GRU and the orthogonal RNN keep more than 1 %. In the map, both copy at the rate 0.01 (the orthogonal RNN with some seeds). The GRU and the RNN keep about $10^{-6}$ or less, and do not copy at this rate. So what counts here is that the product of Jacobians stays large: a gate near 1 is one way, an orthogonal $U$ another. At 0.1 the GRU learns all the same, although its gradient had vanished at the start.
+# The half-life GRU and the orthogonal RNN keep more than 1 %. In the map, both copy at the rate 0.01 (the orthogonal RNN with some seeds). The GRU and the RNN keep about $10^{-6}$ or less, and do not copy at this rate. So at this rate, only networks copy whose product of Jacobians does not vanish at the start. An update gate near 1 is one way to this, an orthogonal $U$ another. At 0.1 the GRU copies all the same, although its gradient had vanished at the start.
 #
 # ### Exercise 5: an ablation of your own
 #

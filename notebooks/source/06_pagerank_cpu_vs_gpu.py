@@ -318,7 +318,7 @@ evidence("06-scale-columns")
 # %% [markdown]
 # ### On a GPU
 #
-# The source measured an NVIDIA K80. It calls speed-ups of 2 and 3 orders of magnitude "not uncommon" for the dense versions. Here is the GPU of this machine, or one that `make gpu` has recorded:
+# The source measured an NVIDIA K80. It calls speed-ups of 2 and 3 orders of magnitude "not uncommon" for the dense versions. Here is the GPU of this machine, or one that `make gpu` has recorded (then the speed-up compares two machines):
 
 # %%
 from helpers.pagerank.report import gpu_column
@@ -334,7 +334,7 @@ for name in {"dense", "dense_scaled"} & set(held):
     del held[name]  # 400 MB each
 
 # %% [markdown]
-# In our record of an H200, the dense versions read 400 MB in 0.13 ms, over 3 TB/s, and gain most: about two orders of magnitude. (If the GPU is a recorded one, the last column compares two machines.) Yet version 1 beats them, and version 4 stays the fastest. Its iteration takes 36 µs, and only 38 µs with a hundred times the links. So launching operations probably limits version 4, not bytes. **First move fewer bytes, then move them faster.**
+# In our record of an H200, the dense versions read 400 MB in 0.13 ms, over 3 TB/s, and gain most: about two orders of magnitude. Yet version 1 beats them, and version 4 stays the fastest. Its iteration takes 36 µs, and only 38 µs with a hundred times the links. So launching operations probably limits version 4, not bytes. **First move fewer bytes, then move them faster.**
 #
 # > **Answer.** The dense version reads over 400 times the bytes of compressed rows, and memory limits it. So it takes a hundred to several hundred times as long. Bytes do not explain the rest: COO is slow in PyTorch, and fast in SciPy and in a compiled loop.
 #
@@ -592,7 +592,7 @@ for name, one in graphs.items():
 #
 # ### On real processes
 #
-# Four processes now rank Debian with both ways to exchange. Compare the bytes that each process received with your count, and the times with the time of one process.
+# Four processes now rank Debian with both ways to exchange. Compare the bytes that each process received with your count, and the times (the shortest of three runs) with the time of one process.
 
 # %%
 from helpers.cluster import Cluster

@@ -889,7 +889,7 @@ plt.show()
 #
 # </details>
 #
-# **In practice.** `torch.compile` captures and fuses graphs; `torch.utils.checkpoint` recomputes, all results or only cheap ones; JAX has `jit`, `grad`, `remat` and `lax.scan`; XLA assigns buffers.
+# **In practice.** `torch.compile` captures and fuses graphs; `torch.utils.checkpoint` recomputes all results of a part, or only those that you choose; JAX has `jit`, `grad`, `remat` and `lax.scan`; XLA assigns buffers.
 #
 # **References**
 # - Bergstra et al. (2010), *Theano: a CPU and GPU math expression compiler*: gradients by extending a graph.

@@ -420,7 +420,7 @@ guess.answer("the fastest H at 100 Mbit/s", fastest["H"])
 # %% [markdown]
 # ## Lesson 3. What else can they do when they meet?
 #
-# *28 minutes.* In local SGD the replicas take the plain mean at a constant interval. What do post-local SGD, DiLoCo and gossip save, and what do they cost?
+# *28 minutes.* In local SGD the replicas take the plain mean at a constant interval. What do post-local SGD, DiLoCo and gossip save, and what do they cost? And do rare averages cost more with momentum?
 #
 # ### A short interval first
 #
@@ -428,7 +428,7 @@ guess.answer("the fastest H at 100 Mbit/s", fastest["H"])
 #
 # ### Momentum, and one average at the end
 #
-# Our schemes average the parameters; with momentum, each replica keeps its own velocity. Do rare averages cost more then? Momentum $\mu = 0.9$ also makes steps $1/(1-\mu) = 10$ times as large, so the last rows take ten times the rate without momentum. The data are alike; *never* means one average at the end:
+# Our schemes average the parameters; with momentum, each replica keeps its own velocity. Do rare averages cost more then? Under a constant gradient, momentum $\mu = 0.9$ also makes steps $1/(1-\mu) = 10$ times as large, so the last rows take ten times the rate without momentum. The data are alike; *never* means one average at the end:
 
 # %%
 from helpers.data_parallel.schemes.local import NEVER
@@ -441,15 +441,15 @@ for rate, momentum in ((0.05, 0.0), (0.05, 0.9), (0.5, 0.0)):
               f"loss {run.loss:.2f}, accuracy {run.accuracy:.0%}")  # fmt: skip
 
 # %% [markdown]
-# Small steps bear rare averages, and even none before the end. With momentum rare averages cost much; with steps as large and *no* momentum they cost at least as much. So here the large step is the reason, not the velocities. (Seeds 1 and 2 show the same.)
+# Yes: without momentum and with small steps, even a single average at the end costs almost nothing; with momentum, rare averages cost much. With steps as large and *no* momentum they cost at least as much, and even $H=1$ trains worse. So large steps alone can explain the cost. Whether separate velocities add to it, these runs do not show. (Seeds 1 and 2 agree.)
 #
 # ### A second optimizer
 #
-# **DiLoCo** (Douillard et al., 2023) can move the replicas *beyond* their mean. A round of $H$ steps begins at the *anchor* $\theta$ and ends with the mean $\bar\theta$. A second, *outer* optimizer then takes $\Delta = \theta - \bar\theta$ as its gradient: a step against $\Delta$ leads from the anchor towards the mean. This optimizer is SGD with Nesterov's momentum (velocity $v$, momentum $\mu$, rate $\eta$):
+# **DiLoCo** (Douillard et al., 2023) can move the replicas *beyond* their mean. A round of $H$ steps begins at the *anchor* $\theta$ and ends with the mean $\bar\theta$. A second, *outer* optimizer then takes $\Delta = \theta - \bar\theta$ as its gradient: a step against $\Delta$ leads from the anchor towards the mean. This optimizer is SGD with Nesterov's momentum (its own velocity $v$, momentum $\mu$ and rate $\eta$; the replicas' optimizer keeps its own):
 #
 # $$v \leftarrow \mu v + \Delta, \qquad \theta \leftarrow \theta - \eta\,(\Delta + \mu v).$$
 #
-# All replicas begin the next round at the new $\theta$. With $\eta=1$ and $\mu=0$, DiLoCo is local SGD.
+# All replicas begin the next round at the new $\theta$. With $\eta=1$ and $\mu=0$ in the outer step, DiLoCo is local SGD.
 #
 # ### Exercise 4: the outer step
 #
@@ -575,7 +575,7 @@ ipywidgets.interactive(on_link, rate=ipywidgets.SelectionSlider(options=links, d
 # %% [markdown]
 # Synchronous SGD and gossip send the most and reach the lowest losses. By the counts, they take about eight and ten times as long as local SGD at 10 Mbit/s, but less than a fifth longer at 1 Gbit/s. (One seed, one rate: this is no ranking.)
 #
-# **Answer.** Post-local SGD lies between synchronous and local SGD in bytes and in loss. DiLoCo and local SGD send a sixteenth of synchronous SGD's bytes; DiLoCo's loss is the lower of the two. Gossip sends fewer messages than a ring allreduce but more bytes, so by the counts it takes longer on all four links. On a long ring, differences shrink slowly. *Evidence: the table of bytes and losses (one seed); the gaps.*
+# **Answer.** Post-local SGD lies between synchronous and local SGD in bytes and in loss. DiLoCo and local SGD send a sixteenth of synchronous SGD's bytes; DiLoCo's loss is the lower of the two. Gossip sends fewer messages than a ring allreduce but more bytes, so by the counts it takes longer on all four links. On a long ring, differences shrink slowly. With large steps, by momentum or by the rate, rare averages cost much even if the data are alike. *Evidence: the losses at three settings; the table of bytes and losses (one seed); the gaps.*
 #
 # ## Project: a slow link
 #

@@ -176,7 +176,7 @@ guess.answer("idle share, one piece", predicted["4 ranks"][0])  # by the formula
 guess.answer("idle share, 16 micro-batches", predicted["4 ranks"][4])
 
 # %% [markdown] claims="11-bubble"
-# More pieces mean less idle time. But smaller pieces have a price, which paced stages hide: a layer reads all its weights for each piece, however small ([A4](A4_more_of_roofline.ipynb)). Nor can the batch grow at will ([12](12_large_batches_and_compression.ipynb)). Averaged over four runs (each the shortest of three steps), the recorded shares are less than 0.01 above the formula's:
+# More pieces mean less idle time. But smaller pieces have a price, which paced stages hide: a layer reads all its weights for each piece, however small ([A4](A4_more_of_roofline.ipynb)). A larger batch would keep the pieces large, but it saves fewer and fewer steps ([12](12_large_batches_and_compression.ipynb)). Averaged over four runs (each the shortest of three steps), the recorded shares are less than 0.01 above the formula's:
 
 # %%
 claims.evidence("11-bubble")
@@ -466,7 +466,7 @@ _ = interact(steps, message=SelectionSlider(options=[0, 0.25, 0.5, 1, 2], value=
 #
 # ### Layers that are not alike
 #
-# A language model's first stage also has the embedding, and its last the output matrix, so equal numbers of blocks are not equal costs. Below, later layers cost more. In the upper half, compare rank 3 with rank 0:
+# In a language model, the first stage also has the embedding, and the last stage has the output matrix. So stages with equally many blocks do not cost the same. Below, later layers cost more. In the upper half, compare rank 3 with rank 0:
 
 # %%
 from helpers.pipeline import partition

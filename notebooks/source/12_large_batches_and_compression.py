@@ -23,10 +23,11 @@ def show(levels):
     plt.show()
 
 
+# %%
 _ = ipywidgets.interact(show, levels=ipywidgets.SelectionSlider(options=[1, 3, 7, 15], value=7))
 
 # %% [markdown]
-# Twelve numbers (bars), divided by their norm: each is rounded at random to one of the two nearest levels (diamonds). Seven levels and a sign fit into four bits; move the slider.
+# Twelve numbers (bars), divided by their norm: each is rounded at random to one of the two nearest levels (diamonds). A level from 0 to 7 and a sign fit into four bits. Move the slider: what do fewer bits cost?
 #
 # **You will be able to**
 #
@@ -774,7 +775,7 @@ for name, gradients in (
 #
 # </details>
 #
-# **In practice.** `torch.distributed.algorithms.ddp_comm_hooks` has fp16, PowerSGD and 8-bit hooks for `DistributedDataParallel`. ZeRO++ quantises ZeRO's messages. For Adam the usual rule is $\sqrt k$ (Malladi et al., 2022; not measured here). As the noise scale grows, the batch may grow during training.
+# **In practice.** `torch.distributed.algorithms.ddp_comm_hooks` has fp16, PowerSGD and 8-bit hooks for `DistributedDataParallel`. ZeRO++ quantises ZeRO's messages. With Adam, the usual rule multiplies the rate by $\sqrt k$ for a batch $k$ times as large (Malladi et al., 2022; not measured here). The noise scale grows during training (Lesson 4), so the batch may grow, too.
 #
 # **References**, beside those above. Karimireddy et al. (2019), *Error feedback fixes SignSGD*. Chen et al. (2016), *Revisiting distributed synchronous SGD*. You et al. (2017, 2020): LARS, LAMB. McCandlish et al. (2018), *An empirical model of large-batch training*.
 #

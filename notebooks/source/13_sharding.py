@@ -188,7 +188,7 @@ for stage in zero.STAGES if check.bytes_of_a_stage.passed(my_bytes) else ():
 # %% [markdown]
 # ### Exercise 2: a step in shards
 #
-# *Difficulty ●●○, 12 minutes.* All ranks have the same `values` (an array of float64 that you may overwrite; the number of ranks divides its length). Each rank has the `gradient` of its own samples. Cut `values` into equal shards. Rank $r$ subtracts `rate` times the mean gradient from shard $r$ only. Return all updated values on every rank. No rank may ever hold the whole mean gradient, nor receive all others' whole gradients. So do not use an allreduce.
+# *Difficulty ●●○, 12 minutes.* All ranks have the same `values` (an array of float64 that you may overwrite; the number of ranks divides its length). Each rank has the `gradient` of its own samples. Cut `values` into equal shards. Rank $r$ subtracts `rate` times the mean gradient from shard $r$ only. Return all updated values on every rank. No rank may ever hold the whole mean gradient, or all ranks' whole gradients. So use neither an allreduce nor an allgather of gradients.
 #
 # <details><summary>Hint</summary>
 #
@@ -497,7 +497,7 @@ spread = Prediction("a step, matrices cut across hosts ÷ inside hosts", None)  
 # - *tensor*: matrices (two pairs in each block) and loss cut as in Lesson 2;
 # - *tensor, sequence*: as *tensor*, but between pairs each rank keeps only $T/N$ positions (*sequence parallelism*). A reduce-scatter ends a pair, and an allgather begins the next. The ranks' gradients of norms, biases and positions must then be added, in many short messages;
 # - *context*: ring attention alone;
-# - *experts*: each rank has one [expert](glossary.md#expert), a perceptron. A gate chooses one for each token (*top-1*). An *all-to-all* sends tokens to their experts; another returns the results. (A gate may overload one expert. In practice a loss for balance, or a bias for each expert, prevents this.)
+# - *experts*: each rank has one [expert](glossary.md#expert), a perceptron. A gate chooses one for each token (*top-1*). An *all-to-all* sends tokens to their experts; another returns the results. (A gate may overload one expert. In practice a loss for balance, or a bias for each expert, works against this.)
 #
 # A trace counts what rank 0 sends; `helpers/sharded/counts.py` has the formulas:
 
@@ -546,7 +546,7 @@ for name, size in sizes.items() if check.equal_bytes.passed(my_batch) else ():
     print(f"{name}, {count:,} parameters: {sequences:.1f} sequences")
 
 # %% [markdown]
-# Below this number, tensor parallelism sends fewer bytes (in the table: with 8 sequences). Above it, ZeRO 3 does (with 16). In a deep model nearly all parameters are in the blocks, about $12C^2$ in each. Then both send equally much at about $4.5\,C$ tokens, whatever the depth.
+# Below this number, tensor parallelism sends fewer bytes (in the table: with 8 sequences). Above it, ZeRO 3 does (with 16). In a deep model nearly all parameters are in the blocks, about $12C^2$ in each. Then both ways send as many bytes at about $4.5\,C$ tokens, whatever the depth.
 #
 # ### All together, on eight ranks
 #
@@ -652,7 +652,7 @@ spread.answer(slowest.peer_value / slowest.value)
 placed
 
 # %% [markdown]
-# **Answer.** On two hosts with a slow link, $8 \times 1 \times 1$ and $2 \times 1 \times 4$, without a pipeline, are the fastest of these five, as predicted. If the model fits on one rank, try plain replicas first: here they are among the two fastest. Where predictions differ by less than the printed factor, run both layouts. At 50 and 200 Mbit/s, a step is shorter if ranks that share a matrix are on one host. *Evidence: predicted and measured steps above; the record.*
+# **Answer.** On two hosts with a slow link, $8 \times 1 \times 1$ and $2 \times 1 \times 4$, without a pipeline, are the fastest of these five, as predicted. If the model fits on one rank, try replicas alone first ($8 \times 1 \times 1$): they are the simplest layout. Where predictions differ by less than the printed factor, run both layouts. At 50 and 200 Mbit/s, a step is shorter if ranks that share a matrix are on one host. *Evidence: predicted and measured steps above; the record.*
 #
 # ## Project: place it better
 #

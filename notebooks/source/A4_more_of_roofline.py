@@ -158,7 +158,7 @@ halves.answer(taken[torch.float32].seconds / taken[torch.bfloat16].seconds)
 evidence("A4-half-the-bytes")
 
 # %% [markdown]
-# Now compare `bfloat16` and `float16` with `float32` in your run. In the first layer, half the bytes promise half the time; a kernel may save less, or even take longer. Both formats move as many bytes: if one gains and the other does not, bytes are not the reason. In the second layer, `bfloat16` may pass `float32`'s peak: some processors have fast instructions for it. **Fewer bytes raise the roof; measure whether a kernel follows.** (A row *above the roof* means that a cache delivered weights, or that memory's roof was measured too low.)
+# Now compare `bfloat16` and `float16` with `float32` in your run. In the first layer, half the bytes promise half the time; a kernel may save less, or even take longer. The two 16-bit formats move equally many bytes: if only one of them is faster, bytes are not the reason. In the second layer, `bfloat16` may pass `float32`'s peak: some processors have fast instructions for it. **Fewer bytes raise the roof; measure whether a kernel follows.** (A row *above the roof* means that a cache delivered weights, or that memory's roof was measured too low.)
 #
 # Fewer bits cost accuracy: *errors* shows the second layer's largest error ÷ its largest result. `bfloat16` has `float32`'s range but 8 significant bits; `float16` has 11, but a small range.
 #
