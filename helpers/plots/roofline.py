@@ -85,7 +85,7 @@ def latency(
     ax.figure.set_label(
         "Each level's time, and the working set at which it ends, as a program finds them"
         if found
-        else "The working set outgrows a cache at each step"
+        else "The working set outgrows a cache or the TLB at each step"
     )
     if found or reported:  # beside the title: elsewhere the curve or a line crosses it
         ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=3, fontsize=11, columnspacing=1)

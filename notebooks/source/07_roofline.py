@@ -85,7 +85,7 @@ draw.interactive(*machine.lines(), first)
 # %% [markdown]
 # ## Lesson 1. How fast can a kernel be on this machine?
 #
-# *55 minutes.* **The question:** before you optimise a kernel, you want to know its least possible time. What must you measure?
+# *50 minutes.* **The question:** before you optimise a kernel, you want to know its least possible time. What must you measure?
 #
 # ### By hand
 #
@@ -99,7 +99,7 @@ draw.interactive(*machine.lines(), first)
 #
 # The instruction sets SSE, AVX2 and AVX-512 have registers of 128, 256 and 512 bits, so $w$ is 4, 8 and 16 in fp32.
 #
-# The source, a lecture whose figures this notebook checks, takes the *turbo* frequency for $f$. But a core keeps this frequency only while most other cores idle. So we measure $f$, and the peak by many independent chains of multiplications and additions.
+# The source, a lecture whose figures this notebook checks, takes the *turbo* frequency for $f$. But a core keeps this frequency only while most other cores idle. So we measure $f$. For the peak, we time many independent chains of multiplications and additions.
 #
 # > **Predict.** How many fp32 operations can one core of your machine finish in a cycle?
 
@@ -119,7 +119,7 @@ if machine.skipped or machine.busy:
     print("Other programs disturbed these measurements. Measure again: ceilings(again=True)")
 
 # %% [markdown]
-# *Scalar* code uses one lane of a register. The column *theory* is the formula with two units and FMA, also for rows without FMA. The last column is the number of instructions that your core finishes in a cycle. With FMA, about 2 confirms the two units, and about 1 means a single unit of this width. A figure between 1 and 2 means at least two units, slowed by other programs or a lower clock, or measured on a slower core than the frequency. Without FMA, more than 2 means more than two units.
+# *Scalar* code uses one lane of a register. The column *theory* is the formula with two units and FMA, also for rows without FMA. The last column is the number of instructions that your core finishes in a cycle. With FMA, about 2 confirms the two units, and about 1 means a single unit of this width. A figure between 1 and 2 means at least two units, slowed by other programs, or by a lower clock than we measured. Without FMA, more than 2 means more than two units.
 #
 # ### Latency: find the caches
 #
@@ -226,7 +226,7 @@ for row in from_memory:
     print(f"{row['kind']:6} {on:9} {row['rate'] / 1e9:11.1f} {fetched:>12}")
 
 # %% [markdown]
-# With the fetch counted, the triad's bandwidth rises by a third and the copy's by half. The update's stays: it has read each line that it writes. **So compare two bandwidths only if the same rule counted their bytes.** On our page, one thread brings in 13 to 16 GB/s in all four loops (two thirds of the update's bytes come in); what it writes back seems to cost little. From here on, $\beta$ is the highest of the four bandwidths, without the fetch.
+# With the fetch counted, the triad's bandwidth rises by a third and the copy's by half. The update's stays: it has read each line that it writes. **So compare two bandwidths only if the same rule counted their bytes.** What comes in is all but the array written back: on our page 12 to 16 GB/s on one thread, in all four loops. Writing back seems to cost little. From here on, $\beta$ is the highest of the four bandwidths, without the fetch.
 #
 # ### The roof
 #
@@ -298,7 +298,7 @@ draw.interactive(peaks, roofs | machine.cache_roofs(), points)
 # %% [markdown] claims="07-fusion 07-softmax"
 # **Fusion, one pass in place of four, saves bytes and time.** In the records, on one thread, four passes take 2.0 to 2.2 times as long as one pass if the arrays lie in memory, and 1.7 to 1.9 times if they lie in L2. Bytes alone predict 2.5.
 #
-# **A circle above memory's roof can have two causes.** A large cache may deliver part of a kernel's arrays, which take up to 512 MiB. Or a roof was measured too low: run `ceilings(again=True)`.
+# **A circle above memory's roof can have two causes.** A large cache may deliver part of a kernel's arrays, which take up to 512 MiB. Or a roof was measured too low; the cell then measures it again, so it may be higher here than before.
 #
 # **The roof is the best of four loops.** A kernel that only reads, such as `dot`, reaches at most about the bandwidth of *read*. **Bytes do not explain `softmax`**: it moves as many bytes as `x * 2`, and takes 1.5 to 4.3 times as long in the records. One reason may be *exp*: we count it as one operation, but it takes many instructions.
 #
@@ -490,11 +490,11 @@ evidence("07-causes-together")
 #
 # ## Lesson 3. How do you use each loaded number more often?
 #
-# *55 minutes, of which the project takes 45.* **The question:** `ikj` still loads and stores an element of C for each product. How can a product load less?
+# *60 minutes, of which the project takes 45.* **The question:** `ikj` still loads and stores an element of C for each product. How can a product load less?
 #
 # ### Blocks
 #
-# A product of two $n \times n$ matrices does $2n^3$ operations on $3n^2$ numbers. In fp32 its intensity is $I = 2n^3 / 12n^2 = n/6$ flop/byte: 64 for $n = 384$, far right of the ridge. But this counts each number as read once. Three plain loops read B $n$ times, from memory if no cache holds it. **Blocked** loops work on square *tiles* of side $t$, at the left of the picture. If three tiles, one of each matrix, fit into a cache, each loaded number is used $t$ times before it leaves. Its arrows point to the next tile. The right half is for later:
+# A product of two $n \times n$ matrices does $2n^3$ operations on $3n^2$ numbers. In fp32 its intensity is $I = 2n^3 / 12n^2 = n/6$ flop/byte: 64 for $n = 384$, far right of the ridge. But this counts each number as read once. Three plain loops read B $n$ times, from memory if no cache holds it. **Blocked** loops work on square *tiles* of side $t$, at the left of the picture. If three tiles, one of each matrix, fit into a cache, each loaded number is used $t$ times before it leaves. Arrows point to the next tile. The right half is for later:
 
 # %%
 draw.reuse(32, (6, 16))
@@ -546,9 +546,9 @@ plt.show()
 best_side.answer(max(rates, key=rates.get))
 
 # %% [markdown] claims="07-tile-too-large 07-register-tile"
-# The dashed line is the same program with a single tile: where the curve lies above it, blocks pay. Is there a peak just left of your tile for L1, or for L2? In the records, tiles twice as wide as those for L2 take 16 to 45 % longer.
+# The dashed line is the same program with a single tile: where the curve lies above it, blocks pay. Is there a peak just left of your tile for L1, or for L2? The curve may rise beyond L1's: the inner two loops reuse only B's tile, which may still fit. In the records, tiles twice as wide as those for L2 take 16 to 45 % longer.
 #
-# Blocks do not change the innermost loop: it still loads and stores an element of C for each product. A **register tile**, at the right of the picture above, changes it: a piece of C stays in registers while $k$ runs. In the records, on AMD, register tiles are three to four times as fast as blocks of side 64; on our Intel page, 1.7 times. For your machine, see below exercise 5.
+# Blocks do not change the innermost loop: it still loads and stores an element of C for each product. A **register tile**, at the right of the picture above, changes it: a piece of C stays in registers while $k$ runs. In the records, on AMD, register tiles are three to four times as fast as blocks of side 64; on our Intel page, less than twice. Exercise 5 ends with yours.
 
 # %%
 display(evidence("07-tile-too-large"), evidence("07-register-tile"))
@@ -556,7 +556,7 @@ display(evidence("07-tile-too-large"), evidence("07-register-tile"))
 # %% [markdown]
 # ### Exercise 5, a project: your own product
 #
-# *Difficulty ●●●, 45 minutes.* Write `void multiply(int64_t n, const float *a, const float *b, float *c)` in C, as a string. It computes $C = AB$ for $n \times n$ matrices, stored row after row. $n$ is a multiple of 48, and `c` holds zeros at the call. For $n = 768$, your product may take at most four fifths of the time of `ikj`. Both are compiled with `-O3 -march=native`, and `<stdint.h>` is included already. Your code runs in a process of its own, so nothing is lost if it crashes.
+# *Difficulty ●●●, 45 minutes.* Write `void multiply(int64_t n, const float *a, const float *b, float *c)` in C, as a string. It computes $C = AB$ for $n \times n$ matrices, stored row after row, on one thread and with a tile of C in registers. $n$ is a multiple of 48, and `c` holds zeros at the call. For $n = 768$, your product may take at most four fifths of the time of `ikj`. Both are compiled with `-O3 -march=native`, and `<stdint.h>` is included already. Your code runs in a process of its own, so nothing is lost if it crashes.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -625,7 +625,7 @@ draw.interactive(*machine.lines(), raced)
 # %% [markdown]
 # All products have the same counted operations and bytes, hence the same intensity. At n = 384, B takes 0.6 MB: if a cache holds it, blocks, here of side 64, may even lose time.
 #
-# > **Answer.** Blocks use each number in a cache more often, register tiles each number in a register. Whether blocks pay depends on the size and on the caches: measure.
+# > **Answer.** Blocks reuse numbers in a cache. Register tiles reuse numbers in registers. Whether blocks pay depends on the size and on the caches: measure.
 #
 # ## What breaks: a benchmark without a result
 #

@@ -90,8 +90,8 @@ def test_a_kernel_above_a_roof_has_the_roof_measured_again(monkeypatch):
 
 
 def test_what_stays_above_its_roof_is_marked_and_the_roof_stays_as_high_as_it_was(monkeypatch):
-    machine = slow_roof(monkeypatch, peaks=[3e9], memories=[9e7])
-    points = under_roof(machine, times(*[4e-3, 4e-4] * 2))
+    machine = slow_roof(monkeypatch, peaks=[3e9], memories=[9e7] * 3)
+    points = under_roof(machine, times(*[4e-3, 4e-4] * 4))
     assert [p.twice for p in points] == [True, False]  # b's roof was too low, a's is not known
     assert machine.roof(1) == (3e9, 1e8)
 
