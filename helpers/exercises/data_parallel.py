@@ -69,7 +69,7 @@ def _gradients(answer, factor: float) -> tuple[str, list]:
             return f"{name} has lost its gradient", []
         elif parameter.grad.data_ptr() != address:
             return (
-                f"the gradient of {name} is another tensor now; the optimizer may still hold the "
+                f"the gradient of {name} is another tensor now; other code may still hold the "
                 "old one: write into it (p.grad /= n, p.grad.copy_(x))"
             ), []
     if returned is None:

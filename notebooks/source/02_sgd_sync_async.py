@@ -180,11 +180,11 @@ gradient.item()
 # %% [markdown]
 # ### Exercise 1: `sync_gradients`
 #
-# *Difficulty ●○○, 12 minutes.* Every rank has called `backward` on its own batch. Write a function that leaves the **mean** over all ranks in the `.grad` of every parameter in `model.parameters()`, on any number of ranks, and returns the model. You will train with your function; it can use `dist`, `comm`, `rank` and `size`.
+# *Difficulty ●○○, 12 minutes.* Every rank has called `backward` on its own batch. Write a function that writes the **mean** over all ranks into the existing `.grad` of every parameter in `model.parameters()`, on any number of ranks, and returns the model. You will train with your function; it can use `dist`, `comm`, `rank` and `size`.
 #
 # <details><summary>Hint</summary>
 #
-# `dist.all_reduce(tensor)` replaces `tensor` by the sum over ranks. What turns a sum into a mean? `dist.get_world_size()` counts the ranks. Write into the existing gradient (`parameter.grad /= 3`): the optimizer may hold that very tensor.
+# `dist.all_reduce(tensor)` replaces `tensor` by the sum over ranks. What turns a sum into a mean? `dist.get_world_size()` counts the ranks. Write into the existing gradient (`parameter.grad /= 3`): other code may hold that very tensor.
 #
 # </details>
 
@@ -478,7 +478,7 @@ for points, name, times in zip((lenet2, wide), ("LeNet", "the perceptron"), fits
     crossed = predict_crossing(*(1e3 * t for t in times), 2)
     seen = found if isinstance(found, str) else round(found)
     guess.answer(f"the batch from which {name} pays", seen)
-    by_function.append(f"B = {crossed} for {points[0].name} (measured: {seen})")
+    by_function.append(f"B = {crossed} for {points[0].name} (paid from: {seen})")
 print("your function:", "; ".join(by_function))
 ax, _ = plots.crossing(lenet2 + lenet4 + wide, usable_cores(), None if crossed == 1 else crossed)
 style.doubt(ax.figure, others)
@@ -489,13 +489,13 @@ points = lenet2 + lenet4 + wide
 others.say()
 right = sum((p.synchronize / p.alone < p.ranks - 1) == (p.measured > 1) for p in points)
 print(f"the inequality was right at {right} of {len(points)} points, {usable_cores()} cores")
-for n, runs in ((2, lenet2), (4, lenet4)):
+for n, runs in ((2, lenet2), (4, lenet4), (2, wide)):
     together = np.median([p.compute / p.alone for p in runs])
-    print(f"{n} ranks at once: T_comp is {together:.2f} times that of one alone (median),")
+    print(f"{runs[0].name}, {n} ranks: T_comp is {together:.2f} times that of one alone (median),")
     print(f"which alone would make the speed-up {n} / {together:.2f} = {n / together:.1f}")
 
 # %% [markdown]
-# The formula assumes that a rank computes as fast beside others as alone. The printed factors (medians of noisy points) show how far your cores are from that; each step also waits for its latest rank. Where ranks slow each other down, replicas pay only from a larger $B$ than the circle says.
+# The formula assumes that a rank computes as fast beside others as alone. The printed factors (medians of noisy points) show how far your cores are from that; each step also waits for its latest rank. Where ranks slow each other down, replicas pay only from a larger $B$ than the circle says, if at all.
 #
 # ### A core for each rank, and a link between them
 #
@@ -572,13 +572,15 @@ except StartError as error:
 
 # %%
 others.say()
-whole = next(p.alone for p in lenet2 if p.batch == 64)
+fixed, per_sample, _ = fits[0]
+whole = fixed + 64 * per_sample
 for p in (lenet2[3], lenet4[2]):
+    expected = fixed + p.batch * per_sample + p.synchronize
     print(f"{p.ranks} replicas, {p.batch} samples each: {whole / p.step:.2f} times as fast as one;"
-          f" by the formula {whole / (p.alone + p.synchronize):.2f} times")  # fmt: skip
+          f" by the formula {whole / expected:.2f} times")  # fmt: skip
 
 # %% [markdown]
-# > **Answer.** $R$ replicas pay if $T_\text{sync}/T_\text{comp} < R - 1$ and each rank has a core; near $R - 1$, measure. $a$, $b$ and $T_\text{sync}$ give only the order of magnitude of the batch size from which they pay. *Evidence: the points above, and the record on three links.*
+# > **Answer.** $R$ replicas pay if $T_\text{sync}/T_\text{comp} < R - 1$ and ranks do not slow each other down. Where they do, $a$, $b$ and $T_\text{sync}$ give too small a batch size: measure. *Evidence: the points above, and the record on three links.*
 
 # %% [markdown]
 # ## Lesson 3. What do you gain by not waiting, and what does it cost?
@@ -704,11 +706,11 @@ print("staleness of the nine gradients:", *ages)
 # %%
 title = "Asynchronous: the first updates"
 ax = messages(point_to_point(free_trace), tags, title=title, share=0.5)
-ax.figure.set_label("Rank 0 answers each worker, and waits for no other's gradient")
+ax.figure.set_label("Rank 0 serves one worker at a time, updating at each gradient")
 plt.show()
 
 # %% [markdown]
-# Follow one worker from its second hello: it receives ready, sends g and receives θ. Then it computes while the server answers others. (The first hello only fetches θ; thin boxes only handle messages.) The server needs no other worker's gradient for its answer. Four questions about the three schemes:
+# Follow one worker from its second hello: it receives ready, sends g and receives θ. Then it computes while the server answers others. (The first hello only fetches θ; thin boxes only handle messages.) A hello waits while rank 0 serves another worker. Four questions about the three schemes:
 #
 # | question | synchronous, no server | synchronous, a server | asynchronous |
 # |---|---|---|---|
@@ -787,7 +789,7 @@ for run in (single, together, free):
 print("first at loss 1:", min(times, key=times.get, default="none of them"))
 
 # %% [markdown] claims="02-stale-update"
-# The mean staleness is $W - 1$ (less at the start): each update makes the $W - 1$ other workers' gradients one update staler. The record compares losses after 200 updates. At $\lambda = 0.05$, the best of five rates for both on seeds 0 to 2, the loss is 0.8 with fresh gradients, and 1.3 to 1.6 with stale ones (three records, one on other seeds). At $\lambda = 0.02$ five seeds do not decide whether stale gradients cost anything:
+# The mean staleness is $W - 1$ (less at the start): each update makes the $W - 1$ other workers' gradients one update staler. The record compares losses after 200 updates. At $\lambda = 0.05$, the best of five rates for both, the loss is 0.8 with fresh gradients, and 1.3 to 1.6 with stale ones (three records). At $\lambda = 0.02$ five seeds do not decide whether stale gradients cost anything:
 
 # %%
 claims.evidence("02-stale-update")
@@ -860,7 +862,7 @@ else:
     print("Exercise 6 first")
 
 # %% [markdown]
-# A synchronous step takes as long as the straggler; the factor is below 4, since only `compute` is slower. (Random times cost a synchronous step, too: it waits for the latest rank. [12](12_large_batches_and_compression.ipynb) measures it.) (Your function uses the `rest` measured at $k = 1$.) The mean staleness (picture) is still about $W - 1 = 2$, but rank 3's few gradients are much staler, and other workers' gradients are fresher.
+# A synchronous step takes as long as the straggler; the factor is below 4, since only `compute` is slower. (Your function uses the `rest` measured at $k = 1$.) The mean staleness (picture) is still about $W - 1 = 2$, but rank 3's few gradients are much staler, and other workers' gradients are fresher.
 #
 # > **Answer.** Without waiting, a straggler slows down only its own contribution. The price is a mean staleness of $W - 1$: after 200 updates at the rate that is best for both, the loss is 1.3 to 1.6 instead of 0.8. With a straggler, we did not measure whose loss falls sooner. *Evidence: the measured rates and losses of this lesson, and the record.*
 
