@@ -41,15 +41,15 @@ def reuse(side: int, registers: tuple[int, int]) -> Sequence[Axes]:
         axes[0], "A block: one tile of each matrix, in a cache", whole,
         {"A": (*tile, f"{one}\nstays"), "B": (*tile, one), "C": (*tile, one)},
         f"$t = {side}$, 4 bytes a number:\n4 · {side} · {side} = {one} a tile,\n"
-        f"{12 * side**2 / 1024:.3g} KiB for three.\n\nEach number serves\n{side} products.",
+        f"{12 * side**2 / 1024:.3g} KiB for three.\n\nEach number serves\n{side} multiply-adds.",
     )  # fmt: skip
     _product(
         axes[1], "A register tile: a piece of C, in registers", whole,
         {"A": (third, third, 1, rows, ""), "B": (wide, third, columns, 1, ""),
          "C": (wide, third, columns, rows, f"{4 * rows * columns} bytes\nstay")},
         f"In each step of $k$:\n{rows} numbers of A, {4 * rows} bytes,\n"
-        f"each serves {columns} products;\n{columns} numbers of B, {4 * columns} bytes,\n"
-        f"each serves {rows} products.",
+        f"each for {columns} sums;\n{columns} numbers of B, {4 * columns} bytes,\n"
+        f"each for {rows} sums.",
     )  # fmt: skip
     cuts = np.array([third, 2 * third])
     for x, y in ((0, 0), (1, 0), (1, 1)):  # the other tiles

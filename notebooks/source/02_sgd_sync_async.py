@@ -466,7 +466,7 @@ def predict_crossing(fixed, per_sample, synchronize, ranks):
 check.predict_crossing(predict_crossing)
 
 # %% [markdown]
-# In the left panel, a circle marks where a measured curve last falls below 1. Your $B$ (dotted) comes from the fitted line, so it may differ. In the right panel, replicas pay where a solid line is above 1; compare your prediction. Open marks have more ranks than cores.
+# In the left panel, a circle marks where the measured ratio last falls below 1. Your $B$ (dotted) comes from the fitted line, so it may differ. Right: whole steps. Replicas pay where a solid line is above 1 (printed: *paid from*). Open marks have more ranks than cores.
 
 # %%
 by_function = []
@@ -491,11 +491,13 @@ right = sum((p.synchronize / p.alone < p.ranks - 1) == (p.measured > 1) for p in
 print(f"the inequality was right at {right} of {len(points)} points, {usable_cores()} cores")
 for n, runs in ((2, lenet2), (4, lenet4), (2, wide)):
     together = np.median([p.compute / p.alone for p in runs])
-    print(f"{runs[0].name}, {n} ranks: T_comp is {together:.2f} times that of one alone (median),")
-    print(f"which alone would make the speed-up {n} / {together:.2f} = {n / together:.1f}")
+    print(f"{runs[0].name}, {n} ranks: T_comp is {together:.2f} times that of one alone (median)")
+within = np.median([p.step - p.compute for p in wide])
+print(f"{wide[0].name}: an average takes {1e3 * wide[0].synchronize:.2f} ms alone,"
+      f" {1e3 * within:.2f} ms within a step (median)")  # fmt: skip
 
 # %% [markdown]
-# The formula assumes that a rank computes as fast beside others as alone. The printed factors (medians of noisy points) show how far your cores are from that; each step also waits for its latest rank. Where ranks slow each other down, replicas pay only from a larger $B$ than the circle says, if at all.
+# The formula assumes that a rank computes as fast beside others as alone. The printed factors (medians of noisy points) show how far your cores are from that; an average within a step also waits for the latest rank (last line). So replicas may pay only from a larger $B$ than the circle says, if at all.
 #
 # ### A core for each rank, and a link between them
 #
@@ -568,7 +570,7 @@ except StartError as error:
 # %% [markdown]
 # ### The same batch, more ranks
 #
-# So far $R$ replicas made a batch of $R \cdot B$ (*weak scaling*). In *strong scaling* the whole batch stays the same: of 64 samples, each replica gets $64/R$. $T_\text{comp}$ shrinks to $a + 64\,b/R$, but $a$ and $T_\text{sync}$ remain, so the speed-up stays below $R$. (Expect less than the formula says: it has no term for shared cores or for late ranks.)
+# So far $R$ replicas made a batch of $R \cdot B$ (*weak scaling*). In *strong scaling* the whole batch stays the same: of 64 samples, each replica gets $64/R$. $T_\text{comp}$ shrinks to $a + 64\,b/R$, but $a$ and $T_\text{sync}$ remain, so the speed-up stays below $R$. (Expect less than the formula says: it has no term for shared cores or late ranks, and the fitted line may miss a batch by 20 %.)
 
 # %%
 others.say()
@@ -580,7 +582,7 @@ for p in (lenet2[3], lenet4[2]):
           f" by the formula {whole / expected:.2f} times")  # fmt: skip
 
 # %% [markdown]
-# > **Answer.** $R$ replicas pay if $T_\text{sync}/T_\text{comp} < R - 1$ and ranks do not slow each other down. Where they do, $a$, $b$ and $T_\text{sync}$ give too small a batch size: measure. *Evidence: the points above, and the record on three links.*
+# > **Answer.** $R$ replicas pay if $T_\text{sync}/T_\text{comp} < R - 1$, as long as ranks neither slow each other down nor wait for a late one. Such waiting is in no term of the formula, so near $R - 1$ measure whole steps. *Evidence: the points above, and the record on three links.*
 
 # %% [markdown]
 # ## Lesson 3. What do you gain by not waiting, and what does it cost?
@@ -862,9 +864,9 @@ else:
     print("Exercise 6 first")
 
 # %% [markdown]
-# A synchronous step takes as long as the straggler; the factor is below 4, since only `compute` is slower. (Your function uses the `rest` measured at $k = 1$.) The mean staleness (picture) is still about $W - 1 = 2$, but rank 3's few gradients are much staler, and other workers' gradients are fresher.
+# With equal ranks the asynchronous scheme is slower: its rank 0 only serves. A synchronous step takes as long as the straggler; the factor is below 4, since only `compute` is slower. (Your function uses the `rest` measured at $k = 1$.) The mean staleness (picture) is still about $W - 1 = 2$, but rank 3's few gradients are much staler, and other workers' gradients are fresher.
 #
-# > **Answer.** Without waiting, a straggler slows down only its own contribution. The price is a mean staleness of $W - 1$: after 200 updates at the rate that is best for both, the loss is 1.3 to 1.6 instead of 0.8. With a straggler, we did not measure whose loss falls sooner. *Evidence: the measured rates and losses of this lesson, and the record.*
+# > **Answer.** Without waiting, a straggler slows down only its own contribution. The price is a rank that only serves, and a mean staleness of $W - 1$: after 200 updates at the rate that is best for both, the loss is 1.3 to 1.6 instead of 0.8. With a straggler, we did not measure whose loss falls sooner. *Evidence: the measured rates and losses of this lesson, and the record.*
 
 # %% [markdown]
 # ## What breaks
@@ -944,7 +946,7 @@ from IPython.display import Markdown
 
 equal = sum(not np.ptp([r.weights for r in each], axis=0).any() for each in trained.values())
 rows = [
-    ("PyTorch with MPI must be built, in four days",
+    ("PyTorch for MPI takes four days to build",
      f"nothing was built: PyTorch {torch.__version__} from `pip` has trained over MPI"),
     ("`all_reduce` of 1, 2, 3 prints 0", f"{three_summed:.0f}"),
     ("gradients of parts add up to the gradient of the whole",

@@ -181,7 +181,7 @@ if alone:  # else the machine was too busy
     shows_most.answer(max(alone, key=alone.get))
 
 # %% [markdown]
-# Each level is slower than the one before. A loop that hardly gains from a second thread was probably disturbed. The figures count the bytes that the program asks for. A step of the triad reads two doubles and writes one: 24 bytes. Memory may move more: most processors fetch a line before they write to it (**[write-allocate](glossary.md#write-allocate)**). Our figures do not count this fetch.
+# Each level is slower than the one before. In L1, a loop that hardly gains from a second thread was probably disturbed. The figures count the bytes that the program asks for. A step of the triad reads two doubles and writes one: 24 bytes. Memory may move more: most processors fetch a line before they write to it (**[write-allocate](glossary.md#write-allocate)**). Our figures do not count this fetch.
 #
 # ### Exercise 1: what memory moves
 #
@@ -226,7 +226,7 @@ for row in from_memory:
     print(f"{row['kind']:6} {on:9} {row['rate'] / 1e9:11.1f} {fetched:>12}")
 
 # %% [markdown]
-# With the fetch counted, the triad's bandwidth rises by a third and the copy's by half. The update's stays: it has read each line that it writes. **So compare two bandwidths only if the same rule counted their bytes.** What comes in is all but the array written back: on our page 12 to 16 GB/s on one thread, in all four loops. Writing back seems to cost little. From here on, $\beta$ is the highest of the four bandwidths, without the fetch.
+# With the fetch counted, the triad's bandwidth rises by a third and the copy's by half. The update's stays: it has read each line that it writes. **So compare two bandwidths only if the same rule counted their bytes.** From here on, $\beta$ is the highest of the four bandwidths, without the fetch.
 #
 # ### The roof
 #
@@ -302,7 +302,7 @@ draw.interactive(peaks, roofs | machine.cache_roofs(), points)
 #
 # **The roof is the best of four loops.** A kernel that only reads, such as `dot`, reaches at most about the bandwidth of *read*. **Bytes do not explain `softmax`**: it moves as many bytes as `x * 2`, and takes 1.5 to 4.3 times as long in the records. One reason may be *exp*: we count it as one operation, but it takes many instructions.
 #
-# The convolution stands far right: each loaded weight serves all pixels. On our page, `unfused` takes about three times as long as `passes`: it has one thread for two, and each NumPy pass fills a new array, whose pages the system may first have to supply.
+# The convolution stands far right: each loaded weight serves all pixels. On our page, `unfused` takes over twice as long as `passes`: it runs on one thread, and each NumPy pass fills a new array, whose pages the system may first have to supply.
 
 # %%
 display(evidence("07-fusion"), evidence("07-softmax"))
@@ -341,7 +341,7 @@ for name, best in spent.items():
 swap.answer(spent["ijk"] / spent["ikj"])
 
 # %% [markdown]
-# The last letter of an order names its *inner* loop. The two orders with inner loop `j` are by far the fastest of the six; `kij` reads and writes all of C for each k, `ikj` only reads all of B for each i.
+# The last letter of an order names its *inner* loop. The two orders with inner loop `j` are by far the fastest of the six. `kij` moves more: for each k it reads and writes all of C, where `ikj` only reads all of B for each i.
 #
 # A matrix lies in memory row after row. From $a_{ik}$ to $a_{i,k+1}$ is a step of one element, mostly within the same line. From $b_{kj}$ to $b_{k+1,j}$ is a step of a whole row, into another line. So in `ijk`, each run of the inner loop uses 4 of the 64 bytes of a line of B.
 #
@@ -478,7 +478,7 @@ plain.answer(gain[1, 1])
 after.answer(gain[8, 8])
 
 # %% [markdown] claims="07-causes-together"
-# Read the last column. In the record, turning B gains a factor of 1.2 to 2 in the plain loop, and of 9 to 36 with eight sums of vectors. The last three lines show what eight sums and vectors gain: if little with B as it is and much with B turned, the jumps had hidden their gain. A possible explanation: the plain loop loads the next number while the addition waits, so jumps in B cost little. With eight sums nothing waits, so the jumps show: each one misses, and each vector of B needs eight separate loads.
+# Read the last column. In the record, turning B gains a factor of 1.2 to 2 in the plain loop, and of 9 to 36 with eight sums of vectors. The last three lines show what eight sums and vectors gain. If they gain little with B as it is and much with B turned, the jumps hid it. A possible explanation: the plain loop loads the next number while the addition waits, so jumps in B cost little. With eight sums nothing waits, so the jumps show: each one misses, and each vector of B needs eight separate loads.
 #
 # **So no single cause makes `ijk` slow. The causes hide one another**: remove one, and the next one takes over.
 
@@ -490,7 +490,7 @@ evidence("07-causes-together")
 #
 # ## Lesson 3. How do you use each loaded number more often?
 #
-# *60 minutes, of which the project takes 45.* **The question:** `ikj` still loads and stores an element of C for each product. How can a product load less?
+# *60 minutes, of which the project takes 45.* **The question:** `ikj` still loads and stores an element of C for each multiplication. How can a product load less?
 #
 # ### Blocks
 #
@@ -546,9 +546,9 @@ plt.show()
 best_side.answer(max(rates, key=rates.get))
 
 # %% [markdown] claims="07-tile-too-large 07-register-tile"
-# The dashed line is the same program with a single tile: where the curve lies above it, blocks pay. Is there a peak just left of your tile for L1, or for L2? The curve may rise beyond L1's: the inner two loops reuse only B's tile, which may still fit. In the records, tiles twice as wide as those for L2 take 16 to 45 % longer.
+# The dashed line is the same program with a single tile: where the curve lies above it, blocks pay. Is there a peak just left of your tile for L1, or for L2? The curve may rise beyond L1's: the inner loop gets longer, and L2 may still hold the tiles. In the records, tiles twice as wide as those for L2 take 16 to 45 % longer.
 #
-# Blocks do not change the innermost loop: it still loads and stores an element of C for each product. A **register tile**, at the right of the picture above, changes it: a piece of C stays in registers while $k$ runs. In the records, on AMD, register tiles are three to four times as fast as blocks of side 64; on our Intel page, less than twice. Exercise 5 ends with yours.
+# Blocks do not change the innermost loop: it still loads and stores an element of C for each multiplication. A **register tile**, at the right of the picture above, changes it: a piece of C stays in registers while $k$ runs. In the records, on AMD, register tiles are three to four times as fast as blocks of side 64; on our Intel page, less than twice. Exercise 5 ends with a race; `tiled` is ours.
 
 # %%
 display(evidence("07-tile-too-large"), evidence("07-register-tile"))
@@ -608,6 +608,7 @@ def race():
     return [Point(name, *work, spent) for name, spent in timed.items()]
 
 
+# %%
 runs = False
 try:
     runs = bool(product and try_product(product, P.n))
@@ -617,6 +618,7 @@ with Others() as others, threadpool_limits(1):
     raced = under_roof(machine, race, rounds=7)
 others.say()
 took = {point.name: point.seconds for point in raced}
+print(", ".join(f"{p.name} {p.performance / 1e9:.0f}" for p in raced), "Gflop/s")
 print(f"tiled is {took['blocked'] / took['tiled']:.1f} times as fast as blocked")
 if runs:
     print(f"yours takes {took['yours'] / took['ikj']:.2f} of the time of ikj at n = {P.n}")
