@@ -363,7 +363,7 @@ for run in (four, alone):
     print(f"{run.scheme:17s}{run.updates:4d} updates, accuracy {run.accuracy:.1%}")
 
 # %% [markdown] claims="02-own-rate"
-# The single process makes four times as many updates. Yet in the record (five seeds, 1 500 gradients) its accuracy is 15 points lower if both train at 0.02. On other seeds, 0.02 was the best of five rates for the replicas, and 0.005 for the single process. With each at its best rate, the mean accuracies differ by less than one point, and the seeds do not decide which is better:
+# The single process makes four times as many updates. Yet in the record (five seeds, 1 500 gradients) its accuracy is 15 points lower if both train at 0.02. On three other seeds (not recorded), 0.02 was the best of five rates for the replicas, and 0.005 for the single process. With each at its best rate, the mean accuracies differ by less than one point, and the seeds do not decide which is better:
 
 # %%
 claims.evidence("02-own-rate")
@@ -466,7 +466,7 @@ def predict_crossing(fixed, per_sample, synchronize, ranks):
 check.predict_crossing(predict_crossing)
 
 # %% [markdown]
-# In the left panel, a circle marks where the measured ratio last falls below 1. Your $B$ (dotted) comes from the fitted line, so it may differ. Right: whole steps. Replicas pay where a solid line is above 1 (printed: *paid from*). Open marks have more ranks than cores.
+# In the left panel, a circle marks where the measured ratio last falls below 1. Your $B$ (dotted) comes from the fitted line, so it may differ. The right panel times whole steps: replicas pay where a solid line is above 1 (*paid from*). Open marks have more ranks than cores.
 
 # %%
 by_function = []
@@ -497,7 +497,7 @@ print(f"{wide[0].name}: an average takes {1e3 * wide[0].synchronize:.2f} ms alon
       f" {1e3 * within:.2f} ms within a step (median)")  # fmt: skip
 
 # %% [markdown]
-# The formula assumes that a rank computes as fast beside others as alone. The printed factors (medians of noisy points) show how far your cores are from that; an average within a step also waits for the latest rank (last line). So replicas may pay only from a larger $B$ than the circle says, if at all.
+# The formula assumes that a rank computes as fast beside others as alone. The printed factors (medians of noisy points) show how far your cores are from that; an average within a step takes longer than alone (last line): for one, it waits for the latest rank. So replicas may pay only from a larger $B$ than the circle says, if at all.
 #
 # ### A core for each rank, and a link between them
 #
@@ -570,7 +570,7 @@ except StartError as error:
 # %% [markdown]
 # ### The same batch, more ranks
 #
-# So far $R$ replicas made a batch of $R \cdot B$ (*weak scaling*). In *strong scaling* the whole batch stays the same: of 64 samples, each replica gets $64/R$. $T_\text{comp}$ shrinks to $a + 64\,b/R$, but $a$ and $T_\text{sync}$ remain, so the speed-up stays below $R$. (Expect less than the formula says: it has no term for shared cores or late ranks, and the fitted line may miss a batch by 20 %.)
+# So far $R$ replicas made a batch of $R \cdot B$ (*weak scaling*). In *strong scaling* the whole batch stays the same: of 64 samples, each replica gets $64/R$. $T_\text{comp}$ shrinks to $a + 64\,b/R$, but $a$ and $T_\text{sync}$ remain, so the speed-up stays below $R$. (Expect less than the formula says: it has no term for shared cores or late ranks. The time of *one* is the fitted line at 64, which may miss by 20 %.)
 
 # %%
 others.say()
@@ -582,7 +582,7 @@ for p in (lenet2[3], lenet4[2]):
           f" by the formula {whole / expected:.2f} times")  # fmt: skip
 
 # %% [markdown]
-# > **Answer.** $R$ replicas pay if $T_\text{sync}/T_\text{comp} < R - 1$, as long as ranks neither slow each other down nor wait for a late one. Such waiting is in no term of the formula, so near $R - 1$ measure whole steps. *Evidence: the points above, and the record on three links.*
+# > **Answer.** $R$ replicas pay from the $B$ on at which $T_\text{comp} = a + bB$ exceeds $T_\text{sync}/(R - 1)$, as long as ranks neither slow each other down nor wait for a late one. Such waiting is in no term of the formula, so near $R - 1$ measure whole steps. *Evidence: the points above, and the record on three links.*
 
 # %% [markdown]
 # ## Lesson 3. What do you gain by not waiting, and what does it cost?
@@ -712,7 +712,7 @@ ax.figure.set_label("Rank 0 serves one worker at a time, updating at each gradie
 plt.show()
 
 # %% [markdown]
-# Follow one worker from its second hello: it receives ready, sends g and receives θ. Then it computes while the server answers others. (The first hello only fetches θ; thin boxes only handle messages.) A hello waits while rank 0 serves another worker. Four questions about the three schemes:
+# Follow one worker from its second hello: it receives ready, sends g and receives θ. Then it computes while the server answers others. (The first hello only fetches θ. After a gradient, rank 0's box is the update; other thin boxes handle messages.) A hello waits while rank 0 serves another worker. Four questions about the three schemes:
 #
 # | question | synchronous, no server | synchronous, a server | asynchronous |
 # |---|---|---|---|
@@ -776,7 +776,7 @@ _ = plots.losses([single, together, free])
 plt.show()
 
 # %% [markdown]
-# Each curve is a moving mean over 60 gradients. In the right panel, compare one process with the asynchronous server: both make equally many updates. The left panel shows the same losses by time; the table below lists the seconds to a loss of 1. Where ranks share cores, one process may be first:
+# Each curve is a moving mean over 60 gradients. In the right panel, compare the asynchronous loss with one process's after equally many updates: what lies between them is the cost of staleness. The left panel shows the same losses by time; the table below lists the seconds to a loss of 1. Where ranks share cores, one process may be first:
 
 # %%
 print(f"{'scheme':18s}{'updates/s':>10s}{'seconds to loss 1':>19s}{'loss at the end':>17s}")
@@ -791,7 +791,7 @@ for run in (single, together, free):
 print("first at loss 1:", min(times, key=times.get, default="none of them"))
 
 # %% [markdown] claims="02-stale-update"
-# The mean staleness is $W - 1$ (less at the start): each update makes the $W - 1$ other workers' gradients one update staler. The record compares losses after 200 updates. At $\lambda = 0.05$, the best of five rates for both, the loss is 0.8 with fresh gradients, and 1.3 to 1.6 with stale ones (three records). At $\lambda = 0.02$ five seeds do not decide whether stale gradients cost anything:
+# The mean staleness is $W - 1$ (less at the start): an update delivers one gradient and makes the $W - 1$ others one update staler. The record compares losses after 200 updates. At $\lambda = 0.05$, the best of five rates for both (not recorded), the loss is 0.8 with fresh gradients, and 1.3 to 1.6 with stale ones (three records). At $\lambda = 0.02$ five seeds do not decide whether stale gradients cost anything:
 
 # %%
 claims.evidence("02-stale-update")

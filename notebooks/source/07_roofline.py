@@ -159,7 +159,7 @@ if machine.found:  # else too busy for a whole curve
 print(f"a line has {machine.line or '?'} bytes")
 
 # %% [markdown]
-# At each step of this staircase, the working set has outgrown a cache, or the TLB, the core's table of recent page addresses. A step need not stand where the system reports a cache's size: other programs or virtual machines may use a part of it. *A slope* marks a level within which the time more than doubles; its time says little. We take the last level for memory; a cache larger than the curve may still hold its data.
+# At each step of this staircase, the working set has outgrown a cache, or the TLB, the core's table of recent page addresses. A step need not stand where the system reports a cache's size: other programs or virtual machines may use a part of it. *A slope* marks a level within which the time more than doubles; we print the time of its faster half. We take the last level for memory; a cache larger than the curve may still hold its data.
 #
 # A cache moves whole **[lines](glossary.md#cache-line)**, usually of 64 bytes. So a second access in the same line usually finds it in L1.
 #
@@ -300,7 +300,7 @@ draw.interactive(peaks, roofs | machine.cache_roofs(), points)
 #
 # **A circle above memory's roof can have two causes.** A large cache may deliver part of a kernel's arrays, which take up to 512 MiB. Or a roof was measured too low; the cell then measures it again, so it may be higher here than before.
 #
-# **The roof is the best of four loops.** A kernel that only reads, such as `dot`, reaches at most about the bandwidth of *read*. **Bytes do not explain `softmax`**: it moves as many bytes as `x * 2`, and takes 1.5 to 4.3 times as long in the records. One reason may be *exp*: we count it as one operation, but it takes many instructions.
+# **The roof is the best of four loops.** A kernel that only reads, such as `dot`, reaches at most about the bandwidth of *read*. But `axpy` is the loop *update* in fp32: what it lacks of 100 % shows how far two measurements of one loop can differ. **Bytes do not explain `softmax`**: it moves as many bytes as `x * 2`, and takes 1.5 to 4.3 times as long in the records. One reason may be *exp*: we count it as one operation, but it takes many instructions.
 #
 # The convolution stands far right: each loaded weight serves all pixels. On our page, `unfused` takes over twice as long as `passes`: it runs on one thread, and each NumPy pass fills a new array, whose pages the system may first have to supply.
 
@@ -478,9 +478,9 @@ plain.answer(gain[1, 1])
 after.answer(gain[8, 8])
 
 # %% [markdown] claims="07-causes-together"
-# Read the last column. In the record, turning B gains a factor of 1.2 to 2 in the plain loop, and of 9 to 36 with eight sums of vectors. The last three lines show what eight sums and vectors gain. If they gain little with B as it is and much with B turned, the jumps hid it. A possible explanation: the plain loop loads the next number while the addition waits, so jumps in B cost little. With eight sums nothing waits, so the jumps show: each one misses, and each vector of B needs eight separate loads.
+# Read the last column. In the record, turning B gains a factor of 1.2 to 2 in the plain loop, and of 9 to 36 with eight sums of vectors. The last three lines show what eight sums and vectors gain. If they gain little with B as it is and much with B turned, jumps hide their gain. A possible explanation: the plain loop loads the next number while the addition waits, so jumps in B cost little. With eight sums nothing waits, so the jumps show: each one misses, and each vector of B needs eight separate loads.
 #
-# **So no single cause makes `ijk` slow. The causes hide one another**: remove one, and the next one takes over.
+# **So no single cause makes `ijk` slow. The causes hide one another**: remove one, and the next one takes over. (On our page the fastest of the eight still reaches less than half of `ikj`; one reason may be that it adds up 64 partial sums for each element of C.)
 
 # %%
 evidence("07-causes-together")
