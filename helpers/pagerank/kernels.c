@@ -49,6 +49,8 @@ int64_t order_components(int32_t n, const int32_t *indptr, const int32_t *indice
 // visiting nodes in `order`, component after component: block b is order[start[b] .. start[b+1]).
 // A new value is used at once by the nodes that follow. Returns the sum of |changes| over the sum
 // of x: the L1 change of the normalised ranks, but for the rescaling.
+// A link from a node to itself is solved for x[i] exactly, or each sweep would close only a part
+// (1 - damping) of the gap.
 // Small blocks that are cycles are repeated until they are still, so that a graph which is nearly
 // acyclic needs one sweep. At the end all ranks are scaled to the one sum that the equations allow,
 // found by adding them all up: sum of x[i] * (1 - damping where i has out-edges) = sum of base.
@@ -64,13 +66,14 @@ double sweep(int64_t blocks, const int32_t *start, const int32_t *order,
             double moved = 0, mass = 0;
             for (int32_t k = first; k < last; k++) {
                 int32_t i = order[k];
-                double sum = base[i];
-                if (weights)
-                    for (int32_t e = indptr[i]; e < indptr[i + 1]; e++)
-                        sum += weights[e] * scaled[indices[e]];
-                else
-                    for (int32_t e = indptr[i]; e < indptr[i + 1]; e++)
-                        sum += scaled[indices[e]];
+                double sum = base[i], loop = 0;  // loop: weight of i -> i
+                scaled[i] = 0;
+                for (int32_t e = indptr[i]; e < indptr[i + 1]; e++) {
+                    double weight = weights ? weights[e] : 1;
+                    sum += weight * scaled[indices[e]];
+                    if (indices[e] == i) loop += weight;
+                }
+                sum /= 1 - loop * factor[i];
                 moved += fabs((double)sum - (double)x[i]);
                 mass += sum;
                 x[i] = sum;
