@@ -38,15 +38,10 @@ def _gradients(every: int) -> tuple:
     return "SometimesAveraged", (("gradients", every), ("parameters", 20))
 
 
-# By seeds 2 and 3 the best of 0.01, 0.02 and 0.03. Only averages in every step were better at 0.03,
-# where three of ten other seeds never reached the loss.
-RATE = 0.02
-
-
-def epochs_by(seed: int, every: int, most: int = MOST) -> tuple[float, float]:
+def epochs_by(seed: int, rate: float, every: int, most: int = MOST) -> tuple[float, float]:
     """Epochs to the loss with gradients averaged now and then, and in every step."""
     now_and_then, always = (
-        _fitted(*_gradients(interval), seed, most, RATE)[0] for interval in (every, 1)
+        _fitted(*_gradients(interval), seed, most, rate)[0] for interval in (every, 1)
     )
     return now_and_then, always
 
@@ -119,19 +114,61 @@ def straight(seed: int, where: str, rate: float, steps: int = 128) -> tuple[floa
     return found[64] / found[8], 8.0
 
 
-def steps_needed(
-    seed: int, sorted_share: float, rates: tuple[float, float], most: int = 320
-) -> tuple[float, float]:
-    """Steps to a test loss of 0.5 with H = 4 and with H = 1 (``most`` if it was never reached)."""
+@functools.cache
+def _losses(period: int, rate: float, sorted_share: float, seed: int, most: int):
+    """Steps, and the mean network's loss on test digits after them."""
     from helpers.data_parallel.tasks import perceptron
 
     settings = {"seed": seed, "steps": most, "follow": 4, "sorted_share": sorted_share}
+    scheme = _scheme("LocalSGD", (("period", period),))
+    runs = ranks().run(perceptron.train, scheme, timeout=LIMIT, rate=rate, **settings)
+    return perceptron.losses(runs)
+
+
+def steps_needed(
+    seed: int, rate: float, period: int, sorted_share: float, target: float = 0.5, most: int = 320
+) -> tuple[float, float]:
+    """Steps to a loss on test digits with H and with H = 1 (``most`` if it was never reached)."""
     found = []
-    for period, rate in zip((4, 1), rates, strict=True):
-        scheme = _scheme("LocalSGD", (("period", period),))
-        runs = ranks().run(perceptron.train, scheme, timeout=LIMIT, rate=rate, **settings)
-        found.append(float(perceptron.steps_to(runs, 0.5) or most))
+    for H in (period, 1):
+        pairs = zip(*_losses(H, rate, sorted_share, seed, most), strict=True)
+        found.append(next((float(step) for step, loss in pairs if loss <= target), float(most)))
     return found[0], found[1]
+
+
+def rare_with_momentum(
+    seed: int, rate: float, momentum: float, period: int, steps: int
+) -> tuple[float, float]:
+    """Accuracy with H and with H = 1, at λ = (1 − μ) · ``rate``: then all μ make equal steps."""
+    how = {"rate": rate * (1 - momentum), "momentum": momentum}
+    return _local(period, seed, steps, **how)[0], _local(1, seed, steps, **how)[0]
+
+
+def early(seed: int, rate: float, rival: str, steps: int) -> tuple[float, float]:
+    """Loss on test digits with most averages in the first third, and with as many elsewhere."""
+    return _planned("early", seed, steps, rate), _planned(rival, seed, steps, rate)
+
+
+@functools.cache
+def _planned(plan: str, seed: int, steps: int, rate: float) -> float:
+    period = functools.partial({"early": _early, "late": _late, "even": _even}[plan], steps)
+    more = (("rate", rate), ("sorted_share", 1.0))
+    return _digits("LocalSGD", (("period", period),), seed, steps, 8, more)[1]
+
+
+def _early(steps: int, made: int) -> int:
+    """Each step in the first third, then every 16."""
+    return 1 if made < steps // 3 else 16
+
+
+def _late(steps: int, made: int) -> int:
+    """Every 16 steps, and each step in the last third."""
+    return 16 if made < 2 * steps // 3 else 1
+
+
+def _even(steps: int, made: int) -> int:
+    """Three averages in 8 steps, as many as the others."""
+    return {0: 2, 2: 3, 5: 3}[made % 8]
 
 
 # --------------------------------------------------------------------------------- what is timed
@@ -154,12 +191,24 @@ def crowded(seed: int, processes: int, batches: int = 80) -> tuple[float, float]
     return min(many), min(one)
 
 
-SHORT, BRIEF = {"steps": 16}, {"most": 2}
-# Seeds 0 to 2 chose the best of six rates, 0.02 to 0.8, for H = 4 and for H = 1
+SHORT = {"steps": 16}
+RATES = (0.025, 0.05, 0.1, 0.2, 0.4, 0.8)
 DATA = {
-    f"{data}, {said}": {"sorted_share": share, "rates": rates}
-    for data, share, best in (("data alike", 0.0, (0.2, 0.2)), ("sorted", 1.0, (0.1, 0.2)))
-    for said, rates in (("each at its best rate", best), ("both at 0.05", (0.05, 0.05)))
+    f"{data}, H = {H}, loss {target}": {"sorted_share": share, "period": H, "target": target}
+    for data, share, periods in (("alike", 0.0, (4,)), ("sorted", 1.0, (2, 4, 8)))
+    for H in periods
+    for target in (0.5, 0.4)
+}
+MOMENTUM = {
+    f"μ = {momentum}, {said}, {steps} steps": {"momentum": momentum, "period": H, "steps": steps}
+    for momentum in (0.0, 0.9)
+    for said, H in (("H = 64", 64), ("one average at the end", NEVER))
+    for steps in (128, 256)
+}
+ELSEWHERE = {
+    f"{rival}, {steps} steps": {"rival": rival, "steps": steps}
+    for rival in ("late", "even")
+    for steps in (96, 192)
 }
 RARER = {
     "every 2": {"every": 2},
@@ -169,15 +218,18 @@ RARER = {
 }
 PERIODS = {"H = 8": {"period": 8}, "H = 64": {"period": 64}}
 
-_fit = with_defaults(seeds=range(4, 14), scale="ratio", unit="epochs", smallest=BRIEF)
+_searched = with_defaults(seeds=range(13), grid=RATES)  # the first three choose the rates
 _drift = with_defaults(seeds=range(5), scale="ratio", unit="Ξ", axis="H", smallest=SHORT)
 
 
 CLAIMS = [
-    _fit(
-        "10-rarer-epochs",
-        "The rarer gradients are averaged, the more epochs the curve needs to a loss of 0.05.",
+    _searched(
+        "10-rarer-best-rate",
+        "The rarer gradients are averaged, the more epochs the curve needs to a loss of 0.05, each "
+        "at its best rate.",
         epochs_by, RARER, "open", 0.1, "now and then", "every step",
+        grid=(0.005, 0.01, 0.02, 0.03, 0.045), seeds=range(8), scale="ratio", unit="epochs",
+        axis="the interval", smallest={"most": 2},
     ),
     _drift(
         "10-drift-predicted",
@@ -205,12 +257,25 @@ CLAIMS = [
         "10-drift-data", "Replicas whose data are sorted by class drift further apart.",
         apart_by_data, PERIODS, "holds", 1.0, "sorted", "alike",
     ),
-    _fit(
-        "10-steps-at-best",
-        "Replicas that meet every 4 steps need more steps to a test loss of 0.5 than those that "
-        "meet in every step.",
-        steps_needed, DATA, "depends on data and rates", 0.1, "H = 4", "H = 1",
-        seeds=range(3, 8), unit="steps", axis="data and rates", smallest={"most": 16},
+    _searched(
+        "10-rare-best-rate",
+        "Replicas that meet every H steps need more steps to a loss than those that meet in every "
+        "step, each at its best rate.",
+        steps_needed, DATA, "depends on data, H and loss", 0.1, "H", "H = 1",
+        scale="ratio", unit="steps", axis="data, H and loss", smallest={"most": 16},
+    ),
+    _searched(
+        "10-rare-momentum",
+        "Replicas that meet rarely are less accurate than those that meet in every step, each at "
+        "its best rate.",
+        rare_with_momentum, MOMENTUM, "depends on momentum and H", 0.02, "rarely", "H = 1",
+        unit="accuracy", axis="momentum and H", larger=False, least=False, smallest=SHORT,
+    ),
+    _searched(
+        "10-early-averages",
+        "Averages in the first third of the steps lower the loss less than as many elsewhere.",
+        early, ELSEWHERE, "depends on the steps", 0.05, "early", "elsewhere",
+        unit="loss", axis="the steps", smallest=SHORT,
     ),
     Claim(
         id="10-threads",

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -14,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from helpers import records
 from helpers.claims.claim import PROCESSOR, ClaimError
+from helpers.claims.written import SPACE, TIME, TIMES, day, effect_of, in_one_unit, percent, typeset
 from helpers.paths import CLAIM_RECORDS
 from helpers.records import Row
 
@@ -21,13 +20,8 @@ if TYPE_CHECKING:
     from IPython.display import Markdown
 
 VERDICT = "[verdict](glossary.md#verdict)"
-SPACE = "\u00a0"  # does not break a line
-TIMES = f"×{SPACE}"
-RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 SHOWN = 4  # settings of a line
-TIME = {"s": 1.0, "ms": 1e-3, "µs": 1e-6}  # seconds in one
 SYMBOLS = (*TIME, "B", "bytes", "1/s", "bytes/s", "flop/s")  # other units name a quantity
-LEAST = 0.01  # of a table's unit, where a smaller unit can help
 
 
 @dataclass(frozen=True)
@@ -74,7 +68,7 @@ class Recorded:
         margin = first.parameters["margin"]
         least = f"{margin:g}"
         if first.parameters["scale"] == "ratio":
-            least = _percent(margin) if margin < 1 else f"{TIMES}{1 + margin:g}"
+            least = percent(margin) if margin < 1 else f"{TIMES}{1 + margin:g}"
         least = f", margin {least}" if margin else ""
         said = f"**{typeset(first.parameters['sentence'])}** *{self.verdict}* (`{self.id}`{least})"
         return f"{said}\n\n{self.tables()}"
@@ -95,7 +89,7 @@ class Recorded:
         first = self.rows[0]
         given = [row.parameters for row in self.rows]
         if _counts(first):
-            compared, said = given[0]["ours"], [_percent(row.value) for row in self.rows]
+            compared, said = given[0]["ours"], [percent(row.value) for row in self.rows]
         else:
             ratio = given[0]["scale"] == "ratio"
             sides = [
@@ -106,7 +100,7 @@ class Recorded:
             measured = "time" if first.unit in TIME else first.unit
             if first.unit != "1" and not compared.startswith(measured):
                 compared = f"{measured}, {compared}"
-            said = [_effect(one)[0].removeprefix(TIMES) for one in given]
+            said = [effect_of(one)[0].removeprefix(TIMES) for one in given]
         words = [one["word"] for one in given]
         told = {*words} != {self.verdict}
         if len(said) > SHOWN:
@@ -133,17 +127,6 @@ class Recorded:
                 verdict = f": *{ones[0].here}*" if len(found) > 1 else ""
                 lines += [*table, f"Recorded on {where}{verdict}.", ""]
         return "\n".join(lines).rstrip()
-
-
-def typeset(text: str) -> str:
-    """Return a text with its powers and indices as HTML, and 10⁻⁶ for 1e-6.
-
-    >>> typeset("‖∂h_T‖ stays within 1e-6 of ‖U‖^k by two_level")
-    '‖∂h<sub>T</sub>‖ stays within 10⁻⁶ of ‖U‖<sup>k</sup> by two_level'
-    """
-    text = re.sub(r"(?<![\w.])1e(-?\d+)", lambda found: "10" + found[1].translate(RAISED), text)
-    text = re.sub(r"\^(\w+)", r"<sup>\1</sup>", text)
-    return re.sub(r"(?<!\w)([A-Za-z])_(\w+)", r"\1<sub>\2</sub>", text)
 
 
 def evidence(id: str, folder: str | Path = CLAIM_RECORDS) -> Recorded:
@@ -211,6 +194,8 @@ def _table(rows: Sequence[Row]) -> tuple[str, ...]:
     lines = [["setting", *heads, VERDICT], ["---"] * (len(heads) + 2)]
     for row, between in zip(rows, cells, strict=True):
         setting = row.parameters["setting"]
+        if grid := row.parameters.get("grid"):  # each side's best rate
+            setting += " (best at {:g} and {:g})".format(*(grid["rates"][k] for k in grid["best"]))
         setting = re.sub(r" (?=[=÷×])|(?<=[=÷×]) ", SPACE, setting)  # in one line
         lines.append([setting, *between, row.parameters["word"]])
     return (*(typeset(f"| {' | '.join(line)} |") for line in lines), "")
@@ -224,93 +209,12 @@ def _head(side: str, shown: str, unit: str) -> str:
 
 def _shares(row: Row) -> list[str]:
     events, trials = map(sum, zip(*row.parameters["values"], strict=True))
-    low, high = (_percent(end) for end in row.parameters["interval"])
-    share = f"{_percent(row.value)} ({low.removesuffix(SPACE + '%')} to {high})"
+    low, high = (percent(end) for end in row.parameters["interval"])
+    share = f"{percent(row.value)} ({low.removesuffix(SPACE + '%')} to {high})"
     return [f"{events} of {trials}", share]
 
 
 def _interval(row: Row) -> list[str]:
-    effect, low, high = _effect(row.parameters)
+    effect, low, high = effect_of(row.parameters)
     interval = f"{effect} ({low.removeprefix(TIMES)} to {high.removeprefix(TIMES)})"
     return [interval.replace(" ", SPACE), str(row.parameters["runs"])]
-
-
-def _effect(given: Mapping) -> list[str]:
-    """Return an effect and the ends of its interval, with no more digits than the interval has."""
-    numbers = [given["effect"], *given["interval"]]
-    if given["scale"] == "ratio":
-        factors = [None if number is None else 1 + number for number in numbers]
-        digits = next((d for d in (2, 3) if len({_factor(one, d) for one in factors}) == 3), 3)
-        return [_factor(one, digits) for one in factors]
-    known = [number for number in numbers if number is not None]
-    width = (max(known) - min(known)) / 5
-    places = max(0, math.ceil(-math.log10(width))) if width else 3
-    if any(end and not round(end, places) for end in numbers[1:]):
-        places += 1  # so that no end is shown as 0
-    return ["∞" if one is None else f"{one:+.{places}f}".replace("-", "−") for one in numbers]
-
-
-def _factor(value: float | None, digits: int) -> str:
-    if value is None:
-        return "∞"
-    if 10**digits <= value < 1e6:
-        return f"{TIMES}{float(f'{value:.{digits}g}'):,.0f}"  # 1,000 for 1.0e+03
-    return TIMES + powers(f"{value:#.{digits}g}".removesuffix("."))
-
-
-def powers(text: str) -> str:
-    """Write 2.5·10¹⁸ for 2.5e+18."""
-    number, _, power = text.partition("e")
-    return f"{number}·10{str(int(power)).translate(RAISED)}" if power else number
-
-
-def _percent(share: float) -> str:
-    percent = 100 * share
-    return f"{percent:.0f}{SPACE}%" if percent >= 10 or not percent else f"{percent:.2g}{SPACE}%"
-
-
-def in_one_unit(values: Sequence[float | None], unit: str) -> tuple[list[str], str]:
-    """Return values in one unit, and its name: 0.03 and 20, ms.
-
-    It is the largest value's unit, or a smaller one if the least value has too many zeros in it.
-    """
-    sizes = sorted((abs(one) for one in values if one), reverse=True) or [0.0]
-    scales = [_scale(size, unit) for size in sizes]
-    by, name = next((scale for scale in scales if sizes[-1] * scale[0] >= LEAST), scales[0])
-    return ["" if one is None else _text(one * by, "") for one in values], name
-
-
-def quantity(value: float | None, unit: str) -> str:
-    """Return a value that can be read: 30 µs for 2.998e-05 s, 315 GB/s for 3.151e+11 bytes/s."""
-    if value is None:
-        return ""
-    by, name = _scale(abs(value), unit)
-    return _text(value * by, name)
-
-
-def _scale(value: float, unit: str) -> tuple[float, str]:
-    """Return by what to multiply a value of this size, and the unit that it then has."""
-    if unit in TIME:
-        seconds = value * TIME[unit]
-        places = ((1, 1, "s"), (1e-3, 1e3, "ms"), (1e-6, 1e6, "µs"), (0, 1e9, "ns"))
-        by, name = next((by, name) for least, by, name in places if seconds >= least or not seconds)
-        return by * TIME[unit], name
-    if unit in ("bytes/s", "flop/s") and value >= 1e6:
-        large = value >= 1e9
-        return (1e-9 if large else 1e-6), ("G" if large else "M") + unit.replace("bytes", "B")
-    return 1, unit
-
-
-def _text(value: float, unit: str) -> str:
-    text = f"{value:,.0f}" if 1e3 <= abs(value) < 1e12 else powers(f"{value:.3g}")
-    return f"{text}{SPACE}{unit}".removesuffix(f"{SPACE}1").rstrip(SPACE)
-
-
-def day(date: str) -> str:
-    """Return a record's date as it is written in a text, on one line.
-
-    >>> day("2026-11-02T10:00:00Z").split()
-    ['2', 'November', '2026']
-    """
-    found = datetime.fromisoformat(date.replace("Z", "+00:00"))
-    return f"{found.day}{SPACE}{found:%B}{SPACE}{found.year}"

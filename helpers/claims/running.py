@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 
-from helpers.claims.claim import Claim, Share
+from helpers.claims.claim import CHOOSING, Claim, Share
 from helpers.claims.verdict import Judgement, judge, overall
 from helpers.records import Row
 
@@ -19,6 +20,7 @@ class Evidence:
     claim: Claim
     runs: dict[str, list]
     judgements: dict[str, Judgement]
+    grids: dict[str, Grid] = field(default_factory=dict)
 
     @property
     def verdict(self) -> str:
@@ -54,10 +56,12 @@ class Evidence:
             "margin": claim.margin,
             "scale": claim.scale,
             "ours": claim.ours,
-            "seeds": list(claim.seeds),
+            "seeds": list(claim.seeds)[-len(runs) :],
             "values": values,
             "sentence": claim.sentence,
         }
+        if setting in self.grids:
+            parameters["grid"] = self.grids[setting].as_dict()
         return Row(claim.id, ours, claim.unit, claim.rival, rival, parameters)
 
 
@@ -66,18 +70,60 @@ def run(claim: Claim, told: Callable[[str], None] = lambda line: None) -> Eviden
 
     Seeds are the outer loop, so that a slow change of the machine meets all settings alike.
     """
-    runs: dict[str, list] = {name: [] for name in claim.settings}
+    runs: dict[tuple, list] = defaultdict(list)
     for seed in claim.seeds:
         for name, setting in claim.settings.items():
-            outcome = claim.experiment(seed, **setting)
-            runs[name].append(outcome)
-            told(f"{claim.id}, {name}, seed {seed}: {_shown(outcome)}")
-    return Evidence(claim, runs, {name: judge(claim, found) for name, found in runs.items()})
+            for rate in claim.grid or [None]:
+                at = {} if rate is None else {"rate": rate}
+                outcome = claim.experiment(seed, **setting, **at)
+                runs[name, rate].append(outcome)
+                where = ", ".join([name, *(f"rate {rate:g}" for rate in at.values())])
+                told(f"{claim.id}, {where}, seed {seed}: {_shown(outcome)}")
+    grids = {}
+    if claim.grid:
+        for name in claim.settings:
+            of_rates = [runs[name, rate] for rate in claim.grid]
+            grids[name] = Grid.of(claim, of_rates)
+    judged = {n: grids[n].at_best() if grids else runs[n, None] for n in claim.settings}
+    words = {name: judge(claim, found) for name, found in judged.items()}
+    return Evidence(claim, judged, words, grids)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """All runs of a setting by rate and seed, for both sides, and the rate that each chose."""
+
+    rates: list[float]
+    ours: list[list[float]]  # (rates, seeds)
+    rival: list[list[float]]
+    best: tuple[int, int]  # ours, the rival's
+
+    @classmethod
+    def of(cls, claim: Claim, runs: list[list[tuple[float, float]]]) -> Grid:
+        """Choose, for each side, the rate that is best on the mean of the first seeds."""
+        sides = [[[pair[side] for pair in at] for at in runs] for side in (0, 1)]
+        sign = 1 if claim.least else -1
+        best = [
+            min(range(len(side)), key=lambda k: sign * statistics.fmean(side[k][:CHOOSING]))
+            for side in sides
+        ]
+        return cls([*claim.grid], *sides, (best[0], best[1]))
+
+    def at_best(self) -> list[tuple[float, float]]:
+        """Pairs of the seeds that chose nothing: each side at its best rate."""
+        ours, rival = self.ours[self.best[0]], self.rival[self.best[1]]
+        return list(zip(ours[CHOOSING:], rival[CHOOSING:], strict=True))
+
+    def as_dict(self) -> dict:
+        """Return what a record keeps."""
+        return asdict(self)
 
 
 def run_smallest(claim: Claim) -> tuple[float, float] | Share:
     """Run the experiment once, at its smallest, and check that its outcome can be judged."""
-    setting = next(iter(claim.settings.values()))
+    setting = {**next(iter(claim.settings.values()))}
+    if claim.grid:
+        setting["rate"] = claim.grid[0]
     outcome = claim.experiment(claim.seeds[0], **{**setting, **claim.smallest})
     judge(claim, [outcome])
     return outcome

@@ -4,16 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from helpers.exercises.core import (
-    call,
-    close,
-    exercise,
-    letters,
-    several,
-    short,
-    whole_numbers,
-    wrong,
-)
+from helpers.exercises.answers import letters, several, whole_numbers
+from helpers.exercises.core import call, close, exercise, short, wrong
 
 
 @exercise

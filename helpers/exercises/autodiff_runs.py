@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from helpers.exercises.answers import several
 from helpers.exercises.autodiff import two_outputs
-from helpers.exercises.core import NotAttempted, call, close, counted, exercise, several, wrong
+from helpers.exercises.core import NotAttempted, call, close, counted, exercise, wrong
 
 if TYPE_CHECKING:
     from helpers.autodiff import Operator

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from helpers.exercises.core import WrongAnswer, call, close, exercise, number, several, wrong
+from helpers.exercises.answers import number, several
+from helpers.exercises.core import WrongAnswer, call, close, exercise, wrong
 from helpers.exercises.groups import Case, nothing_begun, rank_results
 
 PICKLE = 300  # bytes that pickling adds to a message, at most: long arrays are what is judged

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from helpers.exercises.core import call, close, equal, exercise, number, several, wrong
+from helpers.exercises.answers import number, several
+from helpers.exercises.core import call, close, equal, exercise, wrong
 
 PARAMETERS = 61_706  # LeNet's
 SIZES = (16, 513, 65_536)  # numbers of values that a compressor must serve as well

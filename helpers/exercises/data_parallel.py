@@ -4,17 +4,10 @@ from __future__ import annotations
 
 import math
 
-from helpers.exercises.core import (
-    NotAttempted,
-    WrongAnswer,
-    call,
-    close,
-    equal,
-    exercise,
-    whole_numbers,
-    wrong,
-)
-from helpers.exercises.groups import more_ranks, on_ranks
+from helpers.exercises.answers import whole_numbers
+from helpers.exercises.core import NotAttempted, WrongAnswer, call, close, equal, exercise, wrong
+from helpers.exercises.groups import more_ranks
+from helpers.exercises.on_ranks import on_ranks
 
 
 def _ready() -> None:

@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from helpers.exercises.core import (
-    NotAttempted,
-    call,
-    close,
-    counted,
-    equal,
-    exercise,
-    several,
-    wrong,
-)
-from helpers.exercises.groups import on_ranks
+from helpers.exercises.answers import several
+from helpers.exercises.core import NotAttempted, call, close, counted, equal, exercise, wrong
+from helpers.exercises.on_ranks import on_ranks
 
 
 def _in_place(cluster, *given, after_answers=False, **settings) -> list:

@@ -6,7 +6,8 @@ import functools
 from collections import Counter, defaultdict
 
 from helpers.exercises.core import NotAttempted, call, equal, exercise, short, wrong
-from helpers.exercises.groups import in_case, on_ranks
+from helpers.exercises.groups import in_case
+from helpers.exercises.on_ranks import on_ranks
 
 
 @exercise

@@ -5,16 +5,8 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from helpers.exercises.core import (
-    WrongAnswer,
-    call,
-    close,
-    equal,
-    exercise,
-    letters,
-    several,
-    wrong,
-)
+from helpers.exercises.answers import letters, several
+from helpers.exercises.core import WrongAnswer, call, close, equal, exercise, wrong
 from helpers.exercises.groups import (
     Case,
     more_ranks,
@@ -197,13 +189,3 @@ def ranks_for(answer):
         if isinstance(got, float) and math.isfinite(got) and got != int(got):
             wrong(f"{what}: {got:g} is no whole number of ranks")
         equal(got, want, what)
-
-
-@exercise
-def through(answer):
-    """answer(small, large) -> (alpha, beta) of the line through two (bytes, seconds)."""
-    for small, large in (((8, 1e-6), (1_000_008, 251e-6)), ((0, 2e-6), (4096, 6e-6))):
-        alpha, beta = several(call(answer, small, large), 2, "expected (alpha, beta)")
-        for place, (nbytes, seconds) in enumerate((small, large)):
-            what = f"alpha + beta · {nbytes} for the {('small', 'large')[place]} message"
-            close(alpha + beta * nbytes, seconds, what, atol=1e-12)

@@ -5,16 +5,8 @@ from __future__ import annotations
 import math
 import statistics
 
-from helpers.exercises.core import (
-    NotAttempted,
-    call,
-    close,
-    equal,
-    exercise,
-    number,
-    several,
-    wrong,
-)
+from helpers.exercises.answers import number, several
+from helpers.exercises.core import NotAttempted, call, close, equal, exercise, wrong
 
 FASTER = 1.25  # times the ikj loop: what a product of the reader's own must reach
 TRIES = 5  # most of them count

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from itertools import combinations, pairwise
 
-from helpers.exercises.core import call, exercise, whole_numbers, wrong
+from helpers.exercises.answers import whole_numbers
+from helpers.exercises.core import call, exercise, wrong
 
 
 def _positions(answer, count: int, rank: int, size: int, epoch: int) -> list[int]:

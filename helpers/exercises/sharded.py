@@ -7,16 +7,10 @@ import math
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from helpers.exercises.core import (
-    NotAttempted,
-    WrongAnswer,
-    call,
-    close,
-    exercise,
-    several,
-    wrong,
-)
-from helpers.exercises.groups import in_case, more_ranks, on_ranks
+from helpers.exercises.answers import several
+from helpers.exercises.core import NotAttempted, WrongAnswer, call, close, exercise, wrong
+from helpers.exercises.groups import in_case, more_ranks
+from helpers.exercises.on_ranks import on_ranks
 
 if TYPE_CHECKING:
     import numpy as np

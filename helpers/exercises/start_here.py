@@ -4,16 +4,8 @@ from __future__ import annotations
 
 import math
 
-from helpers.exercises.core import (
-    call,
-    close,
-    equal,
-    exercise,
-    number,
-    whole_number,
-    whole_numbers,
-    wrong,
-)
+from helpers.exercises.answers import number, whole_number, whole_numbers
+from helpers.exercises.core import call, close, equal, exercise, wrong
 
 
 @exercise

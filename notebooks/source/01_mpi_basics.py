@@ -612,42 +612,10 @@ style.doubt(ax.figure, others)
 plt.show()
 offer("a message", **{"α [µs]": 1e6 * link.alpha, "1/β [GB/s]": 1e-9 * link.bandwidth})
 
-# %% [markdown]
+# %% [markdown] claims="01-pickling"
 # On the left the line is nearly flat: a message costs $\alpha$, whatever its size. On the right the time is proportional to the bytes. At the dashed line, $m = \alpha/\beta$, latency and bytes take equal time. On a quiet machine, points off the line show what the model ignores, such as rendezvous.
 #
-# ### Exercise 6: a line through two points
-#
-# *Difficulty ●○○, 5 minutes.* Two messages, each given as `(bytes, seconds)`, are enough to estimate $\alpha$ and $\beta$. Return `(alpha, beta)` of the line through both, in s and s/B.
-#
-# <details><summary>Hint</summary>
-#
-# $\beta$ is a difference of times over a difference of sizes. The small message is not of size 0.
-#
-# </details>
-
-
-# %% exercise="through"
-def through(small, large):
-    """Return (alpha, beta) such that both messages take alpha + beta * bytes."""
-    # BEGIN SOLUTION
-    beta = (large[1] - small[1]) / (large[0] - small[0])
-    return small[1] - beta * small[0], beta
-    # END SOLUTION
-
-
-# %% check="through" points=1
-check.through(through)
-
-# %%
-print(f"fit to all points: α = {1e6 * link.alpha:.3g} µs, 1/β = {1e-9 * link.bandwidth:.3g} GB/s")
-if check.through.passed(through):
-    alpha, beta = through(tuple(samples[0]), tuple(samples[-1]))
-    print(f"through two points: α = {1e6 * alpha:.3g} µs, 1/β = {1e-9 / beta:.3g} GB/s")
-else:
-    print("Exercise 6 first")
-
-# %% [markdown] claims="01-pickling"
-# The two results differ where a point lies off the fitted line. In the record, a pickled object takes longer than an array of the same size:
+# Does it matter what is sent? In the record, a pickled object takes longer than an array of the same size:
 
 # %%
 claims.evidence("01-pickling")
@@ -813,7 +781,7 @@ _ = interact(laws, s=slider)
 # %% [markdown]
 # Amdahl's curve levels off at $1/s = 100$: 1000 ranks reach 91. Gustafson's nearly covers the ideal: 1000 ranks reach 990. Now move $s$ to 0.5. Amdahl's curve stays below 2, and Gustafson's runs at half of the ideal (500.5 on 1000 ranks). By Amdahl the work stays the same; by Gustafson it grows with $N$.
 #
-# ### Exercise 7: how many ranks?
+# ### Exercise 6: how many ranks?
 #
 # *Difficulty ●●○, 9 minutes.* Turn Amdahl's law around: return the smallest whole number of ranks that reaches `speed_up` with the serial fraction `serial`, or `math.inf` (`import math`) if no number does.
 #
@@ -849,7 +817,7 @@ if check.ranks_for.passed(ranks_for):
         words = f"{needed} ranks" if needed < float("inf") else "no number of ranks is enough"
         print(f"{wanted:3} times as fast: {words}")
 else:
-    print("Exercise 7 first")
+    print("Exercise 6 first")
 
 # %% [markdown]
 # **Answer.** No. With serial fraction $s$, four ranks with a core each are at most $1/(s + (1-s)/4)$ times as fast. They reach four only if $s = 0$, the shares are equal, and messages cost nothing. If the work grows with $N$ and $s'$ stays the same, the speed-up has no ceiling. *Evidence: no measured point lies clearly above Amdahl's law. On a busy machine only $s$ is measured; no run here tests Gustafson's law.*

@@ -715,7 +715,7 @@ check.join(join)
 
 # %%
 from helpers.cuda import Module
-from helpers.plots.cuda import scan_picture
+from helpers.plots.accesses import scan_picture
 
 eight = torch.tensor([3.0, 1.0, 7.0, 0.0, 4.0, 1.0, 6.0, 3.0])
 with Module("scan.cu", {"N": 8}, device="cpu") as module:  # recorded, on a CPU

@@ -38,7 +38,7 @@ from helpers.exercises import cuda as check
 from helpers.exercises import cuda_matrices as check_memory
 from helpers.plots import cuda as plots
 from helpers.plots import style
-from helpers.plots.cuda import thread_picture, tile_animation
+from helpers.plots.accesses import thread_picture, tile_animation
 from helpers.predictions import Prediction
 
 # %load_ext helpers.cuda

@@ -44,6 +44,7 @@ from helpers.pagerank import versions as v
 from helpers.pagerank.graphs import links, random_links
 from helpers.plots import pagerank as draw
 from helpers.plots import style
+from helpers.plots.neighbourhood import neighbourhood
 from helpers.predictions import Prediction
 from helpers.timing import Others, measure, seconds
 
@@ -88,7 +89,7 @@ plt.show()
 # **Look around one package:** packages that `python3-numpy` needs in one or two steps are blue; packages that need it are orange. Each colour shows at most 14, those of highest rank. Most arrows end at a few large circles.
 
 # %%
-draw.neighbourhood(A, debian.names, result.scores, debian.number("python3-numpy"))
+neighbourhood(A, debian.names, result.scores, debian.number("python3-numpy"))
 
 # %% [markdown]
 # ## Lesson 1. Why is one version hundreds of times as fast as another?

@@ -48,7 +48,7 @@ animate(schedules(cluster.run(record, ["ring"], (P.ranks,))))
 # - choose an algorithm for ranks on several hosts, and for thousands of GPUs;
 # - judge the sentence "the cost of a ring allreduce does not depend on the number of workers".
 #
-# **You need** ranks, send and receive, latency and bandwidth from notebook [01](01_mpi_basics.ipynb). *Time:* 145 minutes: five for this introduction, three lessons of 47, 28 and 25, a project of 35 minutes, and five for what breaks. Each lesson runs after the cells above, without the other lessons. *Cores:* two are enough. *GPU:* none.
+# **You need** ranks, send and receive, latency and bandwidth from notebook [01](01_mpi_basics.ipynb). *Time:* 148 minutes: five for this introduction, three lessons of 47, 28 and 28, a project of 35 minutes, and five for what breaks. Each lesson runs after the cells above, without the other lessons. *Cores:* two are enough. *GPU:* none.
 #
 # | symbol | meaning | unit |
 # |---|---|---|
@@ -363,7 +363,7 @@ if crossover_size:
 # %% [markdown]
 # ## Lesson 3. What changes between hosts, and with thousands of ranks?
 #
-# *25 minutes.* So far all ranks shared one memory. Real training runs on several [hosts](glossary.md#host), and a host's ranks share its link to the others. Which algorithm is best there?
+# *28 minutes.* So far all ranks shared one memory. Real training runs on several [hosts](glossary.md#host), and a host's ranks share its link to the others. Which algorithm is best there?
 #
 # ### Between hosts
 #
@@ -486,6 +486,34 @@ guess.answer("fastest for 1 MB on 16 384 GPUs", min(largest, key=largest.get))
 # %% [markdown]
 # Two levels with halving are the fastest on 16 384 GPUs, for both sizes: between hosts they take as few steps as the tree and send as few bytes as the ring. The flat ring's steps grow with $H$: the latency of 32 766 steps takes nearly all its time, for 1 MB as for 102 MB. The tree's steps grow only with $\log_2 H$, but each carries the whole array.
 #
+# ### Two trees at once
+#
+# NCCL has trees with few bytes: *double binary trees* (Sanders et al., 2009). One tree adds up the first half of the array, another tree the second half, at the same time. A rank with children in one tree is a leaf of the other, so no rank sends more than $2K$ bytes. Press *play*: which ranks are leaves of the tree of chunk 0?
+
+# %%
+from helpers.collectives import double_tree
+
+animate([double_tree.schedule(8)])
+
+# %% [markdown]
+# The odd ranks. Long arrays are cut into *pieces*, so that a rank receives one piece while it sends another. What does this cost on 256 hosts with one rank each, by the model (without γ)?
+
+# %%
+N, rows = 256, {}
+for name in ("ring", "tree"):
+    way = cost.allreduce(name, N, infiniband)
+    rows[name] = cost.steps(name, N), cost.sent(name, N), way.at(1e6), way.at(102e6)
+for pieces in (1, 4, 16):
+    plan, chunk = double_tree.schedule(N, pieces), 1 / (2 * pieces)
+    each = [plan.steps * (infiniband.alpha + K * chunk * infiniband.beta) for K in (1e6, 102e6)]
+    rows[f"double trees, {pieces} pieces"] = plan.steps, chunk * max(plan.sent(2 * pieces)), *each
+print(f"{'':24s}steps  bytes ÷ K   1 MB [ms]  102 MB [ms]")
+for name, (steps, most, short, long) in rows.items():
+    print(f"{name:24s}{steps:5d}{most:11.2f}{1e3 * short:12.2f}{1e3 * long:13.1f}")
+
+# %% [markdown]
+# With one piece each, two trees gain nothing: a step carries half as much, but there are nearly twice as many. With four pieces, 1 MB takes less time than by ring or tree. With 16 pieces, 102 MB take less than a quarter of the tree's time, and little more than the ring's.
+#
 # **Answer.** Between hosts, ring and two levels are best: the busiest link sets a least time, and few bytes leave each host. Two levels send fewest; how much time this saves depends on the array's size and the link. With thousands of ranks each step's latency counts, too: an algorithm needs few steps *and* few bytes. *Evidence: the bars above and the record of two levels; for thousands of GPUs, the model alone.*
 
 # %% [markdown]
@@ -594,7 +622,7 @@ guess.answer("one rank in another order", came_of_it)
 #
 # ## In practice, and where to read on
 #
-# You call `torch.distributed.all_reduce` or `DistributedDataParallel`; NCCL (on GPUs) or gloo (on CPUs) does the work. NCCL estimates the time of rings and trees from a table of latencies and bandwidths such as ours, and takes the faster. Its *double binary trees* send few bytes in few steps: two trees run at once, each with half of the array. [Appendix A3](A3_more_of_allreduce.ipynb) compares collectives by their *bus bandwidth*, and places ranks on hosts.
+# You call `torch.distributed.all_reduce` or `DistributedDataParallel`; NCCL (on GPUs) or gloo (on CPUs) does the work. NCCL estimates the time of rings and trees from a table of latencies and bandwidths such as ours, and takes the faster. [Appendix A3](A3_more_of_allreduce.ipynb) compares collectives by their *bus bandwidth*, and places ranks on hosts.
 #
 # - R. Rabenseifner, *Optimization of collective reduction operations*, 2004: halving and doubling.
 # - R. Thakur, R. Rabenseifner, W. Gropp, [Optimization of collective communication operations in MPICH](https://doi.org/10.1177/1094342005051521), 2005: the algorithms and their costs.

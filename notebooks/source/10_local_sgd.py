@@ -25,6 +25,7 @@ from helpers.machine import usable_cores
 from helpers.plots import local as draw
 from helpers.plots import style
 from helpers.plots.local import replicas
+from helpers.plots.rates import over_rates
 from helpers.timing import Others
 
 
@@ -229,6 +230,7 @@ def apart(runs):
     return [float(distance(paths[:, t])) for t in range(paths.shape[1])]
 
 
+# %%
 curves, before = [], {}
 for H in (8, 64):
     run = cluster.run(perceptron.train, local(H), steps=128, follow=2, timeout=120)
@@ -292,7 +294,7 @@ guess["the fastest H at 100 Mbit/s"] = ...
 #
 # $$A = 2(R-1)\,\alpha + 2\,\frac{R-1}{R}\,K\beta.$$
 #
-# $n(H)$ does not depend on the link, so we count it once, without a link. The data are sorted by class. The rates for $H=1$ and $H=4$ are the best of six, 0.02 to 0.8, on seeds 0 to 2; $H=2$ takes the rate of $H=1$, and $H=8$ the rate of $H=4$. The loss is tested every 4 steps:
+# $n(H)$ does not depend on the link, so we count it once, without a link. The data are sorted by class. Each $H$ has its best rate (from the record below). The loss is tested every 4 steps:
 
 # %%
 rates, needed = {1: 0.2, 2: 0.2, 4: 0.1, 8: 0.1}, {}
@@ -303,14 +305,21 @@ for H, most in {1: 80, 2: 120, 4: 176, 8: 240}.items():
     needed[H] = perceptron.steps_to(run, chosen.target)
     print(f"H = {H} (λ = {rates[H]}): {needed[H]}")
 
-# %% [markdown] claims="10-steps-at-best"
-# That was one seed. Does $H=4$ need more steps than $H=1$ on five other seeds, and also with data alike?
+# %% [markdown] claims="10-rare-best-rate"
+# That was one seed. The record has six rates and 13 seeds, and also data alike; three seeds choose the best rates, and ten compare them. In the right panel, how much do rare averages cost at the smallest rates? And at the best rates (rings)?
 
 # %%
-claims.evidence("10-steps-at-best")
+steps_by_rate = claims.evidence("10-rare-best-rate")
+panels = {
+    f"data {data}": {f"H = {H}": f"{data}, H = {H}, loss 0.5" for H in intervals}
+    for data, intervals in (("sorted", (2, 4, 8)), ("alike", (4,)))
+}
+over_rates(steps_by_rate, panels)
+plt.show()
+steps_by_rate.folded()
 
 # %% [markdown]
-# Yes, if each $H$ has its best rate: 2.4 times as many with sorted data, 1.4 times with data alike. With one rate of 0.05 for both, the cost seems smaller: 1.7 and 1.0 times.
+# With data alike, small rates hide the cost: up to 0.05, $H=4$ needs as many steps as $H=1$, but at the best rates 1.4 times as many. With data sorted, larger intervals need more steps at every rate up to 0.2. At the best rates $H=4$ needs 2.6 times as many as $H=1$. (A run that did not reach the loss counts as 320.)
 #
 # ### Exercise 3: the best interval
 #
@@ -364,6 +373,7 @@ def on_hosts(link, intervals):
     return found
 
 
+# %%
 measured, others = {}, Others()
 try:
     with others:
@@ -417,31 +427,37 @@ guess.answer("the fastest H at 100 Mbit/s", fastest["H"])
 #
 # **Answer.** They should meet at the interval $H$ that makes $n(H)\,(T + A/H)$ least. On a slow link, this $H$ is larger: $H=1$ won against $H=8$ at 100 Mbit/s and lost at 10 Mbit/s. *Evidence: the steps counted, the record, and runs measured on both links.*
 
-# %% [markdown]
+# %% [markdown] claims="10-early-averages"
 # ## Lesson 3. What else can they do when they meet?
 #
 # *28 minutes.* In local SGD the replicas take the plain mean at a constant interval. What do post-local SGD, DiLoCo and gossip save, and what do they cost? And do rare averages cost more with momentum?
 #
 # ### A short interval first
 #
-# **Post-local SGD** (Lin et al., 2020) keeps $H=1$ at first, and takes a larger $H$ later.
+# **Post-local SGD** (Lin et al., 2020) keeps $H=1$ at first, and takes a larger $H$ later. Do averages help more at first than elsewhere? The record keeps their number and moves them: *early* averages in each step of the first third and then every 16 steps, *late* does the same in reverse order, and *even* spreads the averages. Each has its best rate; the data are sorted:
+
+# %%
+claims.evidence("10-early-averages")
+
+# %% [markdown] claims="10-rare-momentum"
+# No. After 96 steps, the loss is 0.51 with early averages, and 0.45 with late or even ones. After 192 steps they differ less. (Lin et al. compare with large batches, in long trainings: there post-local SGD generalizes better. Our runs are too short to test this.)
 #
 # ### Momentum, and one average at the end
 #
-# Our schemes average the parameters; with momentum, each replica keeps its own velocity. Do rare averages cost more then? Under a constant gradient, momentum $\mu = 0.9$ also makes steps $1/(1-\mu) = 10$ times as large, so the last rows take ten times the rate without momentum. The data are alike; *never* means one average at the end:
+# Our schemes average the parameters; with momentum, each replica keeps its own velocity. Do rare averages cost more then? Under a constant gradient, momentum makes steps $1/(1-\mu)$ times as large, so the picture compares equal $\lambda/(1-\mu)$. The data are alike. With *one average at the end*, the replicas never meet while they train. Look at the best rates (rings) first, and then at 0.4:
 
 # %%
-from helpers.data_parallel.schemes.local import NEVER
-
-for rate, momentum in ((0.05, 0.0), (0.05, 0.9), (0.5, 0.0)):
-    for H in (1, 64, NEVER):
-        how = {"steps": 192, "rate": rate, "momentum": momentum, "timeout": 120}
-        run = cluster.run(perceptron.train, local(H), **how)[0]
-        print(f"λ = {rate}, μ = {momentum}, H = {H or 'never':>5}: "
-              f"loss {run.loss:.2f}, accuracy {run.accuracy:.0%}")  # fmt: skip
+momentum, once = claims.evidence("10-rare-momentum"), "one average at the end"
+panels = {
+    f"μ = {mu:g}, 256 steps": {way: f"μ = {mu}, {way}, 256 steps" for way in ("H = 64", once)}
+    for mu in (0.0, 0.9)
+}
+over_rates(momentum, panels, xlabel="λ ÷ (1 − μ)")
+plt.show()
+momentum.folded()
 
 # %% [markdown]
-# Yes: without momentum and with small steps, even a single average at the end costs almost nothing; with momentum, rare averages cost much. With steps as large and *no* momentum they cost at least as much, and even $H=1$ trains worse. So large steps alone can explain the cost. Whether separate velocities add to it, these runs do not show. (Seeds 1 and 2 agree.)
+# Little, with momentum or without: at the best rates, even one average at the end costs at most 2.1 points. But replicas that meet rarely do not bear large steps. At 0.4, $H=64$ loses 30 points without momentum and 5 with it. So in these runs large steps make rare averages costly, and momentum does not, unless you add it at the same λ: then it makes the steps large.
 #
 # ### A second optimizer
 #
@@ -539,6 +555,7 @@ def counted(scheme):
     return trace and (run, len(trace.messages) / size, sum(trace.bytes_sent().values()) / size)
 
 
+# %%
 ways = {
     "synchronous SGD": Ring,
     "local SGD, H = 16": partial(LocalSGD, period=16),
@@ -575,7 +592,7 @@ ipywidgets.interactive(on_link, rate=ipywidgets.SelectionSlider(options=links, d
 # %% [markdown]
 # Synchronous SGD and gossip send the most and reach the lowest losses. By the counts, they take about eight and ten times as long as local SGD at 10 Mbit/s, but less than a fifth longer at 1 Gbit/s. (One seed, one rate: this is no ranking.)
 #
-# **Answer.** Post-local SGD lies between synchronous and local SGD in bytes and in loss. DiLoCo and local SGD send a sixteenth of synchronous SGD's bytes; DiLoCo's loss is the lower of the two. Gossip sends fewer messages than a ring allreduce but more bytes, so by the counts it takes longer on all four links. On a long ring, differences shrink slowly. With large steps, by momentum or by the rate, rare averages cost much even if the data are alike. *Evidence: the losses at three settings; the table of bytes and losses (one seed); the gaps.*
+# **Answer.** Post-local SGD lies between synchronous and local SGD in bytes and in loss, but as many averages elsewhere reach as low a loss or a lower one. DiLoCo and local SGD send a sixteenth of synchronous SGD's bytes; DiLoCo's loss is the lower of the two. Gossip sends fewer messages than a ring allreduce but more bytes, so by the counts it takes longer on all four links. On a long ring, differences shrink slowly. Even if the data are alike, rare averages cost much with large steps, and at the best rates little. *Evidence: the two records; the table of bytes and losses (one seed); the gaps.*
 #
 # ## Project: a slow link
 #
@@ -670,7 +687,7 @@ for batch in range(8):
 # %% [markdown]
 # Decide by the batch's number, which all ranks share.
 
-# %% [markdown] claims="10-rarer-epochs 10-threads"
+# %% [markdown] claims="10-rarer-best-rate 10-threads"
 # ## What the sources say, what we measured
 #
 # The tutorial *Doing Deep Learning in Parallel with PyTorch* fits the curve of our first picture on four processes. It averages *parameters* every 200 epochs, and *gradients* as often as the table says, until the loss is at most 0.05:
@@ -679,13 +696,17 @@ for batch in range(8):
 # |---|--:|--:|--:|--:|--:|
 # | thousands of epochs | 4 | 6 | 6 | 7 | 8 |
 #
-# Do rarer averages need more epochs? Our runs are smaller (1600 points, rate 0.02, momentum 0.9, ten seeds, parameters averaged every 5 epochs), with one linear layer more than the tutorial's. Each row compares its interval (*now and then*) with *every step*:
+# Do rarer averages need more epochs? Our runs are smaller (1600 points, momentum 0.9, five rates, eight seeds, parameters averaged every 5 epochs), with one linear layer more than the tutorial's. A run that never reached the loss counts as 300 epochs:
 
 # %%
-claims.evidence("10-rarer-epochs")
+epochs = claims.evidence("10-rarer-best-rate")
+curves = {interval: interval for interval in ("every 2", "every 4", "every 10", "never")}
+over_rates(epochs, {"gradients averaged": curves})
+plt.show()
+epochs.folded()
 
 # %% [markdown]
-# All four confidence intervals contain 1, so ten seeds do not tell whether rarer averages need more epochs. As the tutorial warns, "results vary greatly from run to run".
+# Our runs do not decide it: at the best rates, all confidence intervals contain 1. At 0.02, averages in every step need 57 epochs in the mean, and none at all 62; every 4 steps need most, 103. As the tutorial warns, "results vary greatly from run to run".
 #
 # On a server with 16 virtual cores, the tutorial's 1, 2, 4, 8 processes need 1403, 1748, 3003, 4801 s: more processes take longer. The tutorial names the cause: in *each* process PyTorch uses a thread for every core, and the threads compete. The next cell gives four ranks the same work without messages, first with a thread for every core, then with one:
 
@@ -704,7 +725,7 @@ claims.evidence("10-threads")
 # | the sources say | here |
 # |---|---|
 # | 1, 2, 4, 8 GPUs: 934, 489, 249, 139 s, a speed-up of 6.74 (the tutorial) | 934/139 is 6.72: $8T/(T + A)$ with $A = 0.19\,T$ |
-# | local SGD reaches the same loss with far fewer messages (Stich 2019) | lesson 2: at the best rates, $H=4$ needs more steps, but 12 averages instead of 34 with data alike, 22 instead of 37 with classes sorted |
+# | local SGD reaches the same loss with far fewer messages (Stich 2019) | lesson 2: at the best rates, $H=4$ needs more steps, but 12 averages instead of 34 with data alike, 22 instead of 35 with classes sorted |
 # | DiLoCo's outer Nesterov helps (Douillard 2023: AdamW, $H=500$, language models) | the project: it shortens the runs; not ranked |
 # | gossip needs no allreduce and converges as well (Lian 2017) | lesson 3: its gap falls as $1/R^2$ on a ring; not ranked |
 #

@@ -37,7 +37,7 @@ from helpers.exercises import cuda as check
 from helpers.exercises import cuda_matrices as check_products
 from helpers.plots import banks, style
 from helpers.plots import cuda as plots
-from helpers.plots.cuda import lane_picture
+from helpers.plots.accesses import lane_picture
 from helpers.predictions import Prediction
 
 # %load_ext helpers.cuda

@@ -39,7 +39,7 @@ from helpers.exercises import cuda_matrices as check_attention
 from helpers.exercises import cuda_threads as check
 from helpers.plots import cuda as plots
 from helpers.plots import style
-from helpers.plots.cuda import scan_picture
+from helpers.plots.accesses import scan_picture
 from helpers.predictions import Prediction
 from helpers.sharded.running_softmax import merge
 

@@ -5,7 +5,7 @@ import pytest
 
 from helpers.cuda import Module
 from helpers.cuda.ladder import Convolution
-from helpers.plots.cuda import lane_picture, scan_picture, thread_picture, tile_animation
+from helpers.plots.accesses import lane_picture, scan_picture, thread_picture, tile_animation
 from tests.browser.driver import wait_for
 
 pytestmark = pytest.mark.browser
@@ -101,7 +101,7 @@ def test_a_scan_is_stepped_and_another_chosen(page):
 IN_A_CELL = """
 import numpy as np
 from helpers.cuda import Module
-from helpers.plots.cuda import thread_picture
+from helpers.plots.accesses import thread_picture
 a, b, c = np.ones((3, 10), np.float32)
 add = Module("vector_add.cu", device="cpu", verify=False)
 thread_picture(add["vector_add"][3, 4].record(a, b, c, 10), "a", "c")

@@ -12,9 +12,9 @@ from claims.__main__ import choose, table
 from helpers import records
 from helpers.claims import Claim, Share, evidence, ranks
 from helpers.claims.claim import ClaimError
-from helpers.claims.recorded import _effect, _factor, day, in_one_unit, quantity
 from helpers.claims.running import run, run_smallest
 from helpers.claims.verdict import judge, overall
+from helpers.claims.written import day, effect_of, factor, in_one_unit, quantity
 from helpers.cluster.errors import StartError
 from tools.claimed import faults
 
@@ -103,6 +103,8 @@ def test_shares_stay_between_0_and_1():
         ({"settings": {"one": {}}}, "settings expects two settings or more"),
         ({"verdict": "true"}, "verdict expects one of holds, .*, depends on the processor or"),
         ({"scale": "log"}, "scale expects 'difference' or 'ratio'; got 'log'"),
+        ({"grid": (0.1, 0.2)}, "grid expects five rates or more, and 5 seeds or more; got"),
+        ({"grid": range(1, 6), "seeds": range(4)}, "grid expects five rates or more"),
         ({"margin": -1}, "margin expects a number >= 0; got -1"),
     ],
 )
@@ -189,6 +191,40 @@ def test_seeds_are_the_outer_loop_and_the_smallest_run_is_one():
     assert order == [(3, 1.0, 0.1), (3, 2.0, 0.1), (4, 1.0, 0.1), (4, 2.0, 0.1)]
     run_smallest(claim)
     assert order[4:] == [(3, 1.0, 7)]
+
+
+def tuned(seed, rate, gap):
+    """Ours is best at a rate of 4, the rival at 1; of equal rates ours seems worse by far."""
+    noise = np.random.default_rng(seed).normal(0, 0.01)
+    return 10 + gap + abs(rate - 4) + noise, 10 + abs(rate - 1) + noise
+
+
+TUNED = replace(CLAIM, experiment=tuned, grid=(1, 2, 4, 8, 16))
+
+
+def test_a_grid_compares_best_with_best(tmp_path):
+    found = recorded(tmp_path, TUNED)
+    judged = found.judgements["small"]
+    assert (judged.effect, judged.word) == (pytest.approx(1.0), "holds")
+    assert len(found.runs["small"]) == 5, "the three seeds that chose do not count"
+    given = evidence("99-gap", tmp_path).rows[1].parameters
+    assert given["seeds"] == [3, 4, 5, 6, 7]
+    assert given["grid"]["best"] == [2, 0]
+    assert np.shape(given["grid"]["ours"]) == (5, 8)
+    assert "| small (best at 4 and 1) |" in evidence("99-gap", tmp_path)._repr_markdown_()
+    most = replace(TUNED, least=False)
+    assert run(most).grids["small"].best == (4, 4)
+    ours, rival = run_smallest(TUNED)
+    assert (ours, rival) == (pytest.approx(14, abs=0.1), pytest.approx(10, abs=0.1))
+
+
+def test_the_best_rate_is_chosen_by_the_first_three_seeds_alone():
+    def turns(seed, rate, gap):
+        return (rate if seed < 3 else -rate), 0.0
+
+    found = run(replace(TUNED, experiment=turns))
+    assert found.grids["small"].best[0] == 0
+    assert found.runs["small"] == [(-1, 0.0)] * 5
 
 
 def refused(folder, claim=CLAIM, names=("99-gap",)):
@@ -327,9 +363,9 @@ def test_the_sides_of_a_table_have_one_unit():
 def test_an_effect_has_the_digits_that_its_interval_allows(scale, numbers, said):
     effect, *interval = numbers
     given = {"scale": scale, "effect": effect, "interval": interval}
-    assert spaced(", ".join(_effect(given))) == said
+    assert spaced(", ".join(effect_of(given))) == said
 
 
 def test_a_factor_of_thousands_has_no_power_of_ten():
-    said = [spaced(_factor(value, 2)) for value in (1.114, 1040.2, 629_000, 5e17, 1.2e-15)]
+    said = [spaced(factor(value, 2)) for value in (1.114, 1040.2, 629_000, 5e17, 1.2e-15)]
     assert said == ["× 1.1", "× 1,000", "× 630,000", "× 5.0·10¹⁷", "× 1.2·10⁻¹⁵"]

@@ -30,7 +30,7 @@ STEPS = 40
 def all_exact(steps: int, batch: int) -> dict[str, np.ndarray]:
     """Weights after ``steps`` by every scheme that averages gradients, on every rank."""
     mine = functools.partial(ByFunction, function=_mean_by_hand)
-    settings = {"steps": steps, "batch": batch, "rate": 0.02}
+    settings = {"steps": steps, "batch": batch, "rate": 0.02, "double": True}
     schemes = (Ring, MPIAllreduce, PerTensor, DDP, mine, functools.partial(LocalSGD, period=1))
     histories = [lenet.train(scheme, **settings) for scheme in schemes]
     dist.destroy_process_group()
@@ -44,7 +44,7 @@ def _mean_by_hand(model):
 
 
 def with_server(steps: int, batch: int) -> np.ndarray:
-    return lenet.train(Server, ranks(), steps=steps, batch=batch, rate=0.02).weights
+    return lenet.train(Server, ranks(), steps=steps, batch=batch, rate=0.02, double=True).weights
 
 
 def same_and_divided(steps: int):
@@ -64,16 +64,16 @@ def judged() -> tuple[float, float]:
 
 @pytest.fixture(scope="module")
 def one_process():
-    """Steps of one process with batch 12, in plain PyTorch."""
+    """Steps of one process with batch 12, in plain PyTorch and double precision."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # on busy cores, threads that spin for one another take for ever
-    digits, model = mnist.load(), LeNet(seed=0)
+    digits, model = mnist.load(), LeNet(seed=0).double()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
     chosen = positions(4000, 12, 0, 1, 0)
     for _ in range(STEPS):
         where = next(chosen)
         optimizer.zero_grad()
-        scores = model(torch.from_numpy(digits.train_images[where]))
+        scores = model(torch.from_numpy(digits.train_images[where]).double())
         functional.cross_entropy(scores, torch.from_numpy(digits.train_labels[where])).backward()
         optimizer.step()
     torch.set_num_threads(threads)
@@ -92,20 +92,19 @@ def two():
 
 @pytest.mark.mpi
 def test_three_replicas_of_batch_4_are_one_process_of_batch_12(one_process, three):
-    """Six schemes: the same weights, to what float32 forgets in some steps."""
-    scale = np.abs(one_process).max()
+    """Six schemes: the same weights, but for the rounding of sums in another order."""
     kinds = ("ours", "mpi", "torch", "ddp", "_mean_by_hand")  # a reader's has its name
     for found in three[0]:
         assert list(found) == [*(f"synchronous, {kind}" for kind in kinds), "local SGD, H = 1"]
         for way, weights in found.items():
-            assert np.abs(weights - one_process).max() < 2e-3 * scale, way
+            assert np.abs(weights - one_process).max() < 1e-12, way
             assert np.array_equal(weights, three[0][0][way]), f"{way}: replicas differ"
 
 
 @pytest.mark.mpi
 def test_a_server_and_two_workers_are_one_process_too(one_process, three):
     for weights in three[1]:
-        assert np.abs(weights - one_process).max() < 2e-3 * np.abs(one_process).max()
+        assert np.abs(weights - one_process).max() < 1e-12
 
 
 @pytest.mark.mpi

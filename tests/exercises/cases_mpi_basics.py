@@ -279,11 +279,6 @@ def rounded_down(speed_up, serial):
     return ranks if math.isinf(ranks) else math.floor(ranks)
 
 
-def through_by_a_system(small, large):
-    (x, s), (y, t) = small, large
-    return np.linalg.solve([[1.0, x], [1.0, y]], [s, t])
-
-
 CASES = {
     "statements": Case(
         right="ACE",
@@ -379,18 +374,6 @@ CASES = {
         wrong=[
             *(not_rounded, rounded_down),
             lambda s, f: None if fewest(s, f) == math.inf else fewest(s, f),
-        ],
-    ),
-    "through": Case(
-        also=[through_by_a_system],
-        right=lambda a, b: (
-            a[1] - a[0] * (b[1] - a[1]) / (b[0] - a[0]),
-            (b[1] - a[1]) / (b[0] - a[0]),
-        ),
-        wrong=[
-            lambda a, b: (a[1], (b[1] - a[1]) / (b[0] - a[0])),
-            lambda a, b: ((b[1] - a[1]) / (b[0] - a[0]), a[1]),
-            lambda a, b: a[1],
         ],
     ),
 }

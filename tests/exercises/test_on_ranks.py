@@ -1,4 +1,4 @@
-"""groups.on_ranks: an answer that hangs, raises or ends a rank becomes words; the ranks live."""
+"""on_ranks: an answer that hangs, raises or ends a rank becomes words; the ranks live."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from helpers.exercises.core import (
     equal,
     exercise,
 )
-from helpers.exercises.groups import on_ranks
+from helpers.exercises.on_ranks import on_ranks
 
 pytestmark = pytest.mark.mpi
 

@@ -13,7 +13,8 @@ from bs4 import BeautifulSoup
 from PIL import Image
 
 from helpers import records
-from helpers.claims.recorded import recorded, typeset
+from helpers.claims.recorded import recorded
+from helpers.claims.written import typeset
 from helpers.paths import ROOT
 from tests.browser.looks import GLARING, glare, looked_at
 from tests.notebooks import axe

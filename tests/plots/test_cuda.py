@@ -5,6 +5,7 @@ import pytest
 
 from helpers.cuda import Module
 from helpers.cuda.ladder import Convolution
+from helpers.plots import accesses
 from helpers.plots import cuda as plots
 from tests.plots import values
 
@@ -18,7 +19,7 @@ def records():
 
 
 def test_who_computes_what(records):
-    data = values(plots.thread_picture(records["global"], "image", "out").data)
+    data = values(accesses.thread_picture(records["global"], "image", "out").data)
     assert len(data["threads"]) == 96
     block, thread, reads, _, count = next(t for t in data["threads"] if t[3] == [12 + 5])
     assert (block, thread, count) == ([1, 0, 0], [1, 1, 0], 9)
@@ -26,7 +27,7 @@ def test_who_computes_what(records):
 
 
 def test_who_loads_what_in_which_pass(records):
-    data = values(plots.tile_animation(records["tiled"], "image", "tile", (6, 6), 1).data)
+    data = values(accesses.tile_animation(records["tiled"], "image", "tile", (6, 6), 1).data)
     assert [len(p) for p in data["passes"]] == [16, 16, 4]
     loads = {tile: pixel for p in data["passes"] for _, pixel, tile in p}
     assert sorted(loads) == list(range(36))
@@ -39,21 +40,21 @@ def test_who_loads_what_in_which_pass(records):
 
 def test_what_cannot_be_drawn_is_said(records):
     with pytest.raises(ValueError, match="'nothing' is no array of this launch; it has"):
-        plots.thread_picture(records["global"], "nothing", "out")
+        accesses.thread_picture(records["global"], "nothing", "out")
     with pytest.raises(ValueError, match="no write to 'tile' by block 99"):
-        plots.tile_animation(records["tiled"], "image", "tile", (6, 6), 99)
+        accesses.tile_animation(records["tiled"], "image", "tile", (6, 6), 99)
     with Module("vector_add.cu", device="cpu", verify=False) as module:
         a = np.zeros((3, 2000), np.float32)
         record = module["vector_add"][8, 256].record(*a, 2000)
         with pytest.raises(ValueError, match="at most 1600 elements"):
-            plots.thread_picture(record, "a", "c")
+            accesses.thread_picture(record, "a", "c")
 
 
 def test_a_request_shows_its_sectors_and_its_banks():
     with Module("access.cu", device="cpu", verify=False) as module:
         memory, y = np.zeros(32 * 36, np.float32), np.zeros(32, np.float32)
         requests = {f"{s} apart": module["strided"][1, 32].record(memory, y, s) for s in (1, 4, 33)}
-    data = values(plots.lane_picture(requests, "x", "tile").data)["requests"]
+    data = values(accesses.lane_picture(requests, "x", "tile").data)["requests"]
     assert [len(one["sectors"]) for one in data] == [4, 16, 32]
     assert data[1]["words"] == [4 * lane for lane in range(32)]
     assert data[1]["label"].startswith("Lanes read words 0, 4, 8, … Global")
@@ -61,7 +62,7 @@ def test_a_request_shows_its_sectors_and_its_banks():
     assert "4 wavefronts" in data[1]["label"]
     assert "1 wavefront." in data[2]["label"]
     with pytest.raises(ValueError, match="expected each lane to read one word"):
-        plots.lane_picture(requests, "y", "tile")
+        accesses.lane_picture(requests, "y", "tile")
 
 
 def test_a_block_of_a_product_reads_its_rows_and_its_columns():
@@ -89,7 +90,7 @@ def test_a_scan_is_played_as_it_ran():
         for name, threads in (("scan_tree", 4), ("scan_steps", 8)):
             records[name] = module[name][1, threads].record(x, y)
             want[name] = [f"{value:g}" for value in y]
-    runs = values(plots.scan_picture(records, x).data)["runs"]
+    runs = values(accesses.scan_picture(records, x).data)["runs"]
     assert {run["name"]: run["rows"][-1] for run in runs} == want
     tree, steps = runs
     assert tree["names"][3:6] == ["up 3", "last = 0", "down 1"]

@@ -13,6 +13,7 @@ from helpers.pagerank import pagerank
 from helpers.pagerank.graphs import random_links
 from helpers.plots import pagerank as graphs
 from helpers.plots import roofline as roofs
+from helpers.plots.neighbourhood import neighbourhood
 from helpers.plots.style import BLUE, GREEN, ORANGE
 from helpers.roofline import Point
 from helpers.roofline.cache import Cache
@@ -48,17 +49,17 @@ def test_a_small_graph_says_what_each_link_carries_and_which_ranks_cross_the_cut
 def test_neighbourhood_names_its_nodes_and_escapes_them():
     matrix = random_links(40, 0.1, seed=2).incoming.T.tocsr()
     names = [f"<p{i}>" for i in range(40)]
-    page = graphs.neighbourhood(matrix, names, pagerank(matrix).scores, centre=3).data
+    page = neighbourhood(matrix, names, pagerank(matrix).scores, centre=3).data
     assert "&lt;p3&gt;" in page
     assert "<p3>" not in page
     assert 2 <= page.count("<circle") <= 29
-    again = graphs.neighbourhood(matrix, names, pagerank(matrix).scores, centre=3).data
+    again = neighbourhood(matrix, names, pagerank(matrix).scores, centre=3).data
     assert again == page  # the same picture each time
 
 
 def test_neighbourhood_tells_its_kinds_by_more_than_colour_and_in_words():
     matrix = csr_array(np.array([[0, 1, 0], [0, 0, 0], [1, 0, 0]]))
-    page = graphs.neighbourhood(matrix, ["a&b", "below", "above"], [0.2, 0.5, 0.3], 0).data
+    page = neighbourhood(matrix, ["a&b", "below", "above"], [0.2, 0.5, 0.3], 0).data
     label = "a&amp;b and its surroundings. 1 that it needs: below; 1 that need it: above"
     assert f'aria-label="{label}"' in page
     looks = dict(re.findall(r'<circle [^>]*r="[.\d]+" fill="#\w+"([^>]*)><title>([&;\w]+):', page))
@@ -73,7 +74,7 @@ def test_neighbourhood_tells_its_kinds_by_more_than_colour_and_in_words():
     for tip, (x, y, r, _) in zip(tips, (rounds[1], rounds[0]), strict=True):  # what is needed
         away = np.hypot(float(tip[0]) - float(x), float(tip[1]) - float(y))
         assert away == pytest.approx(float(r) + 1, abs=0.2)
-    alone = graphs.neighbourhood(csr_array(np.zeros((1, 1))), ["a"], [1.0], 0).data
+    alone = neighbourhood(csr_array(np.zeros((1, 1))), ["a"], [1.0], 0).data
     assert 'aria-label="a and its surroundings. It has none"' in alone
 
 

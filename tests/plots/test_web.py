@@ -8,7 +8,7 @@ import pytest
 from helpers.collectives.schedule import model
 from helpers.pagerank.graphs import random_links
 from helpers.plots.animation import animate
-from helpers.plots.pagerank import neighbourhood
+from helpers.plots.neighbourhood import neighbourhood
 from helpers.plots.roofline import interactive
 from helpers.plots.web.page import HERE, bundle, embed
 from helpers.roofline import Point

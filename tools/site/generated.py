@@ -16,11 +16,8 @@ from types import ModuleType
 
 import claims
 from helpers.claims.claim import Claim
-from helpers.claims.recorded import (
-    Recorded,
-    recorded,
-    typeset,
-)
+from helpers.claims.recorded import Recorded, recorded
+from helpers.claims.written import typeset
 from helpers.paths import ROOT
 from tools import notebooks
 from tools.site import measured, on_a_gpu

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from helpers import records
-from helpers.claims.recorded import SPACE, day, quantity
+from helpers.claims.written import SPACE, day, quantity
 from helpers.paths import ROOT
 from tools.site.ratios import GOOD, picture, times
 

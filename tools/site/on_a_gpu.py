@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from helpers import records
-from helpers.claims.recorded import day
+from helpers.claims.written import day
 from helpers.cuda.occupancy import by_resident_warps
 from helpers.paths import GPU_RECORDS
 from tools.site.gpu_tasks import TASKS, WHY, task_of

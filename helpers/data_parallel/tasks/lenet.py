@@ -43,6 +43,7 @@ def train(
     stop: Stop | None = None,
     shard: Callable[..., Iterable[int]] | None = None,
     watch: Sequence[Watcher] = (),
+    double: bool = False,
 ) -> History:
     """Train LeNet on the digits by any scheme; every rank calls.
 
@@ -71,6 +72,8 @@ def train(
         epoch, in place of ``divide`` and ``seed``.
     watch : sequence of Watcher
         Who looks on: see :class:`helpers.data_parallel.loop.Watcher`.
+    double : bool
+        Whether to compute in double precision.
     """
     from torch.nn.functional import cross_entropy
     from torch.optim import SGD
@@ -84,7 +87,7 @@ def train(
     comm = init_distributed() if comm is None else comm
     rank, made = comm.Get_rank(), scheme(comm)
     model = LeNet(seed=seed + rank)  # replicas begin different, as if nobody had fixed the seed
-    flat = Flat(model)
+    flat = Flat(model.double() if double else model)
     optimizer = (
         SGD(model.parameters(), lr=rate, momentum=momentum)
         if made.server is None
@@ -96,12 +99,13 @@ def train(
         delay = paced(factor * pace)
     replica = Replica(model, cross_entropy, optimizer, flat=flat, delay=delay)
     part = made.workers.index(rank) if rank in made.workers else 0
-    data = digits().train_images, digits().train_labels
+    images = digits().train_images
+    data = images.astype("float64" if double else images.dtype), digits().train_labels
     parts = (part, len(made.workers)) if divide else (0, 1)
     mine = batches(*data, batch, *parts, seed, shard=shard)
     history = loop(replica, mine, made, steps=steps, stop=stop, watch=watch)
     assert history.weights is not None
-    history.accuracy = judged_once(history.weights, comm)
+    history.accuracy = judged_once(history.weights.astype("float32"), comm)
     return history
 
 
