@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from helpers.claims.recorded import Recorded
 
+MANY = 4  # curves of settings in a panel, whose bands would hide one another
+
 
 def over_rates(
     recorded: Recorded,
@@ -34,8 +36,8 @@ def over_rates(
     Returns
     -------
     sequence of Axes
-        Lines are means over the seeds, bands reach from the least to the greatest, and a ring marks
-        the best rate of each curve.
+        Lines are means over the seeds. Bands reach from the least to the greatest, unless there are
+        many curves. A ring marks the rate that the first seeds found best.
     """
     rows = {row.parameters["setting"]: row for row in recorded.rows}
     if missing := [name for name, row in rows.items() if "grid" not in row.parameters]:
@@ -44,7 +46,10 @@ def over_rates(
     if chosen is None:
         chosen = {name: {first.parameters["ours"]: name} for name in rows}
     axes = panels(len(chosen), sharey=True, figsize=(10.5, 4.6))
-    axes[0].figure.set_label(f"{first.unit} over the learning rate".capitalize())
+    narrow = max(map(len, chosen.values())) < MANY
+    bands = ", and from the least to the greatest" if narrow else ""
+    said = f"{first.unit} over the learning rate: means{bands}; rings: best for three seeds"
+    axes[0].figure.set_label(said.capitalize())
     names = [first.peer, *dict.fromkeys(name for curves in chosen.values() for name in curves)]
     drawn = {}
     for ax, (title, curves) in zip(axes, chosen.items(), strict=True):
@@ -57,7 +62,8 @@ def over_rates(
             line = {"color": colour(k), "marker": marker(k), "label": name}
             drawn[name] = ax.plot(grid["rates"], values.mean(1), **line)[0]
             ends = values.min(1), values.max(1)
-            ax.fill_between(grid["rates"], *ends, color=colour(k), alpha=0.15)
+            if narrow:
+                ax.fill_between(grid["rates"], *ends, color=colour(k), alpha=0.15)
             at = grid["rates"][best], values[best].mean()
             ax.plot(*at, "o", color=BLACK, fillstyle="none", markersize=15, zorder=5)
         ax.set_xscale("log")

@@ -7,12 +7,10 @@
 # ## Set-up
 
 # %% tags=["parameters"]
-import inspect
 from dataclasses import dataclass
 
 import matplotlib.pyplot as plt
 import numpy as np
-from IPython.display import Code
 
 from helpers import claims
 from helpers.cluster import Cluster
@@ -68,7 +66,7 @@ timeline_html(first)
 # - build broadcast, scatter, gather, reduce, allgather and allreduce from sends and receives;
 # - predict how long a message takes, and how much time more ranks save.
 #
-# **You need** notebook [00](00_start_here.ipynb) and some NumPy. *Time:* 150 minutes: three lessons of 44, 46 and 24, *What breaks* 11, and a project of 25 minutes. Each lesson and *What breaks* need only the set-up. *Cores:* any number; one core shows no speed-up in lesson 3. *GPU:* none.
+# **You need** notebook [00](00_start_here.ipynb) and some NumPy. *Time:* 150 minutes: five for this introduction, three lessons of 44, 48 and 18, *What breaks* 10, and a project of 25 minutes. Each lesson and *What breaks* need only the set-up. *Cores:* any number; one core shows no speed-up in lesson 3. *GPU:* none.
 #
 # | symbol | meaning |
 # |---|---|
@@ -215,7 +213,7 @@ plt.show()
 # %% [markdown] claims="01-send-waits 01-isend-returns"
 # `Send` of 8 B returned long before rank 1 received: the library copied the bytes (an **[eager](glossary.md#eager)** send). `Send` of 4 MB waited (hatched) until rank 1 called `Recv`, and only then moved the bytes (a **[rendezvous](glossary.md#rendezvous)**). `Isend` of 4 MB returned at once, and `Wait` waited.
 #
-# Eight recorded runs of each size agree. The *effect* is the second column ÷ the third; its 95 % interval decides the [verdict](glossary.md#verdict). *Equal*: the whole interval lies between 1/1.25 and 1.25.
+# Eight recorded runs of each size agree. The *effect* is the second column ÷ the third; its 95 % interval decides the [verdict](glossary.md#verdict). *Equal* (as the first claim is for 4 MB): the whole interval lies between 1/1.25 and 1.25.
 
 # %%
 for name in ("01-send-waits", "01-isend-returns"):
@@ -360,7 +358,7 @@ check.shift(shift, cluster=cluster)
 # %% [markdown]
 # ## Lesson 2. How do all ranks get a result, and what does that cost?
 #
-# *46 minutes.* In training, every rank needs the sum of arrays that all ranks computed. Which messages bring every rank the sum, and in how many steps? How long does one message take?
+# *48 minutes.* In training, every rank needs the sum of arrays that all ranks computed. Which messages bring every rank the sum, and in how many steps? How long does one message take?
 #
 # ### Six collectives by hand
 #
@@ -580,7 +578,7 @@ check.grid_sums(grid_sums, cluster=cluster)
 #
 # $$t(m) = \alpha + \beta\, m.$$
 #
-# To measure $\alpha$ and $\beta$, ranks 0 and 1 play **ping-pong**: rank 0 sends a message, rank 1 sends it back, and half the round trip is the time of one message. In the loop below, `plays` is true on these two ranks, `partner` is 1, and `_typical` is the median. We take the smallest of twelve medians.
+# To measure $\alpha$ and $\beta$, ranks 0 and 1 play **ping-pong**: rank 0 sends a message, rank 1 sends it back, and half the round trip is the time of one message. We take the smallest of twelve medians.
 #
 # > **Predict.** Take the time of a message of 16 B as 1. What is the time of a message of 1 kB? And of 1 MB?
 
@@ -592,10 +590,6 @@ guess["1 MB ÷ 16 B"] = ...
 from helpers.board import offer
 from helpers.collectives import cost, measure
 
-source = inspect.getsource(measure.ping_pong)
-Code(source[source.index("    for size") : source.index("    doze")], language="python")
-
-# %%
 with Others() as others:
     runs = [cluster.run(measure.ping_pong, measure.SIZES, 3, timeout=60)[0] for _ in range(12)]
 samples = np.min(runs, axis=0)  # the quickest: whatever disturbs a measurement makes it longer
@@ -613,7 +607,7 @@ plt.show()
 offer("a message", **{"α [µs]": 1e6 * link.alpha, "1/β [GB/s]": 1e-9 * link.bandwidth})
 
 # %% [markdown] claims="01-pickling"
-# On the left the line is nearly flat: a message costs $\alpha$, whatever its size. On the right the time is proportional to the bytes. At the dashed line, $m = \alpha/\beta$, latency and bytes take equal time. On a quiet machine, points off the line show what the model ignores, such as rendezvous.
+# On the left the line is nearly flat: a message costs $\alpha$, whatever its size. On the right the time is proportional to the bytes. At the dashed line, $m = \alpha/\beta$, latency and bytes take equal time. By hand, with $\alpha$ = 3 µs and $1/\beta$ = 6 GB/s, 1 MB takes 3 + 167 = 170 µs. On a quiet machine, points off the line show what the model ignores, such as rendezvous.
 #
 # Does it matter what is sent? In the record, a pickled object takes longer than an array of the same size:
 
@@ -621,12 +615,12 @@ offer("a message", **{"α [µs]": 1e6 * link.alpha, "1/β [GB/s]": 1e-9 * link.b
 claims.evidence("01-pickling")
 
 # %% [markdown]
-# **Answer.** By an allreduce, such as a reduce and then a broadcast. A broadcast takes $N-1$ steps if the root alone sends, and $\lceil\log_2 N\rceil$ as a tree. A reduce is the same tree run backwards, so this allreduce takes $2\lceil\log_2 N\rceil$ steps. Each message takes about $\alpha + \beta m$. *Evidence: the steps counted in your traces; the line fitted to the measured times.*
+# **Answer.** By an allreduce, such as a reduce and then a broadcast. A broadcast takes $N-1$ steps if the root alone sends, and $\lceil\log_2 N\rceil$ as a tree. A reduce is the same tree run backwards, so this allreduce takes $2\lceil\log_2 N\rceil$ steps. Each message takes about $\alpha + \beta m$. *Evidence: the steps of broadcasts, counted in your traces (the allreduce's follow from them); the line fitted to the measured times.*
 
 # %% [markdown]
 # ## Lesson 3. Four ranks: four times as fast?
 #
-# *24 minutes.* Four ranks share a computation. How many times as fast is it as on one rank, and what decides that?
+# *18 minutes.* Four ranks share a computation. How many times as fast is it as on one rank, and what decides that?
 #
 # ### A picture in rows
 #
@@ -729,7 +723,7 @@ for n in counts[1:]:
     guess.answer(f"speed-up on {n} ranks", speed_up[n])
 
 # %% [markdown]
-# The solid line is the law with a core for each rank. With fewer cores, the dash-dotted line is the most to expect.
+# The solid line is the law with a core for each rank. With fewer cores, expect the dash-dotted line.
 
 # %%
 ax = messages.speed_ups(speed_up, amdahl, serial, cores)
@@ -741,7 +735,7 @@ for n in counts[1:]:
     print(f"N={n} on {cores} cores: {speed_up[n]:.2f}, by the law {law:.2f} ({tested})")
 
 # %% [markdown]
-# On two cores, four ranks cannot reach the solid line. A point may lie below its line if two cores are one core shown as two ([00](00_start_here.ipynb)), or if messages and memory, which the law ignores, took time.
+# On two cores, four ranks cannot reach the solid line. Other points may lie off their line by chance (each is the best of five runs), or below it: two cores may be one core shown as two ([00](00_start_here.ipynb)), and messages and memory, which the law ignores, take time.
 
 # %%
 rendered = cluster.run(lambda: picture if rank == 0 else None)[0]
@@ -749,38 +743,6 @@ messages.mandelbrot_set(rendered, max(counts))
 plt.show()
 
 # %% [markdown]
-# ### More work on more ranks: weak scaling
-#
-# Gustafson (1988) objected that people use more processors for larger problems. If a run on $N$ ranks spends the part $s'$ of its time $T_N$ in serial work, one rank would need $s'\,T_N + N (1-s')\,T_N$ for the same work. So $S_N = s' + (1-s')\,N$: no ceiling, if $s'$ stays the same.
-#
-# > **Predict.** With $s = s' = 0.01$, what speed-up do 1000 ranks reach by Amdahl's law? And by Gustafson's?
-
-# %%
-guess["Amdahl's speed-up on 1000 ranks"] = ...
-guess["Gustafson's speed-up on 1000 ranks"] = ...
-
-# %%
-from ipywidgets import FloatLogSlider, interact
-
-
-def gustafson(N, s):
-    return s + (1 - s) * N
-
-
-def laws(s=0.01):
-    both = {"Gustafson: the work grows": gustafson, "Amdahl: the work stays": amdahl}
-    messages.laws(both, s)
-    plt.show()
-
-
-guess.answer("Amdahl's speed-up on 1000 ranks", amdahl(1000, 0.01))
-guess.answer("Gustafson's speed-up on 1000 ranks", gustafson(1000, 0.01))
-slider = FloatLogSlider(value=0.01, min=-4, max=-0.3, step=0.1, continuous_update=False)
-_ = interact(laws, s=slider)
-
-# %% [markdown]
-# Amdahl's curve levels off at $1/s = 100$: 1000 ranks reach 91. Gustafson's nearly covers the ideal: 1000 ranks reach 990. Now move $s$ to 0.5. Amdahl's curve stays below 2, and Gustafson's runs at half of the ideal (500.5 on 1000 ranks). By Amdahl the work stays the same; by Gustafson it grows with $N$.
-#
 # ### Exercise 6: how many ranks?
 #
 # *Difficulty ●●○, 9 minutes.* Turn Amdahl's law around: return the smallest whole number of ranks that reaches `speed_up` with the serial fraction `serial`, or `math.inf` (`import math`) if no number does.
@@ -820,7 +782,7 @@ else:
     print("Exercise 6 first")
 
 # %% [markdown]
-# **Answer.** No. With serial fraction $s$, four ranks with a core each are at most $1/(s + (1-s)/4)$ times as fast. They reach four only if $s = 0$, the shares are equal, and messages cost nothing. If the work grows with $N$ and $s'$ stays the same, the speed-up has no ceiling. *Evidence: no measured point lies clearly above Amdahl's law. On a busy machine only $s$ is measured; no run here tests Gustafson's law.*
+# **Answer.** No. With serial fraction $s$, four ranks with a core each are at most $1/(s + (1-s)/4)$ times as fast. They reach four only if $s = 0$, the shares are equal, and messages cost nothing. (People also use more ranks for *more* work: [A1](A1_more_of_mpi.ipynb).) *Evidence: the differences from Amdahl's law, printed above; on a busy machine only $s$ is measured.*
 
 # %% [markdown]
 # ## What breaks
@@ -964,7 +926,7 @@ plt.show()
 #
 # </details>
 #
-# The appendix [A1](A1_more_of_mpi.ipynb) starts ranks by hand, hands tasks to whoever is free, compares MPI with MapReduce, and computes while messages travel.
+# The appendix [A1](A1_more_of_mpi.ipynb) starts ranks by hand, hands tasks to whoever is free, compares MPI with MapReduce, computes while messages travel, and gives more ranks more work.
 #
 # **In practice** you call collectives: MPI's, or for GPUs NVIDIA's NCCL through `torch.distributed` ([02](02_sgd_sync_async.ipynb)). You write sends and receives only for a pattern of your own. A *CUDA-aware* MPI sends arrays straight from a GPU's memory. On a cluster `srun` or `mpirun` starts the ranks; `Cluster(n, start=Slurm())` does it from the notebook.
 #
@@ -974,7 +936,7 @@ plt.show()
 # - [mpi4py's tutorial](https://mpi4py.readthedocs.io/en/stable/tutorial.html): the same calls, in short examples.
 # - L. Lamport (1978), *Time, clocks, and the ordering of events in a distributed system*: lanes and arrows.
 # - R. Hockney (1994), *The communication challenge for MPP*: $\alpha + \beta m$.
-# - G. Amdahl (1967) and J. Gustafson (1988): the two laws, each in a few pages.
+# - G. Amdahl (1967), *Validity of the single processor approach*: the law, in a few pages.
 #
 # **Next**: [08 Watch an allreduce happen, and price it](08_allreduce_animation.ipynb) takes allreduce apart.
 

@@ -285,7 +285,7 @@ print(f"{np.abs(replica.weights - whole.weights).max():.0e} from one process, in
 # %% [markdown]
 # ### Exceptions
 #
-# The derivation needs each sample's loss to be the same, however the batch is cut. In some networks it is not.
+# So it is only rounding. But the derivation needs each sample's loss to be the same, however the batch is cut. In some networks it is not.
 #
 # > **Predict.** In how many of three networks does the mean gradient of four parts differ from the whole batch's by more than rounding: a plain one, one with BatchNorm, and one with dropout?
 
@@ -376,7 +376,7 @@ plt.show()
 by_rate
 
 # %% [markdown]
-# The rate. The curves cross between 0.01 and 0.02. At 0.02 the single process is far behind: on average by 16 points after 600 gradients, and by 29 after 1 200. But its best rate is 0.005, and the replicas' is 0.04 and 0.02. With each at its best rate, the single process is *ahead*, by 2.2 and by 1.4 points. (It makes four times as many updates.)
+# The rate. The curves cross near 0.01. At 0.02 the single process is far behind: on average by 16 points after 600 gradients, and by 29 after 1 200. But its best rate is 0.005, and the replicas' is 0.04 and 0.02. With each at its best rate, the single process is *ahead*, by 2.2 and by 1.4 points. (It makes four times as many updates.)
 #
 # So do not compare schemes at one rate only: **the right rate depends on the batch**.
 #
@@ -444,7 +444,7 @@ for points, (fixed, per_sample, synchronize) in zip((lenet2, wide), fits, strict
     )
 
 # %% [markdown]
-# > **Predict.** Estimate from the numbers above: from which $B$ on will two replicas pay, for each network?
+# > **Predict.** Estimate from the numbers above: from which $B$ on should two replicas pay, for each network? (The answer times whole steps.)
 
 # %%
 guess["the batch from which LeNet pays"] = ...
@@ -506,7 +506,7 @@ print(f"{wide[0].name}: an average takes {1e3 * wide[0].synchronize:.2f} ms alon
       f" {1e3 * within:.2f} ms within a step (median)")  # fmt: skip
 
 # %% [markdown]
-# The formula assumes that a rank computes as fast beside others as alone. The printed factors (medians of noisy points) show how far your cores are from that; an average within a step takes longer than alone (last line): for one, it waits for the latest rank. So replicas may pay only from a larger $B$ than the circle says, if at all.
+# The formula assumes that a rank computes as fast beside others as alone. The printed factors (medians of noisy points) show how far your cores are from that; an average within a step takes longer than alone (last line): there it also waits for the latest rank. So replicas may pay only from a larger $B$ than the circle says, if at all.
 #
 # ### A core for each rank, and a link between them
 #
@@ -580,7 +580,7 @@ except StartError as error:
 # %% [markdown]
 # ### The same batch, more ranks
 #
-# So far $R$ replicas made a batch of $R \cdot B$ (*weak scaling*). In *strong scaling* the whole batch stays the same: of 64 samples, each replica gets $64/R$. $T_\text{comp}$ shrinks to $a + 64\,b/R$, but $a$ and $T_\text{sync}$ remain, so the speed-up stays below $R$. (Expect less than the formula says: it has no term for shared cores or late ranks. The time of *one* is the fitted line at 64, which may miss by 20 %.)
+# So far $R$ replicas made a batch of $R \cdot B$ (*weak scaling*). In *strong scaling* the whole batch stays the same: of 64 samples, each replica gets $64/R$. $T_\text{comp}$ shrinks to $a + 64\,b/R$, but $a$ and $T_\text{sync}$ remain, so the speed-up stays below $R$. (With more ranks than cores, expect less than the formula says: it has no term for shared cores. The time of *one* is the fitted line at 64, which may miss by 20 %.)
 
 # %%
 others.say()
@@ -810,7 +810,7 @@ plt.show()
 by_rate
 
 # %% [markdown]
-# At the larger rates, up to 0.1. At 0.0125 both have learned little after 200 updates, and staleness hardly shows. With each at its best rate, the asynchronous loss is about 1.4 instead of 0.8 after 200 updates, and about 0.5 instead of 0.3 after 400. (*About*: the order in which gradients arrive changes from run to run.)
+# At 0.1: 1.2 after 200 updates, and 1.1 after 400. At 0.0125 both have learned little after 200 updates, and staleness hardly shows. With each at its best rate, the asynchronous loss is about 1.4 instead of 0.8 after 200 updates, and about 0.5 instead of 0.3 after 400. (*About*: the order in which gradients arrive changes from run to run.)
 
 # %% [markdown]
 # ### A straggler

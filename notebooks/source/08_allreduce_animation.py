@@ -253,7 +253,7 @@ guess.answer("becomes flat", "bytes")
 #
 # ### Measure α, β and γ
 #
-# Can a ping-pong predict a ring's time? In a *ping-pong* one rank sends at a time, as in notebook 01. In a *ring step* all ranks send to the right at once. We fit a line $\alpha + \beta m$ to each (curved on logarithmic axes). We take the shortest of several runs: other programs can only lengthen a run. For $\gamma$ all ranks time an addition, and the slowest rank's median counts. Compare the two lines, and see where marks leave them:
+# Can a ping-pong predict a ring's time? In a *ping-pong* one rank sends at a time, as in notebook 01. In a *ring step* all ranks send to the right at once. We fit a line $\alpha + \beta m$ to each (curved on logarithmic axes). We take the shortest of several runs: other programs can only lengthen a run. For $\gamma$ all ranks time an addition, and the slowest rank's median counts. Compare the two lines:
 
 # %%
 with Others() as others:
@@ -319,9 +319,9 @@ for K, at_K in zip(array_sizes, zip(*ratios.values(), strict=True), strict=True)
     print(f"{allreduce.written(K):>6}: measured ÷ predicted {min(at_K):.1f} to {max(at_K):.1f}")
 
 # %% [markdown]
-# Your order may differ. The model did name the fastest in a race that we recorded on two cores: few steps won for short arrays, few bytes for long ones. For 4 KB recursive doubling took 0.18 ms, the tree 0.21 and the ring 0.29. For 8 MB the ring took 7.4 ms, recursive doubling 13.8, and the tree 18.0. The chain, slowest by the model, took 13.7 ms. (AMD EPYC, 21 November 2026, suite *allreduce* in `data/bench`.)
+# Your order may differ. The model did name the fastest in a race that we recorded on two cores: few steps won for short arrays, few bytes for long ones. For 4 KB recursive doubling took 0.18 ms, the tree 0.21 and the ring 0.29. For 8 MB the ring took 7.4 ms, recursive doubling 13.8, and the tree 18.0. The chain, slowest by the model, beat the tree: 13.7 ms. (AMD EPYC, 21 November 2026, suite *allreduce* in `data/bench`.)
 #
-# Trust the order of two predictions only if they are further apart than the two factors printed for this size. Within the grey band predictions are good for a model that ignores caches and the change from [eager](glossary.md#eager) to [rendezvous](glossary.md#rendezvous). Above 1, the model leaves costs out; below 1, a step takes less than fitted. (We have not measured why.) Even the ring, whose steps gave α and β, can be off by two.
+# Trust the order of two predictions only if their ratio exceeds the ratio of the two factors printed for this size. Within the grey band predictions are good for a model that ignores caches and the change from [eager](glossary.md#eager) to [rendezvous](glossary.md#rendezvous). Above 1, the model leaves costs out; below 1, a step takes less than fitted. (We have not measured why.) Even the ring, whose steps gave α and β, can be off by two.
 #
 # ### Exercise 3: where ring and tree cross
 #
@@ -488,7 +488,7 @@ guess.answer("fastest for 1 MB on 16 384 GPUs", min(largest, key=largest.get))
 #
 # ### Two trees at once
 #
-# NCCL has trees with few bytes: *double binary trees* (Sanders et al., 2009). One tree adds up the first half of the array, another tree the second half, at the same time. A rank with children in one tree is a leaf of the other, so no rank sends more than $2K$ bytes. Press *play*: which ranks are leaves of the tree of chunk 0?
+# NCCL has trees with few bytes: *double binary trees* (Sanders et al., 2009). One tree adds up the first half of the array, another tree the second half, at the same time. A rank with children in one tree is a leaf of the other, so no rank sends more than $2K$ bytes. Press *play*: which ranks are leaves of the tree of chunk 0 (they send it before they receive it)?
 
 # %%
 from helpers.collectives import double_tree
@@ -506,15 +506,15 @@ for name in ("ring", "tree"):
 for pieces in (1, 4, 16):
     plan, chunk = double_tree.schedule(N, pieces), 1 / (2 * pieces)
     each = [plan.steps * (infiniband.alpha + K * chunk * infiniband.beta) for K in (1e6, 102e6)]
-    rows[f"double trees, {pieces} pieces"] = plan.steps, chunk * max(plan.sent(2 * pieces)), *each
+    rows[f"double trees, pieces: {pieces}"] = plan.steps, chunk * max(plan.sent(2 * pieces)), *each
 print(f"{'':24s}steps  bytes ÷ K   1 MB [ms]  102 MB [ms]")
 for name, (steps, most, short, long) in rows.items():
     print(f"{name:24s}{steps:5d}{most:11.2f}{1e3 * short:12.2f}{1e3 * long:13.1f}")
 
 # %% [markdown]
-# With one piece each, two trees gain nothing: a step carries half as much, but there are nearly twice as many. With four pieces, 1 MB takes less time than by ring or tree. With 16 pieces, 102 MB take less than a quarter of the tree's time, and little more than the ring's.
+# With one piece each, two trees gain little or lose: a step carries half as much, but there are nearly twice as many, as two children send one after the other. With four pieces, 1 MB takes less time than by ring or tree. With 16 pieces, 102 MB take less than a quarter of the tree's time, and little more than the ring's.
 #
-# **Answer.** Between hosts, ring and two levels are best: the busiest link sets a least time, and few bytes leave each host. Two levels send fewest; how much time this saves depends on the array's size and the link. With thousands of ranks each step's latency counts, too: an algorithm needs few steps *and* few bytes. *Evidence: the bars above and the record of two levels; for thousands of GPUs, the model alone.*
+# **Answer.** Between hosts, ring and two levels are best for 1 MB: the busiest link sets a least time, and few bytes leave each host. Two levels send fewest; how much time this saves depends on the array's size and the link. With thousands of ranks each step's latency counts, too: an algorithm needs few steps *and* few bytes. *Evidence: the bars above and the record of two levels; for thousands of GPUs, the model alone.*
 
 # %% [markdown]
 # ## Project: few steps *and* few bytes

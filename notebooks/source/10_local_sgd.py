@@ -421,7 +421,7 @@ if doubtful or not measured:
 guess.answer("the fastest H at 100 Mbit/s", fastest["H"])
 
 # %% [markdown]
-# At 100 Mbit/s our runs come in the formula's order: $H=1$ is fastest, although an average takes longer than a gradient. At 10 Mbit/s, $H=8$ is faster than $H=1$: it needs four times as many steps, but with $H=1$ a step takes five times as long. (One seed; every run takes longer than predicted, by up to a fifth.)
+# At 100 Mbit/s our runs come in the formula's order: $H=1$ is fastest, although an average takes longer than a gradient. At 10 Mbit/s, $H=8$ is faster than $H=1$: it needs four times as many steps, but with $H=1$ a step takes five times as long. (One seed; every run takes longer than predicted, by up to a third.)
 #
 # Where does it turn? With our run's steps, $H=2$ is faster than $H=1$ only if $60\,(T + A/2) < 36\,(T + A)$, which means $A > 4T = 40$ ms. In the same way, $H=4$ is fastest from 60 ms, and $H=8$ from 95 ms.
 #
@@ -444,7 +444,7 @@ claims.evidence("10-early-averages")
 #
 # ### Momentum, and one average at the end
 #
-# Our schemes average the parameters; with momentum, each replica keeps its own velocity. Do rare averages cost more then? Under a constant gradient, momentum makes steps $1/(1-\mu)$ times as large, so the picture compares equal $\lambda/(1-\mu)$. The data are alike. With *one average at the end*, the replicas never meet while they train. Look at the best rates (rings) first, and then at 0.4:
+# Our schemes average the parameters; with momentum, each replica keeps its own velocity. Do rare averages cost more then? Under a constant gradient, momentum makes steps $1/(1-\mu)$ times as large, so the picture compares equal $\lambda/(1-\mu)$. The data are alike. With *one average at the end*, the replicas never meet while they train. The record has the costs at the best rates (rings). In the picture, look at 0.4:
 
 # %%
 momentum, once = claims.evidence("10-rare-momentum"), "one average at the end"
@@ -457,7 +457,7 @@ plt.show()
 momentum.folded()
 
 # %% [markdown]
-# Little, with momentum or without: at the best rates, even one average at the end costs at most 2.1 points. But replicas that meet rarely do not bear large steps. At 0.4, $H=64$ loses 30 points without momentum and 5 with it. So in these runs large steps make rare averages costly, and momentum does not, unless you add it at the same λ: then it makes the steps large.
+# No: at the best rates, even one average at the end costs at most 2.1 points, with momentum or without. But replicas that meet rarely do not bear large steps. At 0.4, $H=64$ loses 30 points without momentum and 5 with it. So in these runs large steps make rare averages costly, and momentum does not, unless you add it at the same λ: then it makes the steps large.
 #
 # ### A second optimizer
 #
@@ -592,7 +592,7 @@ ipywidgets.interactive(on_link, rate=ipywidgets.SelectionSlider(options=links, d
 # %% [markdown]
 # Synchronous SGD and gossip send the most and reach the lowest losses. By the counts, they take about eight and ten times as long as local SGD at 10 Mbit/s, but less than a fifth longer at 1 Gbit/s. (One seed, one rate: this is no ranking.)
 #
-# **Answer.** Post-local SGD lies between synchronous and local SGD in bytes and in loss, but as many averages elsewhere reach as low a loss or a lower one. DiLoCo and local SGD send a sixteenth of synchronous SGD's bytes; DiLoCo's loss is the lower of the two. Gossip sends fewer messages than a ring allreduce but more bytes, so by the counts it takes longer on all four links. On a long ring, differences shrink slowly. Even if the data are alike, rare averages cost much with large steps, and at the best rates little. *Evidence: the two records; the table of bytes and losses (one seed); the gaps.*
+# **Answer.** Post-local SGD lies between synchronous and local SGD in bytes and in loss, but as many averages elsewhere reach as low a loss or a lower one. DiLoCo and local SGD send a sixteenth of synchronous SGD's bytes; DiLoCo's loss is the lower of the two. Gossip sends fewer messages than a ring allreduce but more bytes, so by the counts it takes longer on all four links. On a long ring, differences shrink slowly. With data alike, rare averages cost much accuracy with large steps; at the best rates, little in the end. *Evidence: the two records; the table of bytes and losses (one seed); the gaps.*
 #
 # ## Project: a slow link
 #
@@ -609,7 +609,7 @@ for H in (4, 6, 8):
 # %% [markdown]
 # Write a scheme that takes at most 2 s.
 #
-# Your function is called on every rank, once before the first step (`made` is 0) and then after each step (`made` steps have been made). `values` are this replica's parameters, to be changed in place. `state` is a dictionary of your own, empty at first.
+# Your function is called on every rank, once before the first step (`made` is 0) and then after each step (`made` steps have been made). `values` is the array of this replica's parameters: change it in place. `state` is a dictionary of your own, empty at first.
 #
 # The check trains with your function for 200 steps. It counts 10 ms for each step, and for each MPI call the time of its bytes on the link (for an `Allreduce`, the ring's time). Every four steps it tests the replicas' mean, and it stops counting at a loss of 0.5.
 #
@@ -706,7 +706,7 @@ plt.show()
 epochs.folded()
 
 # %% [markdown]
-# Our runs do not decide it: at the best rates, all confidence intervals contain 1. At 0.02, averages in every step need 57 epochs in the mean, and none at all 62; every 4 steps need most, 103. As the tutorial warns, "results vary greatly from run to run".
+# Our runs do not decide it: at the best rates, all confidence intervals contain 1 (of five runs with averages in every step, one never reached the loss). At 0.02, averages in every step need 57 epochs in the mean, and none at all 62; every 4 steps need most, 103. As the tutorial warns, "results vary greatly from run to run".
 #
 # On a server with 16 virtual cores, the tutorial's 1, 2, 4, 8 processes need 1403, 1748, 3003, 4801 s: more processes take longer. The tutorial names the cause: in *each* process PyTorch uses a thread for every core, and the threads compete. The next cell gives four ranks the same work without messages, first with a thread for every core, then with one:
 

@@ -3,7 +3,7 @@
 #
 # You start four ranks yourself, hand tasks to whoever is free, write two functions for MapReduce, and see whether ranks compute while their messages travel.
 #
-# **You need** notebook [01](01_mpi_basics.ipynb). *Time:* 75 minutes, exercises included. Each section needs only the set-up. *Cores:* two or more. *GPU:* none.
+# **You need** notebook [01](01_mpi_basics.ipynb). *Time:* 80 minutes, exercises included. Each section needs only the set-up. *Cores:* two or more. *GPU:* none.
 #
 # ## Set-up
 
@@ -515,6 +515,45 @@ print("I took tasks", *taken)
 
 # %% [markdown]
 # Yes, and no rank was a server: rank 0 took tasks, too. A network card with RDMA (*remote direct memory access*) changes the memory by itself. Without such a card, some libraries delay the change until the owner calls MPI.
+
+# %% [markdown]
+# ## More work on more ranks: weak scaling
+#
+# By Amdahl's law, a speed-up stays below $1/s$ if only one rank can do the part $s$ of the work ([01](01_mpi_basics.ipynb)). Gustafson (1988) objected that people use more processors for larger problems. If a run on $N$ ranks spends the part $s'$ of its time $T_N$ in serial work, one rank would need $s'\,T_N + N (1-s')\,T_N$ for the same work. So $S_N = s' + (1-s')\,N$: no ceiling, if $s'$ stays the same.
+#
+# > **Predict.** With $s = s' = 0.01$, what speed-up do 1000 ranks reach by Amdahl's law? And by Gustafson's?
+
+# %%
+guess["Amdahl's speed-up on 1000 ranks"] = ...
+guess["Gustafson's speed-up on 1000 ranks"] = ...
+
+# %%
+from ipywidgets import FloatLogSlider, interact
+
+from helpers.plots import messages
+
+
+def amdahl(N, s):
+    return 1 / (s + (1 - s) / N)
+
+
+def gustafson(N, s):
+    return s + (1 - s) * N
+
+
+def laws(s=0.01):
+    both = {"Gustafson: the work grows": gustafson, "Amdahl: the work stays": amdahl}
+    messages.laws(both, s)
+    plt.show()
+
+
+guess.answer("Amdahl's speed-up on 1000 ranks", amdahl(1000, 0.01))
+guess.answer("Gustafson's speed-up on 1000 ranks", gustafson(1000, 0.01))
+slider = FloatLogSlider(value=0.01, min=-4, max=-0.3, step=0.1, continuous_update=False)
+_ = interact(laws, s=slider)
+
+# %% [markdown]
+# Amdahl's curve levels off at $1/s = 100$: 1000 ranks reach 91. Gustafson's nearly covers the ideal: 1000 ranks reach 990. Now move $s$ to 0.5. Amdahl's curve stays below 2, and Gustafson's runs at half of the ideal (500.5 on 1000 ranks). By Amdahl the work stays the same; by Gustafson it grows with $N$. (No run here tests Gustafson's law.)
 #
 # **What the sources say.** A blog post of 2018, *Distributed Stochastic Gradient Descent with MPI and PyTorch*, rightly says that in MapReduce the system allocates the work and in MPI the programmer does. The post also calls MPI "the lower-level software underneath MapReduce". Google's MapReduce, Hadoop and Spark do not use MPI. They go on when a process dies; an MPI program usually ends.
 #
@@ -523,6 +562,7 @@ print("I took tasks", *taken)
 # - P. Balaji and others (2010), *PMI*; R. Castain and others (2018), *PMIx*: what ranks ask their parent.
 # - [torchrun](https://docs.pytorch.org/docs/stable/elastic/run.html): its rendezvous, and the variables it sets.
 # - J. Dean, S. Ghemawat (2004), *MapReduce*.
+# - J. Gustafson (1988), *Reevaluating Amdahl's law*.
 # - [The MPI standard, version 4.1](https://www.mpi-forum.org/docs/): chapter 12, one-sided communication.
 #
 # **Next**: [08 Watch an allreduce happen, and price it](08_allreduce_animation.ipynb).
