@@ -64,21 +64,26 @@ class Recorded:
         return (self, *self.others)
 
     def _repr_markdown_(self) -> str:
-        first = self.rows[0]
-        margin = first.parameters["margin"]
-        least = f"{margin:g}"
-        if first.parameters["scale"] == "ratio":
-            least = percent(margin) if margin < 1 else f"{TIMES}{1 + margin:g}"
-        least = f", margin {least}" if margin else ""
-        said = f"**{typeset(first.parameters['sentence'])}** *{self.verdict}* (`{self.id}`{least})"
-        return f"{said}\n\n{self.tables()}"
+        sentence = typeset(self.rows[0].parameters["sentence"])
+        least = f", {self._margin()}" if self._margin() else ""
+        return f"**{sentence}** *{self.verdict}* (`{self.id}`{least})\n\n{self.tables()}"
 
     def folded(self) -> Markdown:
-        """Return the effects as a line that opens to the tables."""
+        """Return effects, margin, runs and machine as a line that opens to the tables."""
         from IPython.display import Markdown
 
-        line = f"<summary>Record {self.id}: {self.effects()}</summary>"
+        runs = f"{self.rows[0].parameters['runs']} runs of each"
+        known = "; ".join(filter(None, [self.effects(), self._margin(), runs, self.machine]))
+        line = f"<summary>Record {self.id}: {known}</summary>"
         return Markdown(f"<details>{line}\n\n{self.tables()}\n\n</details>")
+
+    def _margin(self) -> str:
+        margin, scale = (self.rows[0].parameters[key] for key in ("margin", "scale"))
+        if not margin:
+            return ""
+        if scale == "ratio":
+            return f"margin {percent(margin) if margin < 1 else f'{TIMES}{1 + margin:g}'}"
+        return f"margin {margin:g}"
 
     def effects(self) -> str:
         """Return what was compared, and the effect at each setting, in a line; of many, the ends.

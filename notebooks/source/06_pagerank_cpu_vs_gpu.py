@@ -80,16 +80,19 @@ result = pagerank(A)
 print(f"{len(debian.names)} packages, {A.nnz} links, Debian {debian.about['version']}")
 top = result.top(10)
 pillar.answer(debian.names[top[0][0]])
-draw.bars([debian.names[i] for i, _ in top], [s for _, s in top], "The 10 pillars of Debian 12")
-plt.show()
 
 # %% [markdown]
-# The C library `libc6` has a single link, to the compiler's run-time library `libgcc-s1`. That library has two links, one of them back to `libc6`. Together they get more than a quarter of all visits.
-#
 # **Look around one package:** packages that `python3-numpy` needs in one or two steps are blue; packages that need it are orange. Each colour shows at most 14, those of highest rank. Most arrows end at a few large circles.
 
 # %%
 neighbourhood(A, debian.names, result.scores, debian.number("python3-numpy"))
+
+# %% [markdown]
+# Here are the ten packages of highest rank. The C library `libc6` has a single link, to the compiler's run-time library `libgcc-s1`. That library has two links, one of them back to `libc6`. Together they get more than a quarter of all visits.
+
+# %%
+draw.bars([debian.names[i] for i, _ in top], [s for _, s in top], "The 10 pillars of Debian 12")
+plt.show()
 
 # %% [markdown]
 # ## Lesson 1. Why is one version hundreds of times as fast as another?
@@ -286,7 +289,7 @@ by_scipy = measure(lambda: same @ vector, repeats=15, min_time=0.005, time_limit
 print(f"COO by PyTorch {seconds(spent['sparse'])}, by SciPy {seconds(by_scipy)}")
 
 # %% [markdown]
-# No: SciPy's product is many times as fast as PyTorch's, while 32-bit indices save only 40 % of the matrix's bytes. So PyTorch's implementation is slow, not the format. In a record of this product on one thread (`make bench SUITE=pagerank`), PyTorch took 5.1 ms, SciPy 0.39 ms, and a plain loop over the links, compiled by Numba, 0.25 ms. The records time ten products in a row (*messages* means version 0s, *edge* means link):
+# No: SciPy's product is many times as fast as PyTorch's, while 32-bit indices save only 40 % of the matrix's bytes. So PyTorch's implementation is slow, not the format. In a record of this product on one thread (`make bench SUITE=pagerank`), PyTorch took 5.1 ms, SciPy 0.39 ms, and a plain loop over the links, compiled by Numba, 0.25 ms. The records time ten products in a row (*COO* means PyTorch's, *messages* means version 0s, *edge* means link):
 
 # %%
 for claim in ("06-same-bytes", "06-csr", "06-messages-dense"):
@@ -681,7 +684,7 @@ plt.show()
 #
 # | the source says | here |
 # |---|---|
-# | version 0 is second best on the CPU, version 1 "not competitive at all" | lesson 1: in the records, messages are 5 to 7 times as fast as COO and 6 to 42 times as fast as the dense product |
+# | version 0 is second best on the CPU, version 1 "not competitive at all" | lesson 1: in the records, messages are 5 to 7 times as fast as PyTorch's COO and 6 to 42 times as fast as the dense product |
 # | replacing $K$ vector products by a matrix product is "not very smart" | lesson 1: right, scaling columns takes under a tenth of the time |
 # | iterate $K = 200$ times | lesson 2: 19 iterations reach $10^{-10}$ on the source's graph |
 #

@@ -119,7 +119,7 @@ if machine.skipped or machine.busy:
     print("Other programs disturbed these measurements. Measure again: ceilings(again=True)")
 
 # %% [markdown]
-# *Scalar* code uses one lane of a register. The column *theory* is the formula with two units and FMA, also for rows without FMA. The last column is the number of instructions that your core finishes in a cycle. With FMA, about 2 confirms the two units, and about 1 means a single unit of this width. A figure between 1 and 2 means at least two units, slowed by other programs, or by a lower clock than we measured. Without FMA, more than 2 means more than two units.
+# *Scalar* code uses one lane of a register. The column *theory* is the formula with two units and FMA, also for rows without FMA. The last column is the number of instructions that your core finishes in a cycle. With FMA, about 2 confirms the two units, and about 1 means a single unit of this width. A figure between 1 and 2 means at least two units, slowed by other programs, or by a lower clock than we measured: on a laptop with fast and slow cores, the two measurements may have run on different cores. Without FMA, more than 2 means more than two units.
 #
 # ### Latency: find the caches
 #

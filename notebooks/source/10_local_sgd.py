@@ -437,14 +437,17 @@ guess.answer("the fastest H at 100 Mbit/s", fastest["H"])
 # **Post-local SGD** (Lin et al., 2020) keeps $H=1$ at first, and takes a larger $H$ later. Do averages help more at first than elsewhere? The record keeps their number and moves them: *early* averages in each step of the first third and then every 16 steps, *late* does the same in reverse order, and *even* spreads the averages. Each has its best rate; the data are sorted:
 
 # %%
-claims.evidence("10-early-averages")
+early = claims.evidence("10-early-averages")
+over_rates(early, {f"{way}, 192 steps": {"early": f"{way}, 192 steps"} for way in ("late", "even")})
+plt.show()
+early
 
 # %% [markdown] claims="10-rare-momentum"
-# No. After 96 steps, the loss is 0.51 with early averages, and 0.45 with late or even ones. After 192 steps they differ less. (Lin et al. compare with large batches, in long trainings: there post-local SGD generalizes better. Our runs are too short to test this.)
+# No. After 96 steps, the loss is 0.51 with early averages, and 0.45 with late or even ones. After 192 steps they differ less. Only at 0.4, beyond the best rates, is early ahead of late. (Lin et al. compare with large batches, in long trainings: there post-local SGD generalizes better. Our runs are too short to test this.)
 #
 # ### Momentum, and one average at the end
 #
-# Our schemes average the parameters; with momentum, each replica keeps its own velocity. Do rare averages cost more then? Under a constant gradient, momentum makes steps $1/(1-\mu)$ times as large, so the picture compares equal $\lambda/(1-\mu)$. The data are alike. With *one average at the end*, the replicas never meet while they train. The record has the costs at the best rates (rings). In the picture, look at 0.4:
+# Our schemes average the parameters; with momentum, each replica keeps its own velocity. (Averaging the velocities, too, would double the bytes; we did not try it.) Do rare averages cost more then? Under a constant gradient, momentum makes steps $1/(1-\mu)$ times as large, so the picture compares equal $\lambda/(1-\mu)$. The data are alike. With *one average at the end*, the replicas never meet while they train. The record has the costs at the best rates (rings). In the picture, look at 0.4:
 
 # %%
 momentum, once = claims.evidence("10-rare-momentum"), "one average at the end"
@@ -457,7 +460,7 @@ plt.show()
 momentum.folded()
 
 # %% [markdown]
-# No: at the best rates, even one average at the end costs at most 2.1 points, with momentum or without. But replicas that meet rarely do not bear large steps. At 0.4, $H=64$ loses 30 points without momentum and 5 with it. So in these runs large steps make rare averages costly, and momentum does not, unless you add it at the same λ: then it makes the steps large.
+# A little: at the best rates, rare averages cost 1.2 to 2.1 points with momentum, and at most 1.8 without. But replicas that meet rarely do not bear large steps. At 0.4, $H=64$ loses 30 points without momentum and 5 with it. So in these runs rare averages are costly where steps are large. Momentum added at the same λ makes them large.
 #
 # ### A second optimizer
 #
@@ -592,7 +595,7 @@ ipywidgets.interactive(on_link, rate=ipywidgets.SelectionSlider(options=links, d
 # %% [markdown]
 # Synchronous SGD and gossip send the most and reach the lowest losses. By the counts, they take about eight and ten times as long as local SGD at 10 Mbit/s, but less than a fifth longer at 1 Gbit/s. (One seed, one rate: this is no ranking.)
 #
-# **Answer.** Post-local SGD lies between synchronous and local SGD in bytes and in loss, but as many averages elsewhere reach as low a loss or a lower one. DiLoCo and local SGD send a sixteenth of synchronous SGD's bytes; DiLoCo's loss is the lower of the two. Gossip sends fewer messages than a ring allreduce but more bytes, so by the counts it takes longer on all four links. On a long ring, differences shrink slowly. With data alike, rare averages cost much accuracy with large steps; at the best rates, little in the end. *Evidence: the two records; the table of bytes and losses (one seed); the gaps.*
+# **Answer.** Post-local SGD lies between synchronous and local SGD in bytes and in loss, but as many averages elsewhere reach as low a loss or a lower one. DiLoCo and local SGD send a sixteenth of synchronous SGD's bytes; at this rate DiLoCo's loss is lower, but neither has its best rate. Gossip sends fewer messages than a ring allreduce but more bytes, so by the counts it takes longer on all four links. On a long ring, differences shrink slowly. With data alike, rare averages cost much accuracy with large steps; at the best rates, little in the end. *Evidence: the two records; the table of bytes and losses (one seed); the gaps.*
 #
 # ## Project: a slow link
 #
@@ -726,7 +729,7 @@ claims.evidence("10-threads")
 # |---|---|
 # | 1, 2, 4, 8 GPUs: 934, 489, 249, 139 s, a speed-up of 6.74 (the tutorial) | 934/139 is 6.72: $8T/(T + A)$ with $A = 0.19\,T$ |
 # | local SGD reaches the same loss with far fewer messages (Stich 2019) | lesson 2: at the best rates, $H=4$ needs more steps, but 12 averages instead of 34 with data alike, 22 instead of 35 with classes sorted |
-# | DiLoCo's outer Nesterov helps (Douillard 2023: AdamW, $H=500$, language models) | the project: it shortens the runs; not ranked |
+# | DiLoCo's outer Nesterov helps (Douillard 2023: AdamW, $H=500$, language models) | the project: at λ = 0.05 it shortens the runs; not ranked |
 # | gossip needs no allreduce and converges as well (Lian 2017) | lesson 3: its gap falls as $1/R^2$ on a ring; not ranked |
 #
 # </details>

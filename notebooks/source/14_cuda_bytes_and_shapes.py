@@ -46,6 +46,7 @@ rng = np.random.default_rng(14)
 access, products = Module("access.cu", device="cpu"), Module("product.cu", device="cpu")
 
 
+# %%
 def multiplied(module, name, high, wide, side=16):
     """Record a product of 64 × 64 matrices; a block of side × side threads makes high × wide of it."""
     a, b, c = (rng.random((64, 64), np.float32) for _ in range(3))

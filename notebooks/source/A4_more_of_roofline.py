@@ -27,6 +27,7 @@
 # %% tags=["parameters"]
 import math
 from dataclasses import replace
+from functools import partial
 
 import matplotlib.pyplot as plt
 import torch
@@ -404,8 +405,7 @@ for name, said in (("base", for_base), ("depthwise", for_depthwise)):
     print(f"{name}: you choose {mine}")
     took, others = {}, Others()
     for change, layer in 2 * [("old", old), *new.items()]:  # the better of two rounds
-        module, x = layer.build()
-        call = lambda module=module, x=x: module(x)
+        call = partial(*layer.build())
         with others:
             p = place(change, call, layer.flops, layer.bytes, time_limit=0.3)
         took[change] = min(p.seconds, took.get(change, p.seconds))

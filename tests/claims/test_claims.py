@@ -135,7 +135,8 @@ def test_a_record_shows_what_was_run(tmp_path):
     assert "99-gap  holds" in table([found])
     assert f"(`99-gap`, margin {CLAIM.margin:g})" in shown
     line, _, opened = read.folded().data.partition("</summary>")
-    assert line == f"<details><summary>Record 99-gap: {read.effects()}"
+    known = f"{read.effects()}; margin 0.5; 8 runs of each; {read.machine}"
+    assert line == f"<details><summary>Record 99-gap: {known}"
     assert read.tables() in opened
     tuned = {"k = 4, λ ÷ 10": {"gap": 1.0}, "k = 4": {"gap": 2.0}}
     recorded(tmp_path / "tuned", replace(CLAIM, settings=tuned, unit="‖U‖^2", rival="W − 1"))

@@ -184,7 +184,7 @@ CASES = {
     ),
     "moving_average": Case(
         right=AVERAGE % LOAD,
-        also=[AVERAGE % SIDES],
+        also=[AVERAGE % SIDES.replace("i0", "i")],
         wrong=[
             AVERAGE
             % LOAD.replace(  # the border's elements several times

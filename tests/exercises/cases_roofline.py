@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import torch
 
 from tests.exercises.case import Case
 
@@ -114,6 +115,7 @@ CASES = {
         right=(RIGHT, "j"),
         also=[
             ({"k": [1.0, "n", 0.0], "j": [0, 1, 1], "i": ["n", 0, "n"]}, ("j",)),
+            ({loop: np.array(steps) for loop, steps in RIGHT.items()}, "j"),
         ],
         wrong=[
             (RIGHT | {"k": ("n", 1, 0)}, "j"),
@@ -177,7 +179,10 @@ CASES = {
     ),
     "layer_factors": Case(
         right=factors,
-        also=[lambda *answer: iter(factors(*answer))],
+        also=[
+            lambda *answer: iter(factors(*answer)),
+            lambda *answer: torch.tensor(factors(*answer), dtype=torch.float64),
+        ],
         wrong=[
             lambda k1, k2, s, g: (k2**2 / k1**2 / s**2 / g**2, k2**2 / k1**2 / g, 1 / s**2),
             lambda k1, k2, s, g: (k2**2 / k1**2 / s**2 / g, k2**2 / k1**2 / g, 1 / s),
