@@ -218,7 +218,7 @@ RARER = {
 }
 PERIODS = {"H = 8": {"period": 8}, "H = 64": {"period": 64}}
 
-_searched = with_defaults(seeds=range(13), grid=RATES)  # the first three choose the rates
+_searched = with_defaults(seeds=range(13), grid=RATES)
 _drift = with_defaults(seeds=range(5), scale="ratio", unit="Ξ", axis="H", smallest=SHORT)
 
 
@@ -261,7 +261,7 @@ CLAIMS = [
         "10-rare-best-rate",
         "Replicas that meet every H steps need more steps to a loss than those that meet in every "
         "step, each at its best rate.",
-        steps_needed, DATA, "depends on data, H and loss", 0.1, "H", "H = 1",
+        steps_needed, DATA, "holds", 0.1, "H", "H = 1",
         scale="ratio", unit="steps", axis="data, H and loss", smallest={"most": 16},
     ),
     _searched(

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 PROCESSOR = "depends on the processor"
-CHOOSING = 3  # seeds that choose the best rate of a grid
 STATED = ("holds", "equal", "fails", "open", PROCESSOR)
 
 
@@ -61,7 +60,7 @@ class Claim:
         For an experiment that counts: the share that the sentence says it is above or below.
     grid : sequence of float
         Learning rates for which each setting is run, as keyword ``rate``: then each side has the
-        best of its own. The first three seeds choose it, the others are judged.
+        best of its own. Each seed is judged at the rates that are best for the mean of the others.
     least : bool
         For a grid: whether the best is the least (a loss, steps) or the greatest (an accuracy).
     smallest : mapping
@@ -99,8 +98,8 @@ class Claim:
         words = f"one of {', '.join(STATED)} or 'depends on {self.axis}'"
         need(self.verdict in STATED or depends, "verdict", words)
         need(len(set(self.seeds)) == len(self.seeds) > 1, "seeds", "two different seeds or more")
-        enough = not self.grid or (len(self.grid) >= 5 and len(self.seeds) >= CHOOSING + 2)
-        need(enough, "grid", f"five rates or more, and {CHOOSING + 2} seeds or more")
+        enough = not self.grid or min(len(self.grid), len(self.seeds)) >= 5
+        need(enough, "grid", "five rates or more, and five seeds or more")
         need(len(self.settings) > 1, "settings", "two settings or more")
         need(self.margin >= 0, "margin", "a number >= 0")
         need(self.scale in ("difference", "ratio"), "scale", "'difference' or 'ratio'")

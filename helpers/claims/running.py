@@ -6,9 +6,9 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
-from helpers.claims.claim import CHOOSING, Claim, Share
+from helpers.claims.claim import Claim, Share
 from helpers.claims.verdict import Judgement, judge, overall
 from helpers.records import Row
 
@@ -56,7 +56,7 @@ class Evidence:
             "margin": claim.margin,
             "scale": claim.scale,
             "ours": claim.ours,
-            "seeds": list(claim.seeds)[-len(runs) :],
+            "seeds": list(claim.seeds),
             "values": values,
             "sentence": claim.sentence,
         }
@@ -82,8 +82,9 @@ def run(claim: Claim, told: Callable[[str], None] = lambda line: None) -> Eviden
     grids = {}
     if claim.grid:
         for name in claim.settings:
-            of_rates = [runs[name, rate] for rate in claim.grid]
-            grids[name] = Grid.of(claim, of_rates)
+            at = [runs[name, rate] for rate in claim.grid]
+            ours, rival = ([[pair[side] for pair in pairs] for pairs in at] for side in (0, 1))
+            grids[name] = Grid([*claim.grid], ours, rival, claim.least)
     judged = {n: grids[n].at_best() if grids else runs[n, None] for n in claim.settings}
     words = {name: judge(claim, found) for name, found in judged.items()}
     return Evidence(claim, judged, words, grids)
@@ -91,32 +92,37 @@ def run(claim: Claim, told: Callable[[str], None] = lambda line: None) -> Eviden
 
 @dataclass(frozen=True)
 class Grid:
-    """All runs of a setting by rate and seed, for both sides, and the rate that each chose."""
+    """All runs of a setting by rate and seed, for both sides."""
 
     rates: list[float]
     ours: list[list[float]]  # (rates, seeds)
     rival: list[list[float]]
-    best: tuple[int, int]  # ours, the rival's
+    least: bool
 
-    @classmethod
-    def of(cls, claim: Claim, runs: list[list[tuple[float, float]]]) -> Grid:
-        """Choose, for each side, the rate that is best on the mean of the first seeds."""
-        sides = [[[pair[side] for pair in at] for at in runs] for side in (0, 1)]
-        sign = 1 if claim.least else -1
-        best = [
-            min(range(len(side)), key=lambda k: sign * statistics.fmean(side[k][:CHOOSING]))
-            for side in sides
-        ]
-        return cls([*claim.grid], *sides, (best[0], best[1]))
+    @property
+    def best(self) -> tuple[int, int]:
+        """Which rates are best on the mean of all seeds: for ours, and for the rival."""
+        return self._best(self.ours), self._best(self.rival)
+
+    def _best(self, side: list[list[float]], without: int | None = None) -> int:
+        sign = 1 if self.least else -1
+        kept = [k for k in range(len(side[0])) if k != without]
+        return min(
+            range(len(side)), key=lambda rate: sign * statistics.fmean(side[rate][k] for k in kept)
+        )
 
     def at_best(self) -> list[tuple[float, float]]:
-        """Pairs of the seeds that chose nothing: each side at its best rate."""
-        ours, rival = self.ours[self.best[0]], self.rival[self.best[1]]
-        return list(zip(ours[CHOOSING:], rival[CHOOSING:], strict=True))
+        """Return each seed's pair at the rates that are best on the mean of the other seeds."""
+        seeds = range(len(self.ours[0]))
+        return [
+            (self.ours[self._best(self.ours, k)][k], self.rival[self._best(self.rival, k)][k])
+            for k in seeds
+        ]
 
     def as_dict(self) -> dict:
         """Return what a record keeps."""
-        return asdict(self)
+        kept = {"rates": self.rates, "ours": self.ours, "rival": self.rival}
+        return {**kept, "best": list(self.best)}
 
 
 def run_smallest(claim: Claim) -> tuple[float, float] | Share:

@@ -37,7 +37,7 @@ def over_rates(
     -------
     sequence of Axes
         Lines are means over the seeds. Bands reach from the least to the greatest, unless there are
-        many curves. A ring marks the rate that the first seeds found best.
+        many curves. A ring marks the best rate of each.
     """
     rows = {row.parameters["setting"]: row for row in recorded.rows}
     if missing := [name for name, row in rows.items() if "grid" not in row.parameters]:
@@ -48,7 +48,7 @@ def over_rates(
     axes = panels(len(chosen), sharey=True, figsize=(10.5, 4.6))
     narrow = max(map(len, chosen.values())) < MANY
     bands = ", and from the least to the greatest" if narrow else ""
-    said = f"{first.unit} over the learning rate: means{bands}; rings: best for three seeds"
+    said = f"{first.unit} over the learning rate: means{bands}; rings: the best of each"
     axes[0].figure.set_label(said.capitalize())
     names = [first.peer, *dict.fromkeys(name for curves in chosen.values() for name in curves)]
     drawn = {}

@@ -735,7 +735,7 @@ for n in counts[1:]:
     print(f"N={n} on {cores} cores: {speed_up[n]:.2f}, by the law {law:.2f} ({tested})")
 
 # %% [markdown]
-# On two cores, four ranks cannot reach the solid line. Other points may lie off their line by chance (each is the best of five runs), or below it: two cores may be one core shown as two ([00](00_start_here.ipynb)), and messages and memory, which the law ignores, take time.
+# On two cores, four ranks cannot reach the solid line. Points may lie off their line by chance (each is the best of five runs). They may also lie below it: two cores may be one core shown as two ([00](00_start_here.ipynb)), and the law ignores messages and memory.
 
 # %%
 rendered = cluster.run(lambda: picture if rank == 0 else None)[0]

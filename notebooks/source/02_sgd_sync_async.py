@@ -283,9 +283,11 @@ whole = cluster.run(lenet.alone, **(exact | {"batch": chosen.ranks * chosen.batc
 print(f"{np.abs(replica.weights - whole.weights).max():.0e} from one process, in double precision")
 
 # %% [markdown]
+# So it is only rounding.
+#
 # ### Exceptions
 #
-# So it is only rounding. But the derivation needs each sample's loss to be the same, however the batch is cut. In some networks it is not.
+# The derivation needs each sample's loss to be the same, however the batch is cut. In some networks it is not.
 #
 # > **Predict.** In how many of three networks does the mean gradient of four parts differ from the whole batch's by more than rounding: a plain one, one with BatchNorm, and one with dropout?
 
@@ -367,7 +369,7 @@ for run in (four, alone):
     print(f"{run.scheme:17s}{run.updates:4d} updates, accuracy {run.accuracy:.1%}")
 
 # %% [markdown] claims="02-own-best-rate"
-# Is it the batch that makes them differ, or the rate? The record tries six rates for both, on eight seeds; three choose the best rates, and five compare them. In the picture, find the best rate of each curve (rings) and the rate at which the curves cross:
+# Is it the batch that makes them differ, or the rate? The record tries six rates for both, on eight seeds, and judges each seed at the rates that are best for the others. In the picture, find the best rate of each curve (rings) and the rate at which the curves cross:
 
 # %%
 by_rate = claims.evidence("02-own-best-rate")
@@ -376,7 +378,7 @@ plt.show()
 by_rate
 
 # %% [markdown]
-# The rate. The curves cross near 0.01. At 0.02 the single process is far behind: on average by 16 points after 600 gradients, and by 29 after 1 200. But its best rate is 0.005, and the replicas' is 0.04 and 0.02. With each at its best rate, the single process is *ahead*, by 2.2 and by 1.4 points. (It makes four times as many updates.)
+# Mostly the rate. The curves cross near 0.01. At 0.02 the single process is far behind: on average by 16 points after 600 gradients, and by 29 after 1 200. But its best rate is 0.005, a quarter of the replicas' best. With each at its best rate, the single process is, if anything, *ahead*: by 1.7 points after 600 gradients (not decided), and by 1.3 after 1 200 (within the margin of 2).
 #
 # So do not compare schemes at one rate only: **the right rate depends on the batch**.
 #
@@ -444,7 +446,7 @@ for points, (fixed, per_sample, synchronize) in zip((lenet2, wide), fits, strict
     )
 
 # %% [markdown]
-# > **Predict.** Estimate from the numbers above: from which $B$ on should two replicas pay, for each network? (The answer times whole steps.)
+# > **Predict.** Estimate from the numbers above: from which $B$ on should two replicas pay, for each network? (We then time whole steps.)
 
 # %%
 guess["the batch from which LeNet pays"] = ...
@@ -813,7 +815,7 @@ plt.show()
 by_rate
 
 # %% [markdown]
-# At 0.1: 1.2 after 200 updates, and 1.1 after 400. At 0.0125 both have learned little after 200 updates, and staleness hardly shows. With each at its best rate, the asynchronous loss is about 1.4 instead of 0.8 after 200 updates, and about 0.5 instead of 0.3 after 400. (*About*: the order in which gradients arrive changes from run to run.)
+# At 0.1: it raises the loss by 1.2 after 200 updates, and by 1.1 after 400. At 0.0125 both have learned little after 200 updates, and staleness hardly shows. With each at its best rate, the asynchronous loss is about 1.4 instead of 0.7 after 200 updates, and about 0.5 instead of 0.3 after 400. (*About*: the order in which gradients arrive changes from run to run.)
 
 # %% [markdown]
 # ### A straggler
@@ -883,9 +885,9 @@ else:
     print("Exercise 6 first")
 
 # %% [markdown]
-# With equal ranks the asynchronous scheme is slower: its rank 0 only serves. (Our step times are constant. [12](12_large_batches_and_compression.ipynb) has random ones: there a synchronous step waits for the slowest of all.) A synchronous step takes as long as the straggler; the factor is below 4, since only `compute` is slower. (Your function uses the `rest` measured at $k = 1$.) The mean staleness (picture) is still about $W - 1 = 2$, but rank 3's few gradients are much staler, and other workers' gradients are fresher.
+# With equal ranks the asynchronous scheme is slower: its rank 0 only serves. (In [12](12_large_batches_and_compression.ipynb) step times are random: any rank may be the slowest.) A synchronous step takes as long as the straggler; the factor is below 4, since only `compute` is slower. (Your function uses the `rest` measured at $k = 1$.) The mean staleness (picture) is still about $W - 1 = 2$, but rank 3's few gradients are much staler, and other workers' gradients are fresher.
 #
-# > **Answer.** Without waiting, a straggler slows down only its own contribution. The price is a rank that only serves, and a mean staleness of $W - 1$: at the best rates, the loss after 200 updates is about 1.4 instead of 0.8, and after 400 updates 0.5 instead of 0.3. With a straggler, we did not measure whose loss falls sooner. *Evidence: the measured rates and losses of this lesson, and the record.*
+# > **Answer.** Without waiting, a straggler slows down only its own contribution. The price is a rank that only serves, and a mean staleness of $W - 1$: at the best rates, the loss after 200 updates is about 1.4 instead of 0.7, and after 400 updates 0.5 instead of 0.3. With a straggler, we did not measure whose loss falls sooner. *Evidence: the measured rates and losses of this lesson, and the record.*
 
 # %% [markdown]
 # ## What breaks

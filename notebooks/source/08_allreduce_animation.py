@@ -488,7 +488,7 @@ guess.answer("fastest for 1 MB on 16 384 GPUs", min(largest, key=largest.get))
 #
 # ### Two trees at once
 #
-# NCCL has trees with few bytes: *double binary trees* (Sanders et al., 2009). One tree adds up the first half of the array, another tree the second half, at the same time. A rank with children in one tree is a leaf of the other, so no rank sends more than $2K$ bytes. Press *play*: which ranks are leaves of the tree of chunk 0 (they send it before they receive it)?
+# NCCL has trees with few bytes: *double binary trees* (Sanders et al., 2009). One tree adds up the first half of the array, another tree the second half, at the same time. A rank with children in one tree is a leaf of the other, so no rank sends more than $2K$ bytes. Press *play*: which ranks are leaves of the tree of chunk 0 (a leaf sends before it receives)?
 
 # %%
 from helpers.collectives import double_tree
@@ -512,7 +512,7 @@ for name, (steps, most, short, long) in rows.items():
     print(f"{name:24s}{steps:5d}{most:11.2f}{1e3 * short:12.2f}{1e3 * long:13.1f}")
 
 # %% [markdown]
-# With one piece each, two trees gain little or lose: a step carries half as much, but there are nearly twice as many, as two children send one after the other. With four pieces, 1 MB takes less time than by ring or tree. With 16 pieces, 102 MB take less than a quarter of the tree's time, and little more than the ring's.
+# With one piece each, two trees gain little or lose: a step carries half as much, but there are nearly twice as many, as two children send one after the other. With four pieces, 1 MB takes less time than by ring or tree. With 16 pieces, 102 MB take less than a quarter of the tree's time, and little more than the ring's. (By this model halving and doubling takes less still: 0.23 and 8.3 ms.)
 #
 # **Answer.** Between hosts, ring and two levels are best for 1 MB: the busiest link sets a least time, and few bytes leave each host. Two levels send fewest; how much time this saves depends on the array's size and the link. With thousands of ranks each step's latency counts, too: an algorithm needs few steps *and* few bytes. *Evidence: the bars above and the record of two levels; for thousands of GPUs, the model alone.*
 

@@ -306,7 +306,7 @@ for H, most in {1: 80, 2: 120, 4: 176, 8: 240}.items():
     print(f"H = {H} (λ = {rates[H]}): {needed[H]}")
 
 # %% [markdown] claims="10-rare-best-rate"
-# That was one seed. The record has six rates and 13 seeds, and also data alike; three seeds choose the best rates, and ten compare them. In the right panel, how much do rare averages cost at the smallest rates? And at the best rates (rings)?
+# That was one seed. The record has six rates and 13 seeds, and also data alike; each seed is judged at the rates that are best for the others. In the right panel, how much do rare averages cost at the smallest rates? And at the best rates (rings)?
 
 # %%
 steps_by_rate = claims.evidence("10-rare-best-rate")
@@ -319,7 +319,7 @@ plt.show()
 steps_by_rate.folded()
 
 # %% [markdown]
-# With data alike, small rates hide the cost: up to 0.05, $H=4$ needs as many steps as $H=1$, but at the best rates 1.4 times as many. With data sorted, larger intervals need more steps at every rate up to 0.2. At the best rates $H=4$ needs 2.6 times as many as $H=1$. (A run that did not reach the loss counts as 320.)
+# With data alike, small rates hide the cost: up to 0.05, $H=4$ needs as many steps as $H=1$, but at the best rates 1.4 times as many (1.2 times to a loss of 0.4). With data sorted, larger intervals need more steps at every rate up to 0.2. At the best rates $H=4$ needs 2.6 times as many as $H=1$. (A run that did not reach the loss counts as 320.)
 #
 # ### Exercise 3: the best interval
 #
@@ -434,7 +434,7 @@ guess.answer("the fastest H at 100 Mbit/s", fastest["H"])
 #
 # ### A short interval first
 #
-# **Post-local SGD** (Lin et al., 2020) keeps $H=1$ at first, and takes a larger $H$ later. Do averages help more at first than elsewhere? The record keeps their number and moves them: *early* averages in each step of the first third and then every 16 steps, *late* does the same in reverse order, and *even* spreads the averages. Each has its best rate; the data are sorted:
+# **Post-local SGD** (Lin et al., 2020) keeps $H=1$ at first, and takes a larger $H$ later. Do averages help more at first than elsewhere? The record keeps their number and moves them. The plan *early* takes one in each step of the first third, and then every 16 steps. The plan *late* is its reverse, and *even* spreads them evenly. Each has its best rate; the data are sorted:
 
 # %%
 early = claims.evidence("10-early-averages")
@@ -443,7 +443,7 @@ plt.show()
 early
 
 # %% [markdown] claims="10-rare-momentum"
-# No. After 96 steps, the loss is 0.51 with early averages, and 0.45 with late or even ones. After 192 steps they differ less. Only at 0.4, beyond the best rates, is early ahead of late. (Lin et al. compare with large batches, in long trainings: there post-local SGD generalizes better. Our runs are too short to test this.)
+# No. After 96 steps (table), the loss is 0.51 with early averages, and 0.45 with late or even ones. After 192 steps it is 0.40, 0.37 and 0.36. Only at 0.4, beyond the best rates, is early ahead of late. (Lin et al. compare with large batches, in long trainings: there post-local SGD generalizes better. Our runs are too short to test this.)
 #
 # ### Momentum, and one average at the end
 #
@@ -460,7 +460,7 @@ plt.show()
 momentum.folded()
 
 # %% [markdown]
-# A little: at the best rates, rare averages cost 1.2 to 2.1 points with momentum, and at most 1.8 without. But replicas that meet rarely do not bear large steps. At 0.4, $H=64$ loses 30 points without momentum and 5 with it. So in these runs rare averages are costly where steps are large. Momentum added at the same λ makes them large.
+# Hardly: at the best rates, rare averages cost 1.2 to 2.0 points with momentum, and 0.2 to 1.8 without. What costs much is large steps: at 0.4, $H=64$ loses 30 points without momentum, and only 5 with it. So momentum costs much only if you add it at the same λ, which makes steps larger.
 #
 # ### A second optimizer
 #
@@ -595,7 +595,7 @@ ipywidgets.interactive(on_link, rate=ipywidgets.SelectionSlider(options=links, d
 # %% [markdown]
 # Synchronous SGD and gossip send the most and reach the lowest losses. By the counts, they take about eight and ten times as long as local SGD at 10 Mbit/s, but less than a fifth longer at 1 Gbit/s. (One seed, one rate: this is no ranking.)
 #
-# **Answer.** Post-local SGD lies between synchronous and local SGD in bytes and in loss, but as many averages elsewhere reach as low a loss or a lower one. DiLoCo and local SGD send a sixteenth of synchronous SGD's bytes; at this rate DiLoCo's loss is lower, but neither has its best rate. Gossip sends fewer messages than a ring allreduce but more bytes, so by the counts it takes longer on all four links. On a long ring, differences shrink slowly. With data alike, rare averages cost much accuracy with large steps; at the best rates, little in the end. *Evidence: the two records; the table of bytes and losses (one seed); the gaps.*
+# **Answer.** Post-local SGD lies between synchronous and local SGD in bytes and in loss, but as many averages elsewhere reach as low a loss or a lower one. DiLoCo and local SGD send a sixteenth of synchronous SGD's bytes; at this rate DiLoCo's loss is lower; we searched no best rates. Gossip sends fewer messages than a ring allreduce but more bytes, so by the counts it takes longer on all four links. On a long ring, differences shrink slowly. With data alike, rare averages cost much accuracy with large steps; at the best rates, about 2 points at most. *Evidence: the two records; the table of bytes and losses (one seed); the gaps.*
 #
 # ## Project: a slow link
 #
@@ -709,7 +709,7 @@ plt.show()
 epochs.folded()
 
 # %% [markdown]
-# Our runs do not decide it: at the best rates, all confidence intervals contain 1 (of five runs with averages in every step, one never reached the loss). At 0.02, averages in every step need 57 epochs in the mean, and none at all 62; every 4 steps need most, 103. As the tutorial warns, "results vary greatly from run to run".
+# Our runs do not decide it: at the best rates, all confidence intervals contain 1. At 0.02, runs that average gradients in every step need 57 epochs in the mean, every 4 steps 103, and never 62. As the tutorial warns, "results vary greatly from run to run".
 #
 # On a server with 16 virtual cores, the tutorial's 1, 2, 4, 8 processes need 1403, 1748, 3003, 4801 s: more processes take longer. The tutorial names the cause: in *each* process PyTorch uses a thread for every core, and the threads compete. The next cell gives four ranks the same work without messages, first with a thread for every core, then with one:
 

@@ -555,7 +555,9 @@ _ = interact(laws, s=slider)
 # %% [markdown]
 # Amdahl's curve levels off at $1/s = 100$: 1000 ranks reach 91. Gustafson's nearly covers the ideal: 1000 ranks reach 990. Now move $s$ to 0.5. Amdahl's curve stays below 2, and Gustafson's runs at half of the ideal (500.5 on 1000 ranks). By Amdahl the work stays the same; by Gustafson it grows with $N$. (No run here tests Gustafson's law.)
 #
-# **What the sources say.** A blog post of 2018, *Distributed Stochastic Gradient Descent with MPI and PyTorch*, rightly says that in MapReduce the system allocates the work and in MPI the programmer does. The post also calls MPI "the lower-level software underneath MapReduce". Google's MapReduce, Hadoop and Spark do not use MPI. They go on when a process dies; an MPI program usually ends.
+# ## What the sources say
+#
+# A blog post of 2018, *Distributed Stochastic Gradient Descent with MPI and PyTorch*, rightly says that in MapReduce the system allocates the work and in MPI the programmer does. The post also calls MPI "the lower-level software underneath MapReduce". Google's MapReduce, Hadoop and Spark do not use MPI. They go on when a process dies; an MPI program usually ends.
 #
 # **References**
 #
