@@ -78,6 +78,11 @@ def slower(factor: float) -> Callable[[float], float]:
     return lambda seconds: (factor - 1) * seconds
 
 
-def paced(seconds: float) -> Callable[[float], float]:
-    """Make a replica's ``delay`` that lets every gradient take so many seconds, if it can."""
-    return lambda took: max(0.0, seconds - took)
+def paced(
+    seconds: float, drawn: Callable[[float], float] = lambda mean: mean
+) -> Callable[[float], float]:
+    """Make a replica's ``delay`` that lets every gradient take so many seconds, if it can.
+
+    ``drawn(seconds)`` is asked for the seconds of each gradient.
+    """
+    return lambda took: max(0.0, drawn(seconds) - took)

@@ -52,6 +52,12 @@ def test_a_paced_gradient_sleeps_for_the_rest_only():
     assert rest(0.7) == 0
 
 
+def test_the_time_of_a_paced_gradient_may_be_drawn():
+    drawn = iter([2.0, 0.5])
+    rest = paced(0.5, lambda mean: mean * next(drawn))
+    assert [rest(0.3), rest(0.3)] == [0.7, 0.0]
+
+
 def test_noise_falls_with_the_batch():
     weights = torch.nn.utils.parameters_to_vector(small(0).parameters()).detach().numpy()
     assert weights.size == 25_450

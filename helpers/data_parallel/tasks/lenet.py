@@ -39,6 +39,7 @@ def train(
     seed: int = 0,
     slow: dict[int, float] | None = None,
     pace: float | None = None,
+    random: bool = False,
     divide: bool = True,
     stop: Stop | None = None,
     shard: Callable[..., Iterable[int]] | None = None,
@@ -63,6 +64,8 @@ def train(
     pace : float, optional
         Seconds that each gradient takes, k times as many on a slow rank: ranks that share cores are
         then devices of one speed, as long as they can keep it.
+    random : bool
+        Whether each gradient's time is drawn from an exponential distribution of the mean ``pace``.
     divide : bool
         Whether each worker has a part of the data of its own. If not, all see the same batches.
     stop : Stop, optional
@@ -75,6 +78,7 @@ def train(
     double : bool
         Whether to compute in double precision.
     """
+    import numpy as np
     from torch.nn.functional import cross_entropy
     from torch.optim import SGD
 
@@ -96,7 +100,8 @@ def train(
     factor = (slow or {}).get(rank, 1.0)
     delay = None if factor == 1 else slower(factor)
     if pace is not None:
-        delay = paced(factor * pace)
+        draw = np.random.default_rng([seed, rank]).exponential
+        delay = paced(factor * pace, draw) if random else paced(factor * pace)
     replica = Replica(model, cross_entropy, optimizer, flat=flat, delay=delay)
     part = made.workers.index(rank) if rank in made.workers else 0
     images = digits().train_images
