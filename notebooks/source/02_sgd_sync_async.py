@@ -369,7 +369,7 @@ for run in (four, alone):
     print(f"{run.scheme:17s}{run.updates:4d} updates, accuracy {run.accuracy:.1%}")
 
 # %% [markdown] claims="02-own-best-rate"
-# Is it the batch that makes them differ, or the rate? The record tries six rates for both, on eight seeds, and judges each seed at the rates that are best for the others. In the picture, find the best rate of each curve (rings) and the rate at which the curves cross:
+# Is it the batch that makes them differ, or the rate? The record tries six rates for both, on eight seeds, and judges each seed at the rates that are best for the other seeds. In the picture, find the best rate of each curve (rings) and the rate at which the curves cross:
 
 # %%
 by_rate = claims.evidence("02-own-best-rate")
@@ -382,7 +382,7 @@ by_rate
 #
 # So do not compare schemes at one rate only: **the right rate depends on the batch**.
 #
-# > **Answer.** Four replicas that begin equal and average their gradients are one process with four times the batch, up to rounding, if the parts are equally large, and no sample's loss depends on other samples (BatchNorm) or on chance (dropout). *Evidence: the table of five schemes, and the run in double precision.*
+# > **Answer.** Four replicas that begin equal and average their gradients are one process with four times the batch, up to rounding, if the parts are equally large, and no sample's loss depends on other samples (BatchNorm) or on chance (dropout). *Evidence: the five schemes, the run in double precision, the three networks, and the five samples.*
 
 # %% [markdown]
 # ## Lesson 2. When does a second replica pay?
@@ -582,7 +582,7 @@ except StartError as error:
 # %% [markdown]
 # ### The same batch, more ranks
 #
-# So far $R$ replicas made a batch of $R \cdot B$ (*weak scaling*). In *strong scaling* the whole batch stays the same: of 64 samples, each replica gets $64/R$. $T_\text{comp}$ shrinks to $a + 64\,b/R$, but $a$ and $T_\text{sync}$ remain, so the speed-up stays below $R$. (With more ranks than cores, expect less than the formula says: it has no term for shared cores. The time of *one* is the fitted line at 64, which may miss by 20 %.)
+# So far $R$ replicas made a batch of $R \cdot B$ (*weak scaling*). In *strong scaling* the whole batch stays the same: of 64 samples, each replica gets $64/R$. $T_\text{comp}$ shrinks to $a + 64\,b/R$, but $a$ and $T_\text{sync}$ remain, so the speed-up stays below $R$. (With more ranks than cores, expect less than the formula says: it has no term for shared cores. The time of *one* is the fitted line at 64, not a measured time.)
 
 # %%
 others.say()
@@ -594,7 +594,7 @@ for p in (lenet2[3], lenet4[2]):
           f" by the formula {whole / expected:.2f} times")  # fmt: skip
 
 # %% [markdown]
-# > **Answer.** $R$ replicas pay from the $B$ on at which $T_\text{comp} = a + bB$ exceeds $T_\text{sync}/(R - 1)$, as long as ranks neither slow each other down nor wait for a late one. Such waiting is in no term of the formula, so near $R - 1$ measure whole steps. *Evidence: the points above, and the record on three links.*
+# > **Answer.** $R$ replicas pay from the $B$ on at which $T_\text{comp} = a + bB$ exceeds $T_\text{sync}/(R - 1)$, as long as ranks neither slow each other down nor wait for a late one. Such waiting is in no term of the formula, so unless $T_\text{sync}/T_\text{comp}$ is far below $R - 1$, measure whole steps. *Evidence: the points above, and the record on three links.*
 
 # %% [markdown]
 # ## Lesson 3. What do you gain by not waiting, and what does it cost?
@@ -628,7 +628,7 @@ ax.figure.set_label("Rank 0 answers nobody before it has the gradients of all th
 plt.show()
 
 # %% [markdown]
-# Rank 0 receives the three gradients in the order of ranks, makes the update, and answers in that order.
+# Rank 0 receives the three gradients in the order of ranks, makes the update, and answers in that order. (On two cores its last answer may wait until another rank stops computing.)
 #
 # ### A server that does not wait
 #
@@ -724,7 +724,7 @@ ax.figure.set_label("Rank 0 serves one worker at a time, updating at each gradie
 plt.show()
 
 # %% [markdown]
-# Follow one worker from its second hello: it receives ready, sends g and receives θ. Then it computes while the server answers others. (The first hello only fetches θ. After a gradient, rank 0's box is the update; other thin boxes handle messages.) A hello waits while rank 0 serves another worker. Four questions about the three schemes:
+# Follow one worker from its second hello: it receives ready, sends g and receives θ. Then it computes while the server answers others. (The first hello fetches θ, beside a ready. After a gradient, rank 0's box is the update; other thin boxes handle messages.) A hello waits while rank 0 serves another worker. Four questions about the three schemes:
 #
 # | question | synchronous, no server | synchronous, a server | asynchronous |
 # |---|---|---|---|

@@ -306,7 +306,7 @@ for H, most in {1: 80, 2: 120, 4: 176, 8: 240}.items():
     print(f"H = {H} (λ = {rates[H]}): {needed[H]}")
 
 # %% [markdown] claims="10-rare-best-rate"
-# That was one seed. The record has six rates and 13 seeds, and also data alike; each seed is judged at the rates that are best for the others. In the right panel, how much do rare averages cost at the smallest rates? And at the best rates (rings)?
+# That was one seed. The record has six rates and 13 seeds, for data sorted and alike; each seed is judged at the rates that are best for the other seeds. In the right panel, how much do rare averages cost at the smallest rates? And at the best rates (rings)?
 
 # %%
 steps_by_rate = claims.evidence("10-rare-best-rate")
@@ -425,7 +425,7 @@ guess.answer("the fastest H at 100 Mbit/s", fastest["H"])
 #
 # Where does it turn? With our run's steps, $H=2$ is faster than $H=1$ only if $60\,(T + A/2) < 36\,(T + A)$, which means $A > 4T = 40$ ms. In the same way, $H=4$ is fastest from 60 ms, and $H=8$ from 95 ms.
 #
-# **Answer.** They should meet at the interval $H$ that makes $n(H)\,(T + A/H)$ least. On a slow link, this $H$ is larger: $H=1$ won against $H=8$ at 100 Mbit/s and lost at 10 Mbit/s. *Evidence: the steps counted, the record, and runs measured on both links.*
+# **Answer.** They should meet at the interval $H$ that makes $n(H)\,(T + A/H)$ least. On a slow link, this $H$ is larger: with data sorted, $H=1$ won against $H=8$ at 100 Mbit/s and lost at 10 Mbit/s. (With data alike, by the formula and the record's steps, $H=4$ is faster than $H=1$ even at 100 Mbit/s.) *Evidence: the steps counted, the record, and runs measured on both links.*
 
 # %% [markdown] claims="10-early-averages"
 # ## Lesson 3. What else can they do when they meet?
@@ -434,11 +434,11 @@ guess.answer("the fastest H at 100 Mbit/s", fastest["H"])
 #
 # ### A short interval first
 #
-# **Post-local SGD** (Lin et al., 2020) keeps $H=1$ at first, and takes a larger $H$ later. Do averages help more at first than elsewhere? The record keeps their number and moves them. The plan *early* takes one in each step of the first third, and then every 16 steps. The plan *late* is its reverse, and *even* spreads them evenly. Each has its best rate; the data are sorted:
+# **Post-local SGD** (Lin et al., 2020) keeps $H=1$ at first, and takes a larger $H$ later. Do averages help more at first than elsewhere? The record keeps their number and moves them. The plan *early* takes one in each step of the first third, and then every 16 steps. The plan *late* is its reverse, and *even* spreads them evenly. Each has its best rate; the data are sorted. The picture shows 192 steps:
 
 # %%
 early = claims.evidence("10-early-averages")
-over_rates(early, {f"{way}, 192 steps": {"early": f"{way}, 192 steps"} for way in ("late", "even")})
+over_rates(early, {f"elsewhere: {way}": {"early": f"{way}, 192 steps"} for way in ("late", "even")})
 plt.show()
 early
 
@@ -460,7 +460,7 @@ plt.show()
 momentum.folded()
 
 # %% [markdown]
-# Hardly: at the best rates, rare averages cost 1.2 to 2.0 points with momentum, and 0.2 to 1.8 without. What costs much is large steps: at 0.4, $H=64$ loses 30 points without momentum, and only 5 with it. So momentum costs much only if you add it at the same λ, which makes steps larger.
+# Hardly: at the best rates, rare averages cost 1.2 to 2.0 points with momentum, and 0.2 to 1.8 without (in each setting at most 1.1 more). What costs much is large steps: at 0.4, $H=64$ loses 30 points without momentum, and only 5 with it. So momentum costs much only if you add it at the same λ, which makes steps larger.
 #
 # ### A second optimizer
 #
@@ -595,7 +595,7 @@ ipywidgets.interactive(on_link, rate=ipywidgets.SelectionSlider(options=links, d
 # %% [markdown]
 # Synchronous SGD and gossip send the most and reach the lowest losses. By the counts, they take about eight and ten times as long as local SGD at 10 Mbit/s, but less than a fifth longer at 1 Gbit/s. (One seed, one rate: this is no ranking.)
 #
-# **Answer.** Post-local SGD lies between synchronous and local SGD in bytes and in loss, but as many averages elsewhere reach as low a loss or a lower one. DiLoCo and local SGD send a sixteenth of synchronous SGD's bytes; at this rate DiLoCo's loss is lower; we searched no best rates. Gossip sends fewer messages than a ring allreduce but more bytes, so by the counts it takes longer on all four links. On a long ring, differences shrink slowly. With data alike, rare averages cost much accuracy with large steps; at the best rates, about 2 points at most. *Evidence: the two records; the table of bytes and losses (one seed); the gaps.*
+# **Answer.** Post-local SGD lies between synchronous and local SGD in bytes and in loss, but as many averages elsewhere reach as low a loss or a lower one. DiLoCo and local SGD send a sixteenth of synchronous SGD's bytes. DiLoCo's loss is lower than local SGD's at this rate; we searched no best rates. Gossip sends fewer messages than a ring allreduce but more bytes, so by the counts it takes longer on all four links. On a long ring, differences shrink slowly. With data alike, rare averages cost much accuracy with large steps; at the best rates, about 2 points at most. *Evidence: the two records; the table of bytes and losses (one seed); the gaps.*
 #
 # ## Project: a slow link
 #
@@ -709,7 +709,7 @@ plt.show()
 epochs.folded()
 
 # %% [markdown]
-# Our runs do not decide it: at the best rates, all confidence intervals contain 1. At 0.02, runs that average gradients in every step need 57 epochs in the mean, every 4 steps 103, and never 62. As the tutorial warns, "results vary greatly from run to run".
+# Our runs show no such order: at 0.02 (all rings), runs that average gradients in every step need 57 epochs in the mean, every 4 steps 103, and never 62. All confidence intervals contain 1: each seed is judged at the other seeds' best rate, and one, at 0.03, never reached the loss with averages in every step. As the tutorial warns, "results vary greatly from run to run".
 #
 # On a server with 16 virtual cores, the tutorial's 1, 2, 4, 8 processes need 1403, 1748, 3003, 4801 s: more processes take longer. The tutorial names the cause: in *each* process PyTorch uses a thread for every core, and the threads compete. The next cell gives four ranks the same work without messages, first with a thread for every core, then with one:
 
