@@ -48,7 +48,7 @@ def over_rates(
     axes = panels(len(chosen), sharey=True, figsize=(10.5, 4.6))
     narrow = max(map(len, chosen.values())) < MANY
     bands = ", and from the least to the greatest" if narrow else ""
-    said = f"{first.unit} over the learning rate: means{bands}; rings: the best of each"
+    said = f"{first.unit} over the learning rate: means{bands} (rings: the best of each)"
     axes[0].figure.set_label(said.capitalize())
     names = [first.peer, *dict.fromkeys(name for curves in chosen.values() for name in curves)]
     drawn = {}
