@@ -43,27 +43,26 @@ def schedule(ranks: int, pieces: int = 1) -> Schedule:
     first = parents(ranks)
     trees = [{(rank + k) % ranks: (top + k) % ranks for rank, top in first.items()} for k in (0, 1)]
     waits = [[0] * ranks for _ in range(2 * pieces)]  # for so many sums of children
-    left = []  # (chunk, source, dest), on the way up and on the way down
+    left = []  # (chunk, source, dest, whether up)
     for chunk, missing in enumerate(waits):
         for rank, top in trees[chunk % 2].items():
             missing[top] += 1
-            left += [(chunk, rank, top), (chunk, top, rank)]
+            left += [(chunk, rank, top, True), (chunk, top, rank, False)]
     transfers: list[Transfer] = []
     roots = [chunk % 2 % ranks for chunk in range(2 * pieces)]
     total = {(chunk, root) for chunk, root in enumerate(roots) if not waits[chunk][root]}
     step = 0
     while left:
         step, sending, receiving, now = step + 1, set(), set(), []
-        for chunk, source, dest in left:
-            up = trees[chunk % 2].get(source) == dest
+        for chunk, source, dest, up in left:
             ready = not waits[chunk][source] if up else (chunk, source) in total
             if ready and source not in sending and dest not in receiving:
                 sending.add(source)
                 receiving.add(dest)
-                now.append((chunk, source, dest))
-        for chunk, source, dest in now:
+                now.append((chunk, source, dest, up))
+        for chunk, source, dest, up in now:
             transfers.append(Transfer(step, source, dest, chunk))
-            if trees[chunk % 2].get(source) == dest:
+            if up:
                 waits[chunk][dest] -= 1
                 if dest == roots[chunk] and not waits[chunk][dest]:
                     total.add((chunk, dest))

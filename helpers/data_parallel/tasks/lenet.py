@@ -105,7 +105,7 @@ def train(
     replica = Replica(model, cross_entropy, optimizer, flat=flat, delay=delay)
     part = made.workers.index(rank) if rank in made.workers else 0
     images = digits().train_images
-    data = images.astype("float64" if double else images.dtype), digits().train_labels
+    data = images.astype("float64") if double else images, digits().train_labels
     parts = (part, len(made.workers)) if divide else (0, 1)
     mine = batches(*data, batch, *parts, seed, shard=shard)
     history = loop(replica, mine, made, steps=steps, stop=stop, watch=watch)
